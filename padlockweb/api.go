@@ -94,7 +94,7 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	case values.Has("h"):
 		kind = "host"
 	}
-	s := w.sampler.Snapshot()
+	s := w.snapshot(r.Context())
 	list := rows(s, v, newQuery(kind, values))
 	out := listing{Store: s.Store, Place: w.place, Taken: known(s.Taken), Locks: []lockJSON{}}
 	if s.Err != nil {

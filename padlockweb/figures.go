@@ -15,7 +15,7 @@ import (
 // showFigures answers with figures in the text format of Prometheus.
 func (w *Web) showFigures(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	var out bytes.Buffer
-	s := w.sampler.Snapshot()
+	s := w.snapshot(r.Context())
 	f := &figures{&out, promtext.Label("store", s.Store)}
 	f.ofStore(s)
 	if v.prefix == "" {

@@ -68,6 +68,23 @@ func (d *drawn) at(number uint64, key drawnKey) *fragment {
 	return f
 }
 
+// firstPatience is how long a request waits for the first sample after the start.
+const firstPatience = 2 * time.Second
+
+// snapshot returns the newest snapshot. After the start it waits for the first one.
+func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
+	s := w.sampler.Snapshot()
+	if s.Number > 0 {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstPatience)
+	defer cancel()
+	if first, err := w.sampler.Next(ctx, 0); err == nil {
+		return first
+	}
+	return s
+}
+
 // live collects what a page that changes by itself shows.
 func (w *Web) live(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
 	c := &content{Query: q, MayBreak: w.allowBreak && v.right >= RightBreak && v.known()}

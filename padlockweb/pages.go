@@ -24,7 +24,7 @@ func (w *Web) showHost(rw http.ResponseWriter, r *http.Request, v *visitor) {
 
 // showLive answers with a page that changes by itself.
 func (w *Web) showLive(rw http.ResponseWriter, r *http.Request, v *visitor, q query, title string) {
-	body, err := w.fragment(r.Context(), w.sampler.Snapshot(), v, q)
+	body, err := w.fragment(r.Context(), w.snapshot(r.Context()), v, q)
 	if err != nil {
 		w.logger.Error("a page could not be drawn", "page", q.kind, "error", err.Error())
 		plain(rw, http.StatusInternalServerError, "the page could not be made")

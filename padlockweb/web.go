@@ -130,8 +130,8 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 const maxBody = 16 << 10
 
 // ready tells load balancers and monitors whether the store can be read.
-func (w *Web) ready(rw http.ResponseWriter, _ *http.Request) {
-	s := w.sampler.Snapshot()
+func (w *Web) ready(rw http.ResponseWriter, r *http.Request) {
+	s := w.snapshot(r.Context())
 	if s.Taken.IsZero() || s.Err != nil {
 		plain(rw, http.StatusServiceUnavailable, "the store cannot be read")
 		return

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/integration/browser"
 	redisserver "github.com/padlock-go/padlock/internal/server"
 )
 
@@ -34,6 +35,16 @@ func TestMain(m *testing.M) {
 		os.RemoveAll(filepath.Dir(binary))
 	}
 	os.Exit(status)
+}
+
+// patience is for machines that are busy with other tests.
+const patience = 90 * time.Second
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // server is a shop that runs.
@@ -67,16 +78,17 @@ func (s *server) kill() {
 }
 
 // settle waits until all tabs show prices of the same moment, so that none reloads itself.
-func settle(tabs ...*tab) {
+func settle(t *testing.T, tabs ...*browser.Tab) {
+	t.Helper()
 	first := tabs[0]
-	for _, t := range tabs {
-		t.until(`document.readyState === "complete"`)
+	for _, tab := range tabs {
+		tab.Until(`document.readyState === "complete"`)
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		same := true
-		at := first.eval("document.body?.dataset.at ?? ''")
-		for _, t := range tabs {
-			same = same && t.eval("document.body?.dataset.at ?? ''") == at
+		at := first.Eval("document.body?.dataset.at ?? ''")
+		for _, tab := range tabs {
+			same = same && tab.Eval("document.body?.dataset.at ?? ''") == at
 		}
 		if same && at != "" {
 			return
@@ -84,7 +96,7 @@ func settle(tabs ...*tab) {
 		tick := time.NewTimer(20 * time.Millisecond)
 		<-tick.C
 	}
-	first.t.Fatal("the tabs do not agree on the prices")
+	t.Fatal("the tabs do not agree on the prices")
 }
 
 // cartIs is true in a tab that shows so many things in the cart.
@@ -97,41 +109,41 @@ func cartIs(n int) string {
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	url := startShop(t).url
-	browser := startChromium(t)
-	first, second := browser.open(url), browser.open(url)
-	settle(first, second)
+	chromium := browser.Start(t)
+	first, second := chromium.Open(url), chromium.Open(url)
+	settle(t, first, second)
 	const rounds = 5
 	for range rounds {
-		a := first.begin(`document.getElementById("add-brass").click()`)
-		b := second.begin(`document.getElementById("add-key").click()`)
-		noError(t, await(a, "a click", nil))
-		noError(t, await(b, "a click", nil))
+		a := first.Begin(`document.getElementById("add-brass").click()`)
+		b := second.Begin(`document.getElementById("add-key").click()`)
+		noError(t, browser.Await(a, "a click", nil))
+		noError(t, browser.Await(b, "a click", nil))
 	}
-	for _, tab := range []*tab{first, second} {
-		tab.until(cartIs(2 * rounds))
+	for _, tab := range []*browser.Tab{first, second} {
+		tab.Until(cartIs(2 * rounds))
 		for _, sku := range []string{"brass", "key"} {
-			if n := tab.eval(fmt.Sprintf(`document.querySelector("#cart [data-sku=%s] b").textContent`, sku)); n != fmt.Sprint("× ", rounds) {
+			if n := tab.Eval(fmt.Sprintf(`document.querySelector("#cart [data-sku=%s] b").textContent`, sku)); n != fmt.Sprint("× ", rounds) {
 				t.Errorf("%s: %v, want %d", sku, n, rounds)
 			}
 		}
 	}
-	first.eval(`document.getElementById("all").click()`) // six requests at once
-	first.until(`document.getElementById("result").textContent === "6 requests, 6 answered OK, 0 of them lost."`)
-	for _, tab := range []*tab{first, second} {
-		tab.until(cartIs(2*rounds + 6))
+	first.Eval(`document.getElementById("all").click()`) // six requests at once
+	first.Until(`document.getElementById("result").textContent === "6 requests, 6 answered OK, 0 of them lost."`)
+	for _, tab := range []*browser.Tab{first, second} {
+		tab.Until(cartIs(2*rounds + 6))
 	}
 	if path := os.Getenv("PADLOCK_PICTURE"); path != "" {
-		first.picture(path)
+		first.Picture(path)
 	}
-	second.eval(`document.querySelector("#cart .remove").click()`)
-	second.until(cartIs(rounds + 5))
-	first.until(cartIs(rounds + 5))
-	first.eval(`document.querySelector("form.order button").click()`)
-	first.until(`document.querySelector(".notice")?.textContent.startsWith("Order 1 is placed")`)
-	first.until(cartIs(0))
-	second.until(cartIs(0)) // and cannot be ordered once more
-	second.until(`document.querySelector("form.order") === null`)
-	if said := browser.complaints(); len(said) > 0 {
+	second.Eval(`document.querySelector("#cart .remove").click()`)
+	second.Until(cartIs(rounds + 5))
+	first.Until(cartIs(rounds + 5))
+	first.Eval(`document.querySelector("form.order button").click()`)
+	first.Until(`document.querySelector(".notice")?.textContent.startsWith("Order 1 is placed")`)
+	first.Until(cartIs(0))
+	second.Until(cartIs(0)) // and cannot be ordered once more
+	second.Until(`document.querySelector("form.order") === null`)
+	if said := chromium.Complaints(); len(said) > 0 {
 		t.Errorf("the pages complain: %s", said)
 	}
 }
@@ -139,32 +151,32 @@ func TestTwoTabs(t *testing.T) {
 // TestLastWriteWins: the second button shows what is lost without conditions.
 func TestLastWriteWins(t *testing.T) {
 	t.Parallel()
-	tab := startChromium(t).open(startShop(t).url)
-	tab.eval(`document.getElementById("careless").click()`)
-	tab.until(`/^6 requests, 6 answered OK, [1-5] of them lost.$/.test(document.getElementById("result").textContent)`)
-	tab.until(`document.getElementById("result").className === "lost"`)
+	tab := browser.Start(t).Open(startShop(t).url)
+	tab.Eval(`document.getElementById("careless").click()`)
+	tab.Until(`/^6 requests, 6 answered OK, [1-5] of them lost.$/.test(document.getElementById("result").textContent)`)
+	tab.Until(`document.getElementById("result").className === "lost"`)
 }
 
 // TestLogInAndOutInAllTabs: no tab goes on greeting a visitor who has left.
 func TestLogInAndOutInAllTabs(t *testing.T) {
 	t.Parallel()
 	url := startShop(t).url
-	browser := startChromium(t)
-	first, second := browser.open(url), browser.open(url)
-	settle(first, second)
-	first.eval(`document.querySelector("input[name=name]").value = "Zoë"; document.querySelector("form[action='/login'] button").click()`)
-	for _, tab := range []*tab{first, second} {
-		tab.until(`document.querySelector("header b")?.textContent === "Zoë"`)
+	chromium := browser.Start(t)
+	first, second := chromium.Open(url), chromium.Open(url)
+	settle(t, first, second)
+	first.Eval(`document.querySelector("input[name=name]").value = "Zoë"; document.querySelector("form[action='/login'] button").click()`)
+	for _, tab := range []*browser.Tab{first, second} {
+		tab.Until(`document.querySelector("header b")?.textContent === "Zoë"`)
 	}
-	settle(first, second)
-	second.eval(`document.getElementById("add-brass").click()`)
-	first.until(cartIs(1))
-	first.eval(`document.querySelector("form[action='/logout'] button").click()`)
-	for _, tab := range []*tab{first, second} {
-		tab.until(`document.querySelector("input[name=name]") !== null`)
-		tab.until(cartIs(0))
+	settle(t, first, second)
+	second.Eval(`document.getElementById("add-brass").click()`)
+	first.Until(cartIs(1))
+	first.Eval(`document.querySelector("form[action='/logout'] button").click()`)
+	for _, tab := range []*browser.Tab{first, second} {
+		tab.Until(`document.querySelector("input[name=name]") !== null`)
+		tab.Until(cartIs(0))
 	}
-	if said := browser.complaints(); len(said) > 0 {
+	if said := chromium.Complaints(); len(said) > 0 {
 		t.Errorf("the pages complain: %s", said)
 	}
 }
@@ -173,16 +185,16 @@ func TestLogInAndOutInAllTabs(t *testing.T) {
 // laptop.
 func TestButtonsInSight(t *testing.T) {
 	t.Parallel()
-	tab := startChromium(t).open(startShop(t).url)
-	noError(t, tab.call(tab.session, "Emulation.setDeviceMetricsOverride", map[string]any{"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil))
+	tab := browser.Start(t).Open(startShop(t).url)
+	tab.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": false})
 	for _, button := range []string{"#all", "#careless", "form[action='/rush'] button"} {
-		in := tab.eval(`(() => { const r = document.querySelector(` + quote(button) + `).getBoundingClientRect(); return r.width > 0 && r.top >= 0 && r.bottom <= innerHeight && innerHeight === 900 })()`)
+		in := tab.Eval(`(() => { const r = document.querySelector(` + browser.Quote(button) + `).getBoundingClientRect(); return r.width > 0 && r.top >= 0 && r.bottom <= innerHeight && innerHeight === 900 })()`)
 		if in != true {
 			t.Errorf("%s is out of sight", button)
 		}
 	}
 	if path := os.Getenv("PADLOCK_PICTURE"); path != "" {
-		tab.picture(path + ".laptop.png")
+		tab.Picture(path + ".laptop.png")
 	}
 }
 
@@ -192,20 +204,20 @@ func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	redis := redisserver.Redis(t, redisserver.RedisOptions{}).URL()
 	one, two := startShop(t, "-redis", redis), startShop(t, "-redis", redis)
-	browser := startChromium(t)
-	first := browser.open(one.url)
-	second := browser.open(two.url) // the same cookie: ports do not count
+	chromium := browser.Start(t)
+	first := chromium.Open(one.url)
+	second := chromium.Open(two.url) // the same cookie: ports do not count
 	const rounds = 5
 	for range rounds {
-		a := first.begin(`document.getElementById("add-brass").click()`)
-		b := second.begin(`document.getElementById("add-key").click()`)
-		noError(t, await(a, "a click", nil))
-		noError(t, await(b, "a click", nil))
+		a := first.Begin(`document.getElementById("add-brass").click()`)
+		b := second.Begin(`document.getElementById("add-key").click()`)
+		noError(t, browser.Await(a, "a click", nil))
+		noError(t, browser.Await(b, "a click", nil))
 	}
-	first.until("refresh(), " + cartIs(2*rounds)) // servers tell each other nothing: it has to look
+	first.Until("refresh(), " + cartIs(2*rounds)) // servers tell each other nothing: it has to look
 	one.kill()
-	second.eval(`document.getElementById("add-safe").click()`)
-	second.until(cartIs(2*rounds + 1))
-	second.eval(`document.querySelector("form.order button").click()`)
-	second.until(`document.querySelector(".notice")?.textContent.startsWith("Order 1 is placed: 11 things")`)
+	second.Eval(`document.getElementById("add-safe").click()`)
+	second.Until(cartIs(2*rounds + 1))
+	second.Eval(`document.querySelector("form.order button").click()`)
+	second.Until(`document.querySelector(".notice")?.textContent.startsWith("Order 1 is placed: 11 things")`)
 }

@@ -1,4 +1,4 @@
-package shop_test
+package browser
 
 import (
 	"os/exec"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package shop_test
+package browser
 
 import "os/exec"
 

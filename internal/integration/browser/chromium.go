@@ -1,4 +1,4 @@
-package shop_test
+package browser
 
 import (
 	"bufio"
@@ -16,20 +16,21 @@ import (
 // patience is for machines that are busy with other tests.
 const patience = 90 * time.Second
 
-// chromium is a browser without a window. It reads commands of the DevTools protocol from one pipe
+// Chromium is a browser without a window. It reads commands of the DevTools protocol from one pipe
 // and writes replies and events to another. Each is JSON followed by a zero byte.
-type chromium struct {
+type Chromium struct {
 	t  testing.TB
 	in io.WriteCloser
 
 	mu      sync.Mutex
 	last    int
-	waiting map[int]chan reply
+	waiting map[int]chan Reply
 	ended   error    // when no more answers come
 	said    []string // complaints of the pages
 }
 
-type reply struct {
+// Reply is a reply or an event of the browser.
+type Reply struct {
 	ID     int
 	Method string
 	Params json.RawMessage
@@ -37,8 +38,9 @@ type reply struct {
 	Error  *struct{ Message string }
 }
 
-// startChromium skips where there is no browser, and fails in CI.
-func startChromium(t testing.TB) *chromium {
+// Start starts a browser that ends with the test. It skips the test if there is none, and fails it
+// in CI.
+func Start(t testing.TB) *Chromium {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -61,7 +63,7 @@ func startChromium(t testing.TB) *chromium {
 	noError(t, cmd.Start())
 	theirs.Close()
 	theirOut.Close()
-	c := &chromium{t: t, in: in, waiting: make(map[int]chan reply)}
+	c := &Chromium{t: t, in: in, waiting: make(map[int]chan Reply)}
 	go c.read(out)
 	t.Cleanup(func() {
 		endGroup(cmd)
@@ -73,14 +75,14 @@ func startChromium(t testing.TB) *chromium {
 	return c
 }
 
-func (c *chromium) read(out io.Reader) {
+func (c *Chromium) read(out io.Reader) {
 	for r := bufio.NewReader(out); ; {
 		text, err := r.ReadBytes(0)
 		if err != nil {
 			c.end(err)
 			return
 		}
-		var m reply
+		var m Reply
 		if err := json.Unmarshal(text[:len(text)-1], &m); err != nil {
 			c.end(err)
 			return
@@ -89,7 +91,7 @@ func (c *chromium) read(out io.Reader) {
 	}
 }
 
-func (c *chromium) end(err error) {
+func (c *Chromium) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = fmt.Errorf("the browser has ended: %w", err)
@@ -99,7 +101,7 @@ func (c *chromium) end(err error) {
 	clear(c.waiting)
 }
 
-func (c *chromium) got(m reply) {
+func (c *Chromium) got(m Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := c.waiting[m.ID]; w != nil {
@@ -111,15 +113,15 @@ func (c *chromium) got(m reply) {
 	}
 }
 
-// complaints are the errors that pages have logged so far.
-func (c *chromium) complaints() []string {
+// Complaints are the errors that pages have logged so far.
+func (c *Chromium) Complaints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.said
 }
 
 // send sends a command; the answer comes by the channel.
-func (c *chromium) send(session, method string, params map[string]any) (chan reply, error) {
+func (c *Chromium) send(session, method string, params map[string]any) (chan Reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended != nil {
@@ -130,22 +132,23 @@ func (c *chromium) send(session, method string, params map[string]any) (chan rep
 	if err != nil {
 		return nil, err
 	}
-	answer := make(chan reply, 1)
+	answer := make(chan Reply, 1)
 	c.waiting[c.last] = answer
 	_, err = c.in.Write(append(text, 0))
 	return answer, err
 }
 
 // call sends a command and reads its result into to.
-func (c *chromium) call(session, method string, params map[string]any, to any) error {
+func (c *Chromium) call(session, method string, params map[string]any, to any) error {
 	answer, err := c.send(session, method, params)
 	if err != nil {
 		return err
 	}
-	return await(answer, method, to)
+	return Await(answer, method, to)
 }
 
-func await(answer chan reply, what string, to any) error {
+// Await waits for the answer to Tab.Begin and reads it into to, unless to is nil.
+func Await(answer chan Reply, what string, to any) error {
 	select {
 	case m, ok := <-answer:
 		switch {
@@ -162,14 +165,14 @@ func await(answer chan reply, what string, to any) error {
 	}
 }
 
-// tab is a page of the browser.
-type tab struct {
-	*chromium
+// Tab is a page of the browser.
+type Tab struct {
+	*Chromium
 	session string
 }
 
-// open opens url in a new tab; all tabs have their cookies in common.
-func (c *chromium) open(url string) *tab {
+// Open opens url in a new tab. All tabs have their cookies in common.
+func (c *Chromium) Open(url string) *Tab {
 	c.t.Helper()
 	var target struct{ TargetID string }
 	var attached struct{ SessionID string }
@@ -177,13 +180,26 @@ func (c *chromium) open(url string) *tab {
 	if err == nil {
 		err = c.call("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	}
-	t := &tab{c, attached.SessionID}
+	t := &Tab{c, attached.SessionID}
 	for _, method := range []string{"Page.enable", "Runtime.enable", "Log.enable"} {
 		err = errors.Join(err, t.call(t.session, method, nil, nil))
 	}
-	noError(c.t, errors.Join(err, t.call(t.session, "Page.navigate", map[string]any{"url": url}, nil)))
-	t.until(`document.readyState === "complete" && location.href === ` + quote(url))
+	noError(c.t, err)
+	t.Go(url)
 	return t
+}
+
+// Go opens url in the tab and waits until it is loaded.
+func (t *Tab) Go(url string) {
+	t.t.Helper()
+	t.Call("Page.navigate", map[string]any{"url": url})
+	t.Until(`document.readyState === "complete" && location.href === ` + Quote(url))
+}
+
+// Call sends a command of the DevTools protocol to the tab.
+func (t *Tab) Call(method string, params map[string]any) {
+	t.t.Helper()
+	noError(t.t, t.call(t.session, method, params, nil))
 }
 
 // result is what a script gave.
@@ -192,16 +208,16 @@ type result struct {
 	ExceptionDetails *struct{ Text string }
 }
 
-// begin runs a script and does not wait for it.
-func (t *tab) begin(script string) chan reply {
+// Begin runs a script and does not wait for it.
+func (t *Tab) Begin(script string) chan Reply {
 	t.t.Helper()
 	answer, err := t.send(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true})
 	noError(t.t, err)
 	return answer
 }
 
-// eval runs a script and returns its value.
-func (t *tab) eval(script string) any {
+// Eval runs a script and returns its value.
+func (t *Tab) Eval(script string) any {
 	t.t.Helper()
 	r, err := t.try(script)
 	if err == nil && r.ExceptionDetails != nil {
@@ -211,14 +227,14 @@ func (t *tab) eval(script string) any {
 	return r.Result.Value
 }
 
-func (t *tab) try(script string) (r result, err error) {
+func (t *Tab) try(script string) (r result, err error) {
 	t.t.Helper()
-	return r, await(t.begin(script), script, &r)
+	return r, Await(t.Begin(script), script, &r)
 }
 
-// until waits until a script returns true. Before that the script may fail, while one page replaces
+// Until waits until a script returns true. Before that the script may fail, while one page replaces
 // another.
-func (t *tab) until(script string) {
+func (t *Tab) Until(script string) {
 	t.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -228,13 +244,13 @@ func (t *tab) until(script string) {
 			return
 		}
 		if time.Now().After(end) {
-			t.t.Fatalf("after %v still not %s: %v; the page shows %v", patience, script, err, t.eval("document.body.innerText"))
+			t.t.Fatalf("after %v still not %s: %v; the page shows %v", patience, script, err, t.Eval("document.body.innerText"))
 		}
 	}
 }
 
-// picture writes what the tab shows to a file, for people to look at.
-func (t *tab) picture(path string) {
+// Picture writes what the tab shows to a file, for people to look at.
+func (t *Tab) Picture(path string) {
 	t.t.Helper()
 	var shot struct{ Data []byte }
 	noError(t.t, t.call(t.session, "Page.bringToFront", nil, nil)) // others are not drawn
@@ -242,7 +258,8 @@ func (t *tab) picture(path string) {
 	noError(t.t, errors.Join(err, os.WriteFile(path, shot.Data, 0o600)))
 }
 
-func quote(text string) string {
+// Quote returns text as a string of JavaScript.
+func Quote(text string) string {
 	data, _ := json.Marshal(text) // a string always can be
 	return string(data)
 }
@@ -252,4 +269,33 @@ func noError(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Roles counts the roles in the tree that the browser gives to a screen reader. "unnamed" counts
+// the links, buttons and fields without a name.
+func (t *Tab) Roles() map[string]int {
+	t.t.Helper()
+	type text struct{ Value any }
+	var tree struct {
+		Nodes []struct {
+			Ignored    bool
+			Role, Name text
+		}
+	}
+	noError(t.t, t.call(t.session, "Accessibility.getFullAXTree", nil, &tree))
+	roles := map[string]int{}
+	for _, n := range tree.Nodes {
+		if n.Ignored {
+			continue
+		}
+		role := fmt.Sprint(n.Role.Value)
+		roles[role]++
+		switch role {
+		case "link", "button", "textbox", "searchbox":
+			if n.Name.Value == "" || n.Name.Value == nil {
+				roles["unnamed"]++
+			}
+		}
+	}
+	return roles
 }

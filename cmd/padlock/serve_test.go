@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/open"
+)
+
+// What an address needs, row by row: see serving.judge.
+func TestServeNeeds(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	reads, breaks := file("reads", "a 0123456789abcdefghij read\n"), file("breaks", "a 0123456789abcdefghij break\n")
+	cert, key := certificate(t, dir, "locks.example.org")
+	for _, c := range []struct {
+		what  string
+		local bool
+		set   serving
+		open  bool
+		want  string // "" if it may start
+	}{
+		{"this machine", true, serving{}, true, ""},
+		{"this machine, tokens", true, serving{tokens: reads}, true, ""},
+		{"this machine, break", true, serving{tokens: breaks, allowBreak: true}, true, ""},
+		{"this machine, break without tokens", true, serving{allowBreak: true}, false, "needs --token-file"},
+		{"this machine, break, tokens that only read", true, serving{tokens: reads, allowBreak: true}, false, "needs --token-file"},
+		{"proxy", true, serving{hosts: []string{"x"}}, false, "--allowed-host"},
+		{"proxy, tokens", true, serving{hosts: []string{"x"}, tokens: reads}, false, ""},
+		{"proxy, insecure", true, serving{hosts: []string{"x"}, insecure: true}, true, ""},
+		{"network", false, serving{}, false, "other machines"},
+		{"network, tokens", false, serving{tokens: reads}, false, "other machines"},
+		{"network, TLS", false, serving{cert: cert, key: key}, false, "other machines"},
+		{"network, TLS and tokens", false, serving{cert: cert, key: key, tokens: reads}, false, ""},
+		{"network, insecure", false, serving{insecure: true}, true, ""},
+		{"network, insecure, tokens", false, serving{insecure: true, tokens: reads}, false, ""},
+		{"network, insecure, break", false, serving{insecure: true, allowBreak: true}, false, "needs --token-file"},
+		{"half of the TLS files", true, serving{cert: cert}, false, "both are needed"},
+		{"a wrong key", true, serving{cert: cert, key: reads}, false, "--tls-key"},
+		{"no such tokens", true, serving{tokens: filepath.Join(dir, "none")}, false, "cannot be read"},
+		{"bad tokens", true, serving{tokens: file("bad", "x")}, false, "line 1"},
+	} {
+		acc, err := c.set.judge(c.local)
+		var f *failure
+		switch {
+		case c.want == "" && (err != nil || acc.open != c.open):
+			t.Errorf("%s: %v, reading without a token: %v", c.what, err, acc.open)
+		case c.want != "" && (!errors.As(err, &f) || f.status != exitUsage || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+	}
+}
+
+// pipes is a listener without a network, for synctest.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// Clients that send a request slowly, or nothing, lose their connection; requests of others are
+// answered meanwhile.
+func TestServeSlowClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := open.Store(t.Context(), "memory:")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := padlock.New(store)
+		defer l.Close(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		a := &app{stdout: io.Discard, stderr: io.Discard, storeURL: "memory:"}
+		_, server := a.webServer(ctx, l, &serving{}, &access{open: true})
+		at := make(pipes)
+		served := make(chan error, 1)
+		go func() { served <- finish(ctx, server, limitedTo(at, 4)) }()
+		dial := func(text string) net.Conn {
+			client, remote := net.Pipe()
+			at <- remote
+			if text != "" {
+				io.WriteString(client, text)
+			}
+			return client
+		}
+		began := time.Now()
+		ended := make(chan time.Duration, 3)
+		for _, text := range []string{
+			"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+			"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\ntok",
+			"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", // and no second request
+		} {
+			c := dial(text)
+			go func() {
+				_, _ = io.Copy(io.Discard, c)
+				ended <- time.Since(began)
+			}()
+		}
+		quick := dial("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		reply, err := http.ReadResponse(bufio.NewReader(quick), nil)
+		if err != nil || reply.StatusCode != http.StatusOK {
+			t.Errorf("the quick client: %v, %v", reply, err)
+		}
+		for i, most := range []time.Duration{6 * time.Second, 11 * time.Second, 61 * time.Second} {
+			if after := <-ended; after > most {
+				t.Errorf("slow client %d has kept its connection for %v of the server's time, at most %v", i, after, most)
+			}
+		}
+		cancel()
+		synctest.Wait()
+		close(at) // a real listener is closed by Shutdown
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Connections above the limit wait until another one ends.
+func TestServeConnections(t *testing.T) {
+	inner := make(pipes, 3)
+	at := limitedTo(inner, 2)
+	accepted := make(chan net.Conn, 3)
+	go func() {
+		for {
+			c, err := at.Accept()
+			if err != nil {
+				close(accepted)
+				return
+			}
+			accepted <- c
+		}
+	}()
+	for range 3 {
+		_, remote := net.Pipe()
+		inner <- remote
+	}
+	first, second := <-accepted, <-accepted
+	select {
+	case <-accepted:
+		t.Error("a third connection was accepted")
+	default:
+	}
+	first.Close()
+	first.Close() // gives its place back only once
+	third := <-accepted
+	second.Close()
+	third.Close()
+	at.Close()
+	close(inner)
+	if _, ok := <-accepted; ok {
+		t.Error("a closed listener accepts")
+	}
+}
+
+func TestServeUsage(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for args, want := range map[string]int{
+		"serve extra":                              exitUsage,
+		"serve --listen nonsense":                  exitUsage,
+		"serve --listen " + taken.Addr().String():  exitUnavailable,
+		"serve --listen 127.0.0.1:0 --allow-break": exitUsage,
+		"serve --listen 0.0.0.0:0":                 exitUsage,
+		"serve --store nonsense://x":               exitUsage,
+	} {
+		var out, said bytes.Buffer
+		if got := execute(strings.Fields(args), &out, &said); got != want || said.Len() == 0 || out.Len() > 0 {
+			t.Errorf("padlock %s: %d, want %d; it says %q %q", args, got, want, out.String(), said.String())
+		}
+	}
+}
