@@ -115,6 +115,9 @@ func (a *attempt) prepare(name string) error {
 		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan()},
 	}
+	if l.cfg.trace != nil {
+		a.request.Holder.Trace = l.traceOf(a.ctx)
+	}
 	if a.replaces != nil {
 		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // An Observer gets the events of a Locker, for metrics, traces and logs.
@@ -101,6 +103,14 @@ func (l *Locker) observed(ctx context.Context) bool {
 		}
 	}
 	return false
+}
+
+// traceOf returns the traceparent of ctx for others to see, or "".
+func (l *Locker) traceOf(ctx context.Context) string {
+	if text := l.cfg.trace(ctx); len(text) <= driver.MaxTrace {
+		return text
+	}
+	return ""
 }
 
 // addsValues reports whether an observer can add values to contexts.

@@ -51,6 +51,7 @@ type settings struct {
 type config struct {
 	defaults   settings
 	observers  []*watcher
+	trace      func(context.Context) string // set by TraceHolders
 	clock      driver.Clock
 	maxWaiters int
 	passMost   int // 0: PassLocally is not given
@@ -153,6 +154,17 @@ func Observe(o Observer) LockerOption {
 	w := &watcher{observer: o}
 	w.starts, _ = o.(ContextObserver)
 	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
+}
+
+// TraceHolders records a trace of each holder in the store, so that a caller that finds the lock held
+// can link its own trace to that of the holder: see driver.Holder.Trace. trace returns the
+// traceparent of a context, in the format of W3C Trace Context, or "" for none. It is called once
+// for each acquire, with the context that the observers made. A text of more than 64 bytes is left
+// out. Stores in files, in semaphores and in the sessions of a database keep no traces.
+//
+// Everybody who can read the store can read the traces. If trace is nil, TraceHolders does nothing.
+func TraceHolders(trace func(context.Context) string) LockerOption {
+	return lockerOption(func(c *config) { c.trace = trace })
 }
 
 // OnEvent calls f for each event. It is Observe for a function that needs no context. f must obey

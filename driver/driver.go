@@ -251,6 +251,10 @@ type Holder struct {
 	// Plan is how long the holder plans to keep the name, counted from the grant. 0 means that it
 	// has no plan and renews the lease until it is done.
 	Plan time.Duration `json:"plan,omitempty"`
+
+	// Trace is the traceparent of the holder's trace, in the format of W3C Trace Context, or "". It
+	// has at most MaxTrace bytes. A store may leave it out.
+	Trace string `json:"trace,omitempty"`
 }
 
 // Hold is one hold as others see it.

@@ -11,6 +11,7 @@ const (
 	MaxName  = 1024 // bytes of a name
 	MaxToken = 128  // bytes of a token
 	MaxLabel = 256  // bytes of Holder.Label and Holder.Host
+	MaxTrace = 64   // bytes of Holder.Trace
 	MaxSpent = 8    // tokens in Request.Spent
 
 	MaxStoreID = 64 // bytes of an Identifier's id
@@ -65,6 +66,9 @@ func (r *Request) Validate(g *Guarantees) error {
 		return invalid("holder label", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Label), MaxLabel))
 	case len(r.Holder.Host) > MaxLabel:
 		return invalid("holder host", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Host), MaxLabel))
+	}
+	if len(r.Holder.Trace) > MaxTrace {
+		return invalid("holder trace", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Trace), MaxTrace))
 	}
 	if len(r.Spent) > MaxSpent {
 		return invalid("Spent", fmt.Sprintf("has %d tokens, at most %d are allowed", len(r.Spent), MaxSpent))

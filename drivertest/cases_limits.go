@@ -126,7 +126,7 @@ var limitCases = []testCase{
 	{
 		name:   "limits/holder",
 		clause: "Label and Host of MaxLabel bytes are kept whole; longer ones are ErrInvalid, naming the label or the host.",
-		about:  "Holder.Label Holder.Host MaxLabel ErrInvalid",
+		about:  "Holder.Label Holder.Host MaxLabel MaxTrace ErrInvalid",
 		f: func(c *check) {
 			full := strings.Repeat("\u00e9", driver.MaxLabel/2)
 			r := c.request(c.name())
@@ -144,6 +144,10 @@ var limitCases = []testCase{
 			r.Holder.Host = full + "x"
 			_, err = c.a.Acquire(c.ctx, r)
 			c.invalid(err, "host", "Acquire with a host that is too long")
+			r = c.request(r.Name)
+			r.Holder.Trace = strings.Repeat("0", driver.MaxTrace+1)
+			_, err = c.a.Acquire(c.ctx, r)
+			c.invalid(err, "trace", "Acquire with a trace that is too long")
 		},
 	},
 	{

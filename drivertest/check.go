@@ -150,7 +150,7 @@ func (c *check) brief(name string, units int) driver.Request {
 
 func (c *check) units(n int) time.Duration { return time.Duration(n) * c.unit }
 
-var testHolder = driver.Holder{Host: "host-a.example", PID: 4711, Label: "nightly report", Plan: 90 * time.Second}
+var testHolder = driver.Holder{Host: "host-a.example", PID: 4711, Label: "nightly report", Plan: 90 * time.Second, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
 
 // pass makes time pass for the store.
 func (c *check) pass(d time.Duration) {

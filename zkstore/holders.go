@@ -63,7 +63,7 @@ func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
 // describe returns a hold as others see it. Since is known only for holds that did not wait: the
 // node of a waiter is older than its hold.
 func describe(n node, d data, stat *zk.Stat) driver.Hold {
-	h := driver.Hold{Holder: driver.Holder{Host: d.Host, PID: d.PID, Label: d.Label, Plan: d.Plan}, Shared: n.kind.shared()}
+	h := driver.Hold{Holder: driver.Holder{Host: d.Host, PID: d.PID, Label: d.Label, Plan: d.Plan, Trace: d.Trace}, Shared: n.kind.shared()}
 	if !n.kind.waits() {
 		h.Since = time.UnixMilli(stat.Ctime)
 		if d.Plan > 0 {

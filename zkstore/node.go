@@ -172,11 +172,12 @@ type data struct {
 	PID   int           `json:"pid,omitempty"`
 	Label string        `json:"label,omitempty"`
 	Plan  time.Duration `json:"plan,omitempty"`
+	Trace string        `json:"trace,omitempty"`
 	Fence uint64        `json:"fence,omitempty"` // of a shared hold; it is set once
 }
 
 func dataOf(h driver.Holder) data {
-	return data{Host: h.Host, PID: h.PID, Label: h.Label, Plan: h.Plan}
+	return data{Host: h.Host, PID: h.PID, Label: h.Label, Plan: h.Plan, Trace: h.Trace}
 }
 
 func (d data) encode() []byte {
