@@ -53,14 +53,25 @@ func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) 
 	case o.depth >= maxDepth:
 		return nil, invalid("the stores are nested more than %d deep", maxDepth)
 	}
-	if err := o.distinct(u.Query()["store"]); err != nil {
+	twins, err := o.distinct(u.Scheme, u.Query()["store"])
+	if err != nil {
 		return nil, err
 	}
+	var members []driver.Store
 	opening.Member = func(ctx context.Context, rawURL string, lazy bool) (driver.Store, error) {
 		inner := *o
 		inner.depth++
 		inner.opening.Lazy = lazy
-		return inner.open(ctx, rawURL)
+		m, err := inner.open(ctx, rawURL)
+		if err != nil {
+			return nil, err
+		}
+		i := len(members)
+		members = append(members, m)
+		if first, ok := twins[i]; ok && first < i {
+			return newTwin(members[first], m)
+		}
+		return m, nil
 	}
 	return s.Open(ctx, u, opening)
 }

@@ -109,8 +109,11 @@ func misplacedAt(u *url.URL) bool {
 }
 
 // distinct returns an error if a member is named twice, because that member would have two votes.
-func (o *opener) distinct(members []string) error {
-	seen := map[string]int{}
+// In an all: store, two layouts of one place count as two members; see twin. twins has the numbers
+// of the pairs.
+func (o *opener) distinct(scheme string, members []string) (twins map[int]int, err error) {
+	seen, layouts := map[string]int{}, map[int]string{}
+	twins = map[int]int{}
 	for i, member := range members {
 		u, s, err := o.parse(member)
 		if err != nil || s.InProcess { // each memory: is a separate store
@@ -121,12 +124,19 @@ func (o *opener) distinct(members []string) error {
 		if s.Composite {
 			place = member
 		}
-		if first, ok := seen[place]; ok {
-			return invalid("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)
+		layouts[i] = query.Get("layout")
+		first, ok := seen[place]
+		_, third := twins[first]
+		switch {
+		case !ok:
+			seen[place] = i
+		case !third && scheme == "all" && layouts[first] != "" && layouts[i] != "" && layouts[first] != layouts[i]:
+			twins[i], twins[first] = first, i
+		default:
+			return nil, invalid("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)
 		}
-		seen[place] = i
 	}
-	return nil
+	return twins, nil
 }
 
 func (o *opener) redacted(rawURL string) string {

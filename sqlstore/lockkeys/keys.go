@@ -54,6 +54,14 @@ func (s *Store) checkName(name string) error {
 	return nil
 }
 
+// Location implements driver.Locator. It returns the table and the row of the name.
+func (s *Store) Location(name string) (string, error) {
+	if err := s.checkName(name); err != nil {
+		return "", err
+	}
+	return s.cfg.table + " " + s.layout.id(s.engine, name), nil
+}
+
 // maxStored is the size of the column of the token in PHP's table.
 const maxStored = 44
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/open/all"
 	"github.com/padlock-go/padlock/quorum"
 	"github.com/padlock-go/padlock/redisstore"
 )
@@ -23,11 +26,9 @@ type mover struct {
 	phase  atomic.Int32
 }
 
-func newMover(t *testing.T, r *rack) *mover {
+// newMover makes a mover of the stores of its three phases.
+func newMover(t *testing.T, stores ...driver.Store) *mover {
 	m := &mover{}
-	old, young := r.servers[:1], r.servers[1:]
-	remember := redisstore.RememberRunIDs(&runIDs{})
-	stores := []driver.Store{member(t, old[0].Addr(), remember), r.clientOf(quorum.All, r.servers).Store, member(t, young[0].Addr(), remember)}
 	for i, s := range stores {
 		m.phases[i] = padlock.New(s)
 		t.Cleanup(func() {
@@ -76,14 +77,45 @@ func TestMoveFromOneRedisToAnother(t *testing.T) {
 	old := r.direct(0)
 	take(t, old, &ahead)
 	free(t, old, ahead)
+	moveAll(t, ahead.FenceAbove, func() *mover {
+		remember := redisstore.RememberRunIDs(&runIDs{})
+		return newMover(t, member(t, r.servers[0].Addr(), remember), r.clientOf(quorum.All, r.servers).Store, member(t, r.servers[1].Addr(), remember))
+	})
+}
 
-	s := &site{t: t, last: ahead.FenceAbove}
+// TestMoveFromRedisToPostgreSQL does the same with two kinds of stores, as users configure them.
+func TestMoveFromRedisToPostgreSQL(t *testing.T) {
+	t.Parallel()
+	old := "redis://" + server.Redis(t, server.RedisOptions{}).Addr()
+	young := server.Postgres(t, server.PostgresOptions{}).URL()
+	open := func(rawURL string) driver.Store {
+		s, err := all.Store(t.Context(), rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	ahead := request("job")
+	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
+	s := open(old)
+	take(t, s, &ahead)
+	free(t, s, ahead)
+	s.Close()
+	moveAll(t, ahead.FenceAbove, func() *mover {
+		return newMover(t, open(old), open("all:?"+url.Values{"store": {old, young}}.Encode()), open(young))
+	})
+}
+
+// moveAll moves four processes from phase to phase. Each fence must be above last and above the one
+// before.
+func moveAll(t *testing.T, last uint64, process func() *mover) {
+	s := &site{t: t, last: last}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var movers []*mover
 	var wg sync.WaitGroup
 	for i := range 4 {
-		m := newMover(t, r)
+		m := process()
 		movers = append(movers, m)
 		wg.Go(func() {
 			if err := m.work(ctx, s); err != nil {
@@ -103,5 +135,5 @@ func TestMoveFromOneRedisToAnother(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
-	t.Logf("%d visits, the last fence is %d above the first", s.visits, s.last-ahead.FenceAbove)
+	t.Logf("%d visits, the last fence is %d above the first", s.visits, s.last-last)
 }

@@ -1,0 +1,84 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A twin is the second of two stores that keep their locks in one table in different layouts, as
+// during a move from one layout to the other. For most names the layouts have different rows, so a
+// lock needs both. Where they have the same row, the lock in the first store is the lock in the
+// second one, and the twin does nothing.
+//
+// It has no Unwrap, because a request that it leaves out must not reach the store.
+type twin struct {
+	driver.Store
+	first, second driver.Locator
+	waiter        driver.Waiter
+}
+
+// newTwin returns second as a twin of first. If the stores cannot tell which names share a lock, it
+// closes second and returns an error.
+func newTwin(first, second driver.Store) (driver.Store, error) {
+	a, ok := driver.As[driver.Locator](first)
+	b, also := driver.As[driver.Locator](second)
+	w, waits := driver.As[driver.Waiter](second)
+	if !ok || !also || !waits {
+		_ = second.Close() // the other error is the one to return
+		return nil, invalid("two layouts of one store cannot be used together here")
+	}
+	return &twin{second, a, b, w}, nil
+}
+
+// same reports whether a name has one lock in both stores.
+func (t *twin) same(name string) bool {
+	a, err := t.first.Location(name)
+	if err != nil {
+		return false // the store returns the error
+	}
+	b, err := t.second.Location(name)
+	return err == nil && a == b
+}
+
+// Acquire implements driver.Store.
+func (t *twin) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if t.same(r.Name) {
+		return driver.Grant{TTL: r.TTL}, ctx.Err()
+	}
+	return t.Store.Acquire(ctx, r)
+}
+
+// Extend implements driver.Store. The first store knows how long the lease lasts.
+func (t *twin) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if !t.same(name) {
+		return t.Store.Extend(ctx, name, token, ttl)
+	}
+	if ttl == 0 {
+		ttl = driver.MaxTTL
+	}
+	return driver.Grant{TTL: ttl}, ctx.Err()
+}
+
+// Release implements driver.Store.
+func (t *twin) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if t.same(name) {
+		return driver.Released, ctx.Err()
+	}
+	return t.Store.Release(ctx, name, token, keep)
+}
+
+// Wait implements driver.Waiter.
+func (t *twin) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	return t.waiter.Wait(ctx, r, reserve)
+}
+
+// Inspect implements driver.Inspector.
+func (t *twin) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if i, ok := driver.As[driver.Inspector](t.Store); ok {
+		return i.Inspect(ctx, name)
+	}
+	return driver.State{}, errors.ErrUnsupported
+}
