@@ -15,7 +15,6 @@ type system struct {
 var unserved = []system{
 	{"SQL Server", []string{"mssql", "sqlsrv"}},
 	{"Oracle", []string{"oci", "oci8"}},
-	{"MongoDB", []string{"mongodb", "mongodb+srv"}},
 	{"DynamoDB", []string{"dynamodb"}},
 	{"Consul", []string{"consul"}},
 }

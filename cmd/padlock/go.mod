@@ -22,9 +22,16 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
+	github.com/xdg-go/scram v1.2.0 // indirect
+	github.com/xdg-go/stringprep v1.0.4 // indirect
+	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
+	go.mongodb.org/mongo-driver/v2 v2.9.3 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	modernc.org/libc v1.79.0 // indirect
@@ -51,6 +58,7 @@ require (
 	github.com/mattn/go-runewidth v0.0.23 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
 	github.com/padlock-go/padlock/etcdstore v0.0.0 // indirect
+	github.com/padlock-go/padlock/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/pgstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/redisstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0 // indirect
@@ -75,6 +83,7 @@ require (
 replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/etcdstore => ../../etcdstore
+	github.com/padlock-go/padlock/mongostore => ../../mongostore
 	github.com/padlock-go/padlock/open/all => ../../open/all
 	github.com/padlock-go/padlock/pgstore => ../../pgstore
 	github.com/padlock-go/padlock/redisstore => ../../redisstore

@@ -52,6 +52,7 @@ var guests = []guest{
 	{"etcdstore", "go.etcd.io/etcd", false, "the client, and the types of its requests: a lease with a number of our choice, one renewal"},
 	{"etcdstore", "google.golang.org/grpc", false, "the codes of errors, and how fast a lost connection is made again"},
 	{"etcdstore", "go.uber.org/zap", false, "the client wants a logger of it; it gets one that says nothing"},
+	{"mongostore", "go.mongodb.org/mongo-driver/v2", false, "the client, in Go alone; it finds the primary and repeats a write safely"},
 	{"zkstore", "github.com/go-zookeeper/zk", false, "the client, in Go alone, which can move its session to another server"},
 	{"sqlstore/drivers", "github.com/go-sql-driver/mysql", false, "the driver for MySQL and MariaDB"},
 	{"sqlstore/drivers", "github.com/jackc/pgx/v5", false, "the driver for PostgreSQL, which can LISTEN"},

@@ -9,6 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/etcdstore"
 	"github.com/padlock-go/padlock/memcachestore"
+	"github.com/padlock-go/padlock/mongostore"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/pgstore"
 	"github.com/padlock-go/padlock/redisstore"
@@ -33,6 +34,7 @@ func Schemes() []driver.Scheme {
 		memcachestore.Scheme(),
 		zkstore.Scheme(),
 		etcdstore.Scheme(),
+		mongostore.Scheme(),
 	}
 }
 

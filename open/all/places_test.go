@@ -39,7 +39,7 @@ func stores(t *testing.T) []string {
 
 // pages are the names of pages that differ from those of the packages.
 var pages = map[string]string{
-	"etcdstore": "etcd", "memcachestore": "memcached", "mysqlstore": "mysql-advisory", "pgstore": "postgres-advisory",
+	"etcdstore": "etcd", "memcachestore": "memcached", "mongostore": "mongodb", "mysqlstore": "mysql-advisory", "pgstore": "postgres-advisory",
 	"semstore": "semaphore", "zkstore": "zookeeper",
 }
 

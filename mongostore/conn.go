@@ -1,0 +1,112 @@
+package mongostore
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// patience is how long a request waits for a silent server.
+const patience = driver.MaxSilence - 500*time.Millisecond
+
+// search is how long a request looks for a primary. The caller tries again if it can wait.
+const search = 2 * time.Second
+
+// A conn is the collection of a store, with its client.
+type conn struct {
+	client *mongo.Client
+	locks  *mongo.Collection
+	hosts  []string
+
+	mu     sync.Mutex
+	closed bool
+	work   sync.WaitGroup // calls that use the client
+}
+
+// connect makes the client. It sends no request, except to the name server for mongodb+srv:.
+func connect(c *Config) (*conn, error) {
+	o := options.Client().ApplyURI(c.URI)
+	if err := o.Validate(); err != nil {
+		return nil, badURI(c.URI, err)
+	}
+	if c.User != "" {
+		if o.Auth == nil {
+			o.Auth = &options.Credential{}
+		}
+		o.Auth.Username, o.Auth.Password, o.Auth.PasswordSet = c.User, c.Password, true
+	}
+	if c.TLS != nil {
+		o.SetTLSConfig(c.TLS.Clone())
+	}
+	if c.Dial != nil {
+		o.SetDialer(dialer(c.Dial))
+	}
+	if o.AppName == nil {
+		o.SetAppName("padlock")
+	}
+	o.SetServerSelectionTimeout(search)
+	durable := writeconcern.Majority()
+	journal := true
+	durable.Journal = &journal
+	o.SetWriteConcern(durable).SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary())
+	client, err := mongo.Connect(o)
+	if err != nil {
+		return nil, badURI(c.URI, err)
+	}
+	return &conn{client: client, locks: client.Database(c.Database).Collection(c.Collection), hosts: o.Hosts}, nil
+}
+
+// begin counts a call, so that close waits for it, and limits its time. The caller calls end.
+func (c *conn) begin(ctx context.Context) (limited context.Context, end func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	c.work.Add(1)
+	limited, cancel := context.WithTimeout(ctx, patience)
+	return limited, func() { cancel(); c.work.Done() }, nil
+}
+
+func (c *conn) close() {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	c.work.Wait()
+	if first {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = c.client.Disconnect(ctx) // the connections are closed in any case
+	}
+}
+
+// A dialer makes connections for the client.
+type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// DialContext implements options.ContextDialer.
+func (d dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return d(ctx, network, addr)
+}
+
+// badURI returns the error for a connection string that the client refuses. The client's text may
+// quote the string, so it is left out if the string contains a user.
+func badURI(uri string, err error) error {
+	if strings.Contains(uri, "@") {
+		return invalid("MongoDB's client refuses the connection string; check the hosts and the options")
+	}
+	return invalid("MongoDB's client refuses the connection string: %s", plain(err))
+}

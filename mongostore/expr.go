@@ -1,0 +1,120 @@
+package mongostore
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// The functions in this file write the expressions of MongoDB's aggregation language that the
+// pipelines consist of.
+
+const (
+	// clock is the server's clock. It stays the same during a request.
+	clock = "$$NOW"
+	// now is the server's clock in the stages of a pipeline after the first one, which copies it.
+	now = "$p.now"
+)
+
+type (
+	expr = any
+	list = bson.A
+)
+
+// op is the expression {name: args}.
+func op(name string, args ...expr) bson.D { return bson.D{{Key: name, Value: list(args)}} }
+
+// literal is a value that MongoDB must not read as an expression, such as a token that begins with
+// a dollar sign.
+func literal(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
+
+// object is a document whose values are expressions. pairs has the names and values in turn.
+func object(pairs ...any) bson.D {
+	d := bson.D{}
+	for i := 0; i < len(pairs); i += 2 {
+		d = append(d, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return d
+}
+
+func eq(a, b expr) expr              { return op("$eq", a, b) }
+func ne(a, b expr) expr              { return op("$ne", a, b) }
+func gt(a, b expr) expr              { return op("$gt", a, b) }
+func and(args ...expr) expr          { return op("$and", args...) }
+func or(args ...expr) expr           { return op("$or", args...) }
+func greatest(args ...expr) expr     { return op("$max", args...) }
+func in(x, array expr) expr          { return op("$in", x, array) }
+func either(cond, yes, no expr) expr { return op("$cond", cond, yes, no) }
+func merge(docs ...expr) expr        { return op("$mergeObjects", docs...) }
+func add(args ...expr) expr          { return op("$add", args...) }
+func size(array expr) expr           { return bson.D{{Key: "$size", Value: array}} }
+func some(array expr) expr           { return gt(size(array), int32(0)) }
+
+// or0 is x, or zero if x is missing.
+func or0(x, zero expr) expr { return op("$ifNull", x, zero) }
+
+// only is the elements of an array for which cond holds. cond calls an element $$h.
+func only(array, cond expr) expr {
+	return bson.D{{Key: "$filter", Value: object("input", array, "as", "h", "cond", cond)}}
+}
+
+// each changes the elements of an array for which cond holds to the result of change. Both call an
+// element $$h.
+func each(array, cond, change expr) expr {
+	return bson.D{{Key: "$map", Value: object("input", array, "as", "h", "in", either(cond, change, "$$h"))}}
+}
+
+// last is the latest of an array of times, and at least now.
+func last(times expr) expr {
+	return bson.D{{Key: "$reduce", Value: object("input", times, "initialValue", now, "in", greatest("$$value", "$$this"))}}
+}
+
+// A branch of choose.
+type branch struct{ when, then expr }
+
+// choose is the result of the first branch whose condition holds.
+func choose(other expr, branches ...branch) expr {
+	all := list{}
+	for _, b := range branches {
+		all = append(all, object("case", b.when, "then", b.then))
+	}
+	return bson.D{{Key: "$switch", Value: object("branches", all, "default", other)}}
+}
+
+// after is the server's time, plus d. MongoDB's times are whole milliseconds.
+func after(d time.Duration) expr { return add(now, millis(d)) }
+
+// millis rounds up, so that a lease is never shorter than it should be.
+func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
+// text is the value for a name or a token. A string of MongoDB is UTF-8. Bytes that are not UTF-8
+// become binary data, which is never equal to a string.
+func text(s string) any {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return bson.Binary{Data: []byte(s)}
+}
+
+// fromText is the reverse of text. ok is false for a value that text does not make.
+func fromText(v bson.RawValue) (s string, ok bool) {
+	if s, ok = v.StringValueOK(); ok {
+		return s, true
+	}
+	_, b, ok := v.BinaryOK()
+	return string(b), ok
+}
+
+// microseconds is the server's clock on the scale of fences.
+var microseconds = op("$multiply", bson.D{{Key: "$toLong", Value: now}}, int64(1000))
+
+// nextFence is the fence of a new grant: microseconds since 1970, or one more than the last.
+func nextFence(above uint64) expr {
+	return greatest(add("$padlock.fence", int64(1)), int64(above)+1, microseconds)
+}
+
+// usedUp holds if a fence is too large.
+func usedUp(fence expr) expr { return op("$gte", fence, int64(driver.MaxFence)) }

@@ -1,0 +1,98 @@
+package mongostore
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Config says where MongoDB is.
+type Config struct {
+	// URI is MongoDB's connection string, mongodb://HOST:PORT,HOST:PORT/?replicaSet=NAME. It has no
+	// parameters of padlock's own. Its write concern, read concern and read preference are ignored:
+	// the store writes with majority and journal, and reads from the primary.
+	URI string
+	// Database and Collection are where the locks are. The store makes the collection if it is
+	// missing. No other data belongs in it, except the locks of PHP's Symfony.
+	Database, Collection string
+	// User and Password, if User is not empty, log in instead of those in URI.
+	User, Password string
+	// TLS, if not nil, is used for every connection.
+	TLS *tls.Config
+	// Dial, if not nil, makes the connections, instead of a net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.URI == "":
+		return invalid("the URI is empty")
+	case c.Database == "" || strings.ContainsAny(c.Database, "/\\. \"$\x00"):
+		return invalid("the database: name one, as in %s", example)
+	case c.Collection == "" || strings.ContainsAny(c.Collection, "$\x00") || strings.HasPrefix(c.Collection, "system."):
+		return invalid("the collection: it cannot have this name")
+	}
+	return nil
+}
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	symfony bool
+	lazy    bool
+}
+
+// SymfonyLayout does what the MongoDbStore of PHP's Symfony does, with the same requests: a
+// document for each lock, whose end is judged by the clock of each client. So the clocks of all
+// clients must agree, and there are no fences, no shared locks and no cool-downs.
+func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
+
+// Lazy opens the store without a request to the server, which may be down.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
+
+const (
+	noteExperimental = "Experimental: the store's tests have not yet run against a MongoDB server."
+	noteDurable      = "Holds and fences survive a restart and a fail-over if the servers have journals; the store waits until a majority has written."
+)
+
+func (c *config) guarantees() driver.Guarantees {
+	if c.symfony {
+		return driver.Guarantees{
+			Store:            "mongodb-symfony",
+			SurvivesRestart:  driver.Partly,
+			SurvivesFailover: driver.Partly,
+			SafeEviction:     driver.Yes,
+			Lease:            true,
+			Notes: []string{
+				noteExperimental,
+				"The locks are shared with PHP's Symfony, whose documents have no room for fences, shared locks and holders.",
+				"Every client judges leases by its own clock: keep all clocks together.",
+				noteDurable + " PHP waits as its connection says.",
+				"FerretDB 1 does not take over an ended lease in one step: use it with one contender for each name.",
+			},
+		}
+	}
+	return driver.Guarantees{
+		Store:            "mongodb",
+		SurvivesRestart:  driver.Partly,
+		SurvivesFailover: driver.Partly,
+		SafeEviction:     driver.Yes,
+		Fence:            driver.DurableFence,
+		SharedFence:      driver.Yes,
+		Lease:            true,
+		Shared:           true,
+		Promotion:        driver.Atomic,
+		CoolDown:         true,
+		Notes: []string{
+			noteExperimental,
+			noteDurable,
+			"A name has at most 1000 readers at the same time.",
+			"The primary's clock judges leases. Servers whose clocks differ lengthen or shorten leases at a fail-over by the difference.",
+			"If a PHP client deletes a document, the next fence comes from the server's clock. It may be lower than one that FenceAbove or a quorum had set ahead of the clock.",
+		},
+	}
+}

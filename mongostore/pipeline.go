@@ -1,0 +1,255 @@
+package mongostore
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A lock is one document:
+//
+//	_id          the name
+//	token        Symfony's: the holder's token, or another text if there is no single holder
+//	expires_at   Symfony's: the end of the last lease or cool-down
+//	padlock      the fields of padlock; see record in state.go
+//
+// PHP reads and writes only the first three. padlock.token and padlock.until repeat what padlock
+// wrote into token and expires_at. If they differ, another program has taken or extended the lock.
+//
+// Every operation is one request with a pipeline. The server carries it out in one step. The stages
+// are:
+//
+//	open    reads the document: p.was is the whole document, p.now the server's time, padlock the
+//	        record with a foreign holder as one of its holds, and p.live the holds whose leases last
+//	decide  p.do is the name of what the operation does, or refuse
+//	change  changes the record
+//	write   writes token and expires_at as PHP reads them, or p.was again if the operation is
+//	        refused. MongoDB writes nothing if a document stays as it is.
+const (
+	refuse = "refuse"
+
+	// nobody is in the field token while readers hold the name or it cools down. A PHP client
+	// takes it for the token of another client.
+	nobody = "padlock"
+
+	// version is the version of the record. A document with a newer one is left alone.
+	version = 1
+
+	// maxReaders is how many readers can hold a name together, since a document has at most 16 MB.
+	maxReaders = 1000
+
+	// forgetAfter is how long a document is kept after its last lease has ended.
+	forgetAfter = 7 * 24 * time.Hour
+)
+
+var epoch = bson.DateTime(0)
+
+func set(pairs ...any) bson.D { return bson.D{{Key: "$set", Value: object(pairs...)}} }
+
+// untouched holds if no other program has written to the document since padlock did.
+var untouched = and(
+	eq(or0("$token", nil), or0("$padlock.token", nil)),
+	eq(or0("$expires_at", nil), or0("$padlock.until", nil)),
+)
+
+// foreign is the hold of a program that knows only Symfony's fields.
+var foreign = object("t", "$token", "s", false, "f", or0("$padlock.fence", int64(0)), "b", epoch,
+	"u", "$expires_at", "l", epoch, "x", true, "h", object())
+
+// open begins every pipeline.
+var open = []bson.D{
+	set("p", object("was", "$$ROOT", "now", clock)),
+	set("padlock", merge(
+		literal(object("fence", int64(0), "holds", list{}, "cool", epoch)),
+		either(untouched, "$padlock", object("fence", or0("$padlock.fence", int64(0)), "holds", list{foreign})),
+	)),
+	set("p", merge("$p", object("live", only("$padlock.holds", gt("$$h.u", now))))),
+}
+
+// write ends every pipeline.
+var write = []bson.D{
+	set("p", merge("$p", object("rest", only("$padlock.holds", gt("$$h.u", now))))),
+	set("p", merge("$p", object(
+		"token", choose("",
+			branch{in(false, "$p.rest.s"), op("$arrayElemAt", "$p.rest.t", int32(0))},
+			branch{or(some("$p.rest"), gt("$padlock.cool", now)), nobody}),
+		"until", greatest(last("$p.rest.u"), "$padlock.cool"),
+	))),
+	set("padlock", merge("$padlock", object(
+		"v", int32(version), "token", "$p.token", "until", "$p.until",
+		// The index that removes old documents skips a document whose fence the clock will not have
+		// passed by then.
+		"old", op("$lt", "$padlock.fence", add(microseconds, (forgetAfter/2).Microseconds())),
+	))),
+	{{Key: "$replaceWith", Value: either(eq("$p.do", refuse), "$p.was",
+		merge("$p.was", object("token", "$p.token", "expires_at", "$p.until", "padlock", "$padlock")))}},
+}
+
+// pipeline puts the stages of an operation between open and write. Each of vars is a stage that
+// adds fields to p. It cannot use the fields that it adds.
+func pipeline(decide expr, vars []bson.D, changes ...branch) []bson.D {
+	p := append([]bson.D{}, open...)
+	for _, v := range vars {
+		p = append(p, set("p", merge("$p", v)))
+	}
+	p = append(p, set("p", merge("$p", object("do", decide))))
+	var all []branch
+	for _, c := range changes {
+		all = append(all, branch{eq("$p.do", c.when), merge("$padlock", c.then)})
+	}
+	p = append(p, set("padlock", choose("$padlock", all...)))
+	return append(p, write...)
+}
+
+// holds reports whether token has a live hold.
+func holds(token any) expr { return in(token, "$p.live.t") }
+
+func isToken(token any) expr { return eq("$$h.t", token) }
+
+// intended holds if a reader other than token waits for its promotion. An intent that lasts longer
+// than it may comes from a clock that was set back.
+func intended(token any) expr {
+	return and(gt("$padlock.intent.u", now), op("$lte", "$padlock.intent.u", after(driver.MaxIntent)),
+		in("$padlock.intent.t", "$p.live.t"), ne("$padlock.intent.t", token))
+}
+
+// acquire makes one try.
+//
+//	state of the name                      do
+//	the token has a live hold              repeat: it gets a full lease
+//	Replaces has a live hold               replace: the token gets that hold, with a new fence
+//	Replaces, and it has none              refuse
+//	others are in the way                  refuse
+//	the fences are used up                 refuse
+//	else                                   grant
+func acquire(r *driver.Request) []bson.D {
+	token := literal(text(r.Token))
+	until, least := after(max(r.TTL, r.AtLeast)), expr(epoch)
+	if r.AtLeast > 0 {
+		least = after(r.AtLeast)
+	}
+	longer := object("u", greatest("$$h.u", until), "l", greatest("$$h.l", least))
+	if r.Replaces != "" {
+		return replace(r, token, longer)
+	}
+	blocked := or(some("$p.others"), gt("$padlock.cool", now))
+	fence := nextFence(r.FenceAbove)
+	if r.Shared {
+		blocked = or(in(false, "$p.others.s"), gt("$padlock.cool", now), intended(token),
+			op("$gte", size("$p.live"), int32(maxReaders)))
+		joins := and(some("$p.others"), gt("$padlock.fence", int64(r.FenceAbove)))
+		fence = either(joins, "$padlock.fence", fence)
+	}
+	hold := object("t", token, "s", r.Shared, "f", "$p.fence", "b", now, "u", until, "l", least, "h", literal(holderFields(&r.Holder)))
+	return pipeline(
+		choose("grant",
+			branch{holds(token), "repeat"},
+			branch{or(blocked, usedUp("$p.fence")), refuse}),
+		[]bson.D{object("others", only("$p.live", ne("$$h.t", token))), object("fence", fence)},
+		branch{"repeat", object("holds", each("$padlock.holds", isToken(token), merge("$$h", longer)))},
+		branch{"grant", object("fence", "$p.fence", "holds", op("$concatArrays", "$p.live", list{hold}))},
+	)
+}
+
+// replace is acquire for a request with Replaces.
+func replace(r *driver.Request, token any, longer bson.D) []bson.D {
+	old := literal(text(r.Replaces))
+	taken := object("t", token, "f", "$p.fence", "b", now, "x", false, "h", literal(holderFields(&r.Holder)))
+	return pipeline(
+		choose(refuse,
+			branch{holds(token), "repeat"},
+			branch{and(holds(old), op("$lt", "$p.fence", int64(driver.MaxFence))), "replace"}),
+		[]bson.D{object("fence", nextFence(r.FenceAbove))},
+		branch{"repeat", object("holds", each("$padlock.holds", isToken(token), merge("$$h", longer)))},
+		branch{"replace", object(
+			"fence", "$p.fence",
+			"holds", each("$p.live", isToken(old), merge("$$h", longer, taken)),
+			"intent", either(eq("$padlock.intent.t", old), object("t", token, "u", "$padlock.intent.u"), "$padlock.intent"),
+		)},
+	)
+}
+
+// extend makes a live lease last at least ttl from now.
+func extend(token string, ttl time.Duration) []bson.D {
+	t := literal(text(token))
+	return pipeline(either(holds(t), "extend", refuse), nil,
+		branch{"extend", object("holds", each("$padlock.holds", isToken(t), merge("$$h", object("u", greatest("$$h.u", after(ttl))))))},
+	)
+}
+
+// release removes the hold of a token. If the hold was live, release leaves the cool-down that was
+// asked for, or the rest of AtLeast.
+func release(token string, keep time.Duration) []bson.D {
+	t := literal(text(token))
+	end := greatest(after(keep), "$p.mine.l")
+	return pipeline(either(in(t, "$padlock.holds.t"), "release", refuse),
+		[]bson.D{object("mine", op("$arrayElemAt", only("$p.live", isToken(t)), int32(0)))},
+		branch{"release", merge(
+			object("holds", only("$padlock.holds", ne("$$h.t", t)), "intent", withdrawn(t)),
+			either(and(holds(t), gt(end, now), op("$gte", end, "$padlock.cool")),
+				object("cool", end, "cooled", "$p.mine.h"), object()),
+		)},
+	)
+}
+
+// withdrawn is the intent of the name without that of token.
+func withdrawn(token any) expr {
+	return either(eq("$padlock.intent.t", token), object(), "$padlock.intent")
+}
+
+// convert changes the mode of a live hold.
+//
+//	state of the name                       do
+//	the token has no live hold              refuse
+//	the mode is that of r, or a demotion    mode
+//	another reader waits for its promotion  refuse
+//	there are other readers                 intend: new readers are kept out for a while
+//	the fences are used up                  refuse
+//	else                                    promote
+func convert(r *driver.Request) []bson.D {
+	t := literal(text(r.Token))
+	longer := object("s", r.Shared, "u", greatest("$$h.u", after(r.TTL)))
+	stays := op("$not", some("$p.reads"))
+	if r.Shared {
+		stays = op("$not", false)
+	}
+	return pipeline(
+		choose("promote",
+			branch{op("$not", holds(t)), refuse},
+			branch{stays, "mode"},
+			branch{intended(t), refuse},
+			branch{gt(size("$p.live"), int32(1)), "intend"},
+			branch{usedUp("$p.fence"), refuse}),
+		[]bson.D{object("reads", only("$p.live", and(isToken(t), "$$h.s")), "fence", nextFence(r.FenceAbove))},
+		branch{"mode", object("intent", withdrawn(t), "holds", each("$padlock.holds", isToken(t), merge("$$h", longer)))},
+		branch{"intend", object("intent", object("t", t, "u", after(driver.MaxIntent)))},
+		branch{"promote", object("fence", "$p.fence", "intent", withdrawn(t),
+			"holds", each("$padlock.holds", isToken(t), merge("$$h", longer, object("f", "$p.fence"))))},
+	)
+}
+
+// evict ends all holds and the cool-down, and mints a new fence, if the fence is still seen.
+func evict(seen uint64) []bson.D {
+	same := eq("$padlock.fence", int64(seen))
+	if seen == 0 { // only PHP has used the name
+		same = and(same, some("$p.live"))
+	}
+	return pipeline(either(and(same, op("$lt", "$p.fence", int64(driver.MaxFence))), "evict", refuse),
+		[]bson.D{object("fence", nextFence(0))},
+		branch{"evict", object("fence", "$p.fence", "holds", list{}, "cool", epoch, "intent", object())},
+	)
+}
+
+// raise makes the fence of a live hold at least fence.
+func raise(token string, fence uint64) []bson.D {
+	t := literal(text(token))
+	higher := merge("$$h", object("f", greatest("$$h.f", int64(fence))))
+	return pipeline(either(holds(t), "raise", refuse), nil,
+		branch{"raise", object(
+			"fence", greatest("$padlock.fence", int64(fence)),
+			"holds", each("$padlock.holds", isToken(t), higher),
+		)},
+	)
+}

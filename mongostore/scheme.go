@@ -1,0 +1,106 @@
+package mongostore
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Scheme describes the URLs of MongoDB for package open. [FromURL] lists these URLs.
+func Scheme() driver.Scheme {
+	return driver.Scheme{
+		Names:       schemes,
+		Help:        "a collection of MongoDB (experimental: not yet tested against a MongoDB server)",
+		Example:     example,
+		Guarantees:  func() driver.Guarantees { return new(config).guarantees() },
+		Open:        openURL,
+		Symfony:     schemes,
+		FromSymfony: fromSymfony,
+		Servers:     servers,
+		At:          at,
+	}
+}
+
+func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
+	var opts []Option
+	if o.Lazy && !u.Query().Has("lazy") || o.Lenient {
+		opts = append(opts, Lazy())
+	}
+	s, err := FromURL(ctx, u, opts...)
+	if err != nil {
+		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
+	}
+	return s, nil
+}
+
+// fromSymfony translates a DSN of PHP's Symfony, which is MongoDB's connection string with a
+// database and the parameter collection. Options that decide when a write is done are left out:
+// they apply to PHP's writes only.
+func fromSymfony(dsn string) (*url.URL, error) {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Host == "" || u.Opaque != "" || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+		return nil, invalid("the DSN cannot be read; it is mongodb://HOST/DATABASE?collection=NAME, and in a password, # / ? and @ are written %%23 %%2F %%3F %%40")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	switch {
+	case err != nil:
+		return nil, invalid("the parameters of the DSN cannot be read")
+	case query.Has("layout"):
+		return nil, invalid("layout does not go with symfony+, which says it")
+	case strings.Trim(u.Path, "/") == "" || query.Get("collection") == "":
+		return nil, invalid("the DSN names the database and the collection: mongodb://HOST/DATABASE?collection=NAME")
+	}
+	for name := range query {
+		if slices.Contains(decides, strings.ToLower(name)) {
+			query.Del(name)
+		}
+	}
+	query.Set("layout", "symfony")
+	there := *u
+	there.RawQuery = query.Encode()
+	return &there, nil
+}
+
+// servers returns the addresses in a URL. Those of mongodb+srv: are not known without a name
+// server.
+func servers(u *url.URL) (addresses []string, encrypted bool) {
+	srv := u.Scheme == schemes[1]
+	for name, values := range u.Query() {
+		if slices.Contains([]string{"tls", "ssl"}, strings.ToLower(name)) {
+			encrypted = values[0] == "true"
+		}
+	}
+	if u.Host == "" || srv {
+		return nil, encrypted || srv
+	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		addresses = append(addresses, address(host))
+	}
+	return addresses, encrypted
+}
+
+// address adds the usual port to a host that has none.
+func address(host string) string {
+	if _, port, err := net.SplitHostPort(host); err == nil && port != "" {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(strings.TrimSuffix(host, ":"), "[]"), defaultPort)
+}
+
+// at returns the URL of the same server at another address. A member of a replica set names the
+// others, so the client must not look for them. With TLS the certificate would not fit.
+func at(u *url.URL, address string) *url.URL {
+	addresses, encrypted := servers(u)
+	if len(addresses) != 1 || encrypted {
+		return nil
+	}
+	there, query := *u, u.Query()
+	query.Del("replicaSet")
+	query.Set("directConnection", "true")
+	there.Host, there.RawQuery = address, query.Encode()
+	return &there
+}

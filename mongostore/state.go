@@ -1,0 +1,258 @@
+package mongostore
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A record is the field padlock of a document.
+type record struct {
+	Version int32         `bson:"v"`
+	Token   bson.RawValue `bson:"token"` // what padlock wrote to the document's field token
+	Until   bson.DateTime `bson:"until"` // and to expires_at
+	Old     bool          `bson:"old"`   // the index may remove the document a week after expires_at
+	Fence   int64         `bson:"fence"` // the highest fence so far
+	Holds   []hold        `bson:"holds"` // lapsed holds stay in it until somebody else gets the name
+	Intent  intent        `bson:"intent"`
+	Cool    bson.DateTime `bson:"cool"` // the name is kept free until this time
+	Cooled  holder        `bson:"cooled"`
+}
+
+// A hold is live until u. Then it has lapsed.
+type hold struct {
+	Token   bson.RawValue `bson:"t"`
+	Shared  bool          `bson:"s"`
+	Fence   int64         `bson:"f"`
+	Since   bson.DateTime `bson:"b"`
+	Until   bson.DateTime `bson:"u"`
+	Least   bson.DateTime `bson:"l"` // the name stays taken until this time
+	Foreign bool          `bson:"x"` // of a program that knows only Symfony's fields
+	Holder  holder        `bson:"h"`
+}
+
+// An intent is that of a reader that waits for its promotion.
+type intent struct {
+	Token bson.RawValue `bson:"t"`
+	Until bson.DateTime `bson:"u"`
+}
+
+type holder struct {
+	Host  bson.RawValue `bson:"host"`
+	PID   int64         `bson:"pid"`
+	Label bson.RawValue `bson:"label"`
+	Plan  int64         `bson:"plan"` // milliseconds
+}
+
+// holderFields is a holder in the form of the document.
+func holderFields(h *driver.Holder) bson.D {
+	d := bson.D{}
+	add := func(name string, v any, there bool) {
+		if there {
+			d = append(d, bson.E{Key: name, Value: v})
+		}
+	}
+	add("host", text(h.Host), h.Host != "")
+	add("pid", int64(h.PID), h.PID != 0)
+	add("label", text(h.Label), h.Label != "")
+	add("plan", millis(h.Plan), h.Plan > 0)
+	return d
+}
+
+func (h *holder) public() driver.Holder {
+	host, _ := fromText(h.Host)
+	label, _ := fromText(h.Label)
+	return driver.Holder{Host: host, PID: int(h.PID), Label: label, Plan: time.Duration(h.Plan) * time.Millisecond}
+}
+
+// A state is a document as the server returned it, with the server's time.
+type state struct {
+	ID        bson.RawValue `bson:"_id"`
+	Token     bson.RawValue `bson:"token"`
+	ExpiresAt bson.DateTime `bson:"expires_at"`
+	Record    *record       `bson:"padlock"`
+	Now       bson.DateTime `bson:"now"`
+}
+
+// projection is the fields of a document that the store asks for, with the server's time.
+var projection = object("token", int32(1), "expires_at", int32(1), "padlock", int32(1), "now", clock)
+
+// decode reads a document. It does what the stages open do: a token that padlock did not write is
+// the hold of another program.
+func decode(raw bson.Raw) (*state, error) {
+	var s state
+	if err := bson.Unmarshal(raw, &s); err != nil {
+		return nil, fmt.Errorf("%w: the document of the lock cannot be read; a newer padlock or another program wrote it", driver.ErrUnavailable)
+	}
+	switch r := s.Record; {
+	case r != nil && r.Version > version:
+		return nil, fmt.Errorf("%w: a newer padlock wrote the document of the lock; update this program", driver.ErrUnavailable)
+	case r != nil && s.Token.Equal(r.Token) && s.ExpiresAt == r.Until:
+	case s.Token.IsZero():
+		s.Record = &record{}
+	default:
+		other := hold{Token: s.Token, Until: s.ExpiresAt, Foreign: true}
+		if r != nil {
+			other.Fence = r.Fence
+		}
+		s.Record = &record{Fence: other.Fence, Holds: []hold{other}}
+	}
+	return &s, nil
+}
+
+func is(v bson.RawValue, token string) bool {
+	s, ok := fromText(v)
+	return ok && s == token
+}
+
+func (s *state) find(token string) *hold {
+	for i := range s.Record.Holds {
+		if is(s.Record.Holds[i].Token, token) {
+			return &s.Record.Holds[i]
+		}
+	}
+	return nil
+}
+
+// live returns the hold of token if its lease lasts.
+func (s *state) live(token string) *hold {
+	if h := s.find(token); h != nil && h.Until > s.Now {
+		return h
+	}
+	return nil
+}
+
+// held returns the live hold of token, or the reason why there is none.
+func (s *state) held(token string) (*hold, error) {
+	switch h := s.find(token); {
+	case h == nil, h.Until <= s.Now && s.overtaken(h):
+		return nil, driver.ErrLost
+	case h.Until <= s.Now:
+		return nil, driver.ErrExpired
+	default:
+		return h, nil
+	}
+}
+
+// overtaken reports whether somebody may have taken the name since h was granted. A foreign hold
+// has no fence of its own, so nobody can tell.
+func (s *state) overtaken(h *hold) bool { return h.Foreign || h.Fence < s.Record.Fence }
+
+// outcome is what a Release of token finds in the state.
+func (s *state) outcome(token string) driver.Outcome {
+	switch h := s.find(token); {
+	case h == nil, h.Until <= s.Now && h.Foreign:
+		return driver.Gone
+	case h.Until > s.Now:
+		return driver.Released
+	case s.overtaken(h):
+		return driver.Taken
+	}
+	return driver.Expired
+}
+
+// next is the fence of the next grant.
+func (s *state) next(above uint64) uint64 {
+	return max(uint64(s.Record.Fence)+1, above+1, uint64(max(s.Now, 0))*1000)
+}
+
+// grant returns the grant for a hold.
+func (s *state) grant(h *hold) driver.Grant {
+	return driver.Grant{Fence: uint64(h.Fence), TTL: h.Until.Time().Sub(s.Now.Time())}
+}
+
+// acquired returns the result of acquire.
+func (s *state) acquired(r *driver.Request) (driver.Grant, error) {
+	if h := s.live(r.Token); h != nil {
+		g := s.grant(h)
+		g.Shared = h.Shared && r.Replaces != ""
+		return g, nil
+	}
+	full := s.next(r.FenceAbove) >= driver.MaxFence
+	switch others := s.reports(r.Token); {
+	case r.Replaces != "" && full && s.live(r.Replaces) != nil:
+		return driver.Grant{}, driver.ErrFencesUsedUp
+	case r.Replaces != "":
+		return driver.Grant{}, driver.ErrLost
+	case full && len(others) == 0:
+		return driver.Grant{}, driver.ErrFencesUsedUp
+	default:
+		return driver.Grant{}, heldBy(others)
+	}
+}
+
+// converted returns the result of convert.
+func (s *state) converted(r *driver.Request) (driver.Grant, error) {
+	h, err := s.held(r.Token)
+	switch {
+	case err != nil:
+		return driver.Grant{}, err
+	case h.Shared == r.Shared:
+		return s.grant(h), nil
+	}
+	others, intent := s.reports(r.Token), &s.Record.Intent
+	if wants, ok := fromText(intent.Token); ok && intent.Until > s.Now && wants != r.Token && s.live(wants) != nil {
+		return driver.Grant{}, driver.ErrPromotionConflict
+	}
+	if len(others) == 0 && s.next(r.FenceAbove) >= driver.MaxFence {
+		return driver.Grant{}, driver.ErrFencesUsedUp
+	}
+	return driver.Grant{}, heldBy(others)
+}
+
+// evicted returns the result of evict. s is the state before it.
+func (s *state) evicted(seen uint64) (uint64, error) {
+	fence := s.next(0)
+	switch {
+	case uint64(s.Record.Fence) != seen, seen == 0 && len(s.reports("")) == 0:
+		return 0, driver.ErrLost
+	case fence >= driver.MaxFence:
+		return 0, driver.ErrFencesUsedUp
+	}
+	return fence, nil
+}
+
+func heldBy(holds []driver.Hold) error {
+	err := &driver.HeldError{Holds: holds, Waiters: -1}
+	for _, h := range holds {
+		if h.Until.After(err.Until) {
+			err.Until = h.Until
+		}
+	}
+	return err
+}
+
+// reports lists the live holds except that of token, and the cool-down, with times by this
+// process's clock.
+func (s *state) reports(token string) (out []driver.Hold) {
+	wall := time.Now()
+	at := func(t bson.DateTime) time.Time { return wall.Add(t.Time().Sub(s.Now.Time())) }
+	for i := range s.Record.Holds {
+		h := &s.Record.Holds[i]
+		if h.Until <= s.Now || is(h.Token, token) {
+			continue
+		}
+		r := driver.Hold{Holder: h.Holder.public(), Shared: h.Shared, Foreign: h.Foreign, Until: at(h.Until)}
+		if h.Since > 0 {
+			r.Since = at(h.Since)
+		}
+		if r.Plan > 0 {
+			r.PlannedEnd = r.Since.Add(r.Plan)
+		}
+		out = append(out, r)
+	}
+	if s.Record.Cool > s.Now {
+		end := at(s.Record.Cool)
+		out = append(out, driver.Hold{Cooling: true, Holder: s.Record.Cooled.public(), Until: end, PlannedEnd: end})
+	}
+	return out
+}
+
+// report returns the state as Inspect and List do.
+func (s *state) report(name string) driver.State {
+	return driver.State{Name: strings.Clone(name), Holds: s.reports(""), Fence: uint64(s.Record.Fence), Waiters: -1}
+}

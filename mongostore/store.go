@@ -1,0 +1,287 @@
+package mongostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Store keeps locks in a collection of MongoDB. It is safe for concurrent use.
+type Store struct {
+	guarantees driver.Guarantees
+	conn       *conn
+	symfony    *symfony // nil in padlock's own layout
+}
+
+var _ interface {
+	driver.Store
+	driver.Converter
+	driver.Inspector
+	driver.Lister
+	driver.Breaker
+	driver.FenceRaiser
+	driver.Identifier
+	driver.Reporter
+	driver.SamePlacer
+} = (*Store)(nil)
+
+// Open opens a store. Unless an option says Lazy, it asks the server once, and makes the index that
+// removes the documents of names that nobody has used for a week. ctx bounds only the opening. No
+// error contains a password.
+func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
+	var cfg config
+	for _, o := range opts {
+		o(&cfg)
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	conn, err := connect(&c)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{guarantees: cfg.guarantees(), conn: conn}
+	if cfg.symfony {
+		s.symfony = &symfony{conn}
+	}
+	if cfg.lazy {
+		return s, nil
+	}
+	if err := s.prepare(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// indexName is the name of the index that removes documents. Symfony's index has the same field in
+// the other direction, so both can exist.
+const indexName = "padlock_forget"
+
+// prepare asks the server for an answer and makes the index. A user that may not make it can still
+// use locks.
+func (s *Store) prepare(ctx context.Context) error {
+	limited, end, err := s.conn.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := s.conn.client.Ping(limited, nil); err != nil {
+		return failure(ctx, err, false)
+	}
+	if s.symfony != nil {
+		return nil
+	}
+	_, err = s.conn.locks.Indexes().CreateOne(limited, mongo.IndexModel{
+		Keys: bson.D{{Key: "expires_at", Value: -1}},
+		Options: options.Index().SetName(indexName).
+			SetExpireAfterSeconds(int32(forgetAfter / time.Second)).
+			SetPartialFilterExpression(bson.D{{Key: "padlock.old", Value: true}}),
+	})
+	var refused mongo.CommandError
+	if errors.As(err, &refused) && slices.Contains(notAllowed, int(refused.Code)) {
+		return nil
+	}
+	return failure(ctx, err, false)
+}
+
+// Guarantees implements driver.Store.
+func (s *Store) Guarantees() driver.Guarantees {
+	g := s.guarantees
+	g.Notes = slices.Clone(g.Notes)
+	return g
+}
+
+// Close implements driver.Store.
+func (s *Store) Close() error {
+	s.conn.close()
+	return nil
+}
+
+// A request changes the document of one name.
+type request struct {
+	name   string
+	stages []bson.D
+	upsert bool // a missing document is made
+	before bool // the document before the change is wanted, not the one after it
+}
+
+// document is the filter for the document of a name. It leaves out a document of a newer version.
+func document(name string) bson.D {
+	return bson.D{
+		{Key: "_id", Value: text(name)},
+		{Key: "padlock.v", Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$gt", Value: int32(version)}}}}},
+	}
+}
+
+// errNoDocument means that the name has no document.
+var errNoDocument = errors.New("no document")
+
+// send carries out a request. Two processes that make the same document at the same time can get a
+// duplicate key, and then the document exists.
+func (s *Store) send(ctx context.Context, r request) (*state, error) {
+	limited, end, err := s.conn.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	image := options.After
+	if r.before {
+		image = options.Before
+	}
+	o := options.FindOneAndUpdate().SetProjection(projection).SetReturnDocument(image).SetUpsert(r.upsert)
+	var raw bson.Raw
+	for range 3 {
+		raw, err = s.conn.locks.FindOneAndUpdate(limited, document(r.name), r.stages, o).Raw()
+		if !isDuplicate(err) {
+			break
+		}
+	}
+	switch {
+	case isDuplicate(err), errors.Is(err, mongo.ErrNoDocuments):
+		return s.read(ctx, limited, r.name)
+	case err != nil:
+		return nil, failure(ctx, err, true)
+	}
+	return decode(raw)
+}
+
+// read returns the state of a name, or errNoDocument.
+func (s *Store) read(ctx, limited context.Context, name string) (*state, error) {
+	raw, err := s.conn.locks.FindOne(limited, bson.D{{Key: "_id", Value: text(name)}}, options.FindOne().SetProjection(projection)).Raw()
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return nil, errNoDocument
+	case err != nil:
+		return nil, failure(ctx, err, false)
+	}
+	return decode(raw)
+}
+
+// missing returns other if err says that the name has no document, and err otherwise.
+func missing(err, other error) error {
+	if errors.Is(err, errNoDocument) {
+		return other
+	}
+	return err
+}
+
+// Acquire implements driver.Store with one request.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if r.Shared && !s.guarantees.Shared {
+		return driver.Grant{}, fmt.Errorf("shared locks in Symfony's layout: %w", errors.ErrUnsupported)
+	}
+	if s.symfony != nil {
+		return s.symfony.acquire(ctx, &r)
+	}
+	st, err := s.send(ctx, request{name: r.Name, stages: acquire(&r), upsert: r.Replaces == ""})
+	if err != nil {
+		return driver.Grant{}, missing(err, driver.ErrLost)
+	}
+	return st.acquired(&r)
+}
+
+// Extend implements driver.Store with one request.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if ttl != 0 {
+		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	if s.symfony != nil {
+		return s.symfony.extend(ctx, name, token, ttl)
+	}
+	st, err := s.send(ctx, request{name: name, stages: extend(token, ttl)})
+	if err != nil {
+		return driver.Grant{}, missing(err, driver.ErrLost)
+	}
+	h, err := st.held(token)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g := st.grant(h)
+	g.Shared = h.Shared
+	return g, nil
+}
+
+// Release implements driver.Store with one request.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+		return driver.Gone, err
+	}
+	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
+		return driver.Gone, err
+	}
+	if s.symfony != nil {
+		return s.symfony.release(ctx, name, token)
+	}
+	st, err := s.send(ctx, request{name: name, stages: release(token, keep), before: true})
+	if err != nil {
+		return driver.Gone, missing(err, nil)
+	}
+	return st.outcome(token), nil
+}
+
+// Convert implements driver.Converter with one request.
+func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if s.symfony != nil {
+		return driver.Grant{}, fmt.Errorf("shared locks in Symfony's layout: %w", errors.ErrUnsupported)
+	}
+	st, err := s.send(ctx, request{name: r.Name, stages: convert(&r)})
+	if err != nil {
+		return driver.Grant{}, missing(err, driver.ErrLost)
+	}
+	return st.converted(&r)
+}
+
+// Break implements driver.Breaker. In Symfony's layout there are no fences, so seenFence is 0
+// there.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
+		return 0, err
+	}
+	if s.symfony != nil {
+		return 0, s.symfony.evict(ctx, name, seenFence)
+	}
+	st, err := s.send(ctx, request{name: name, stages: evict(seenFence), before: true})
+	if err != nil {
+		return 0, missing(err, driver.ErrLost)
+	}
+	return st.evicted(seenFence)
+}
+
+// RaiseFence implements driver.FenceRaiser with one request.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+		return err
+	}
+	if err := driver.CheckFence(fence); err != nil {
+		return err
+	}
+	if s.symfony != nil {
+		return fmt.Errorf("fences in Symfony's layout: %w", errors.ErrUnsupported)
+	}
+	st, err := s.send(ctx, request{name: name, stages: raise(token, fence)})
+	if err != nil {
+		return missing(err, driver.ErrLost)
+	}
+	_, err = st.held(token)
+	return err
+}

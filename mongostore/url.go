@@ -1,0 +1,165 @@
+package mongostore
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+)
+
+// FromURL opens the store that a URL names. It is MongoDB's connection string with a database:
+//
+//	mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…]/DATABASE
+//	mongodb+srv://[USER:PASSWORD@]HOST/DATABASE
+//
+// The URL may have the options of MongoDB's connection string that say how to connect, such as
+// replicaSet, tls and authSource. padlock itself has these parameters:
+//
+//	collection=NAME      the collection; padlock is the default
+//	layout=symfony       SymfonyLayout; padlock is the default
+//	lazy=yes             Lazy
+//	password-file=FILE   the password
+//
+// For any other parameter FromURL returns driver.ErrInvalid. For mongodb+srv: it asks the name
+// server, even with Lazy. opts are applied after the parameters of the URL. ctx bounds only the
+// opening. No error contains a password.
+func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
+	t, err := parseURL(u)
+	if err != nil {
+		return nil, err
+	}
+	if t.file != "" {
+		if t.config.Password, err = readPassword(t.file); err != nil {
+			return nil, err
+		}
+	}
+	return Open(ctx, t.config, append(t.opts, opts...)...)
+}
+
+const (
+	example           = "mongodb://localhost/shop"
+	defaultCollection = "padlock"
+	defaultPort       = "27017"
+)
+
+var schemes = []string{"mongodb", "mongodb+srv"}
+
+// own are the parameters of padlock, which are not sent to MongoDB's client.
+var own = []string{"collection", "layout", "lazy", "password-file"}
+
+// connects are the options of MongoDB's connection string that a URL may have, in lower case. Those
+// that are missing here decide when a write or a read is done, which is for the store to decide.
+var connects = []string{
+	"appname", "authmechanism", "authmechanismproperties", "authsource", "compressors", "connecttimeoutms",
+	"directconnection", "heartbeatfrequencyms", "loadbalanced", "localthresholdms", "maxconnecting", "maxidletimems",
+	"maxpoolsize", "minpoolsize", "replicaset", "retryreads", "retrywrites", "servermonitoringmode", "srvmaxhosts",
+	"srvservicename", "ssl", "tls", "tlsallowinvalidcertificates", "tlsallowinvalidhostnames", "tlscafile",
+	"tlscertificatefile", "tlscertificatekeyfile", "tlsinsecure", "tlsprivatekeyfile", "zlibcompressionlevel",
+}
+
+// decides are the options of MongoDB's connection string that the store decides itself.
+var decides = []string{
+	"fsync", "journal", "maxstalenessseconds", "readconcernlevel", "readpreference", "readpreferencetags",
+	"serverselectiontimeoutms", "sockettimeoutms", "timeoutms", "w", "wtimeoutms", "waitqueuetimeoutms",
+}
+
+// A target is a URL that parseURL has read.
+type target struct {
+	config Config
+	opts   []Option
+	file   string // with the password
+}
+
+// parseURL reads a URL. It asks no server.
+func parseURL(u *url.URL) (*target, error) {
+	query, err := url.ParseQuery(u.RawQuery)
+	switch {
+	case err != nil:
+		return nil, invalid("the parameters of the URL cannot be read")
+	case !slices.Contains(schemes, u.Scheme):
+		return nil, invalid("the URL begins with mongodb: or mongodb+srv:, not with %s:", u.Scheme)
+	case u.Opaque != "" || u.Fragment != "" || u.Host == "" || strings.Contains(u.Path+u.RawQuery, "@"):
+		return nil, invalid("the URL has the form %s; in a password, # / ? and @ are written %%23 %%2F %%3F %%40", example)
+	}
+	database := strings.Trim(u.Path, "/")
+	if database == "" || strings.ContainsAny(database, "/\\. \"$\x00") {
+		return nil, invalid("the URL names no database, or one that cannot exist; write %s", example)
+	}
+	t := &target{config: Config{Database: database, Collection: defaultCollection}}
+	if err := t.read(query); err != nil {
+		return nil, err
+	}
+	_, both := u.User.Password()
+	switch {
+	case both && t.file != "":
+		return nil, invalid("the password is in the URL and in a file; leave one of them out")
+	case u.User.Username() == "" && (both || t.file != ""):
+		return nil, invalid("there is a password without a user; write USER:PASSWORD@ or USER@")
+	case t.file != "":
+		t.config.User = u.User.Username()
+	case u.User.Username() != "" && !both && !hasMechanism(query):
+		return nil, invalid("the user has no password; write USER:PASSWORD@ or password-file=FILE")
+	}
+	rest := *u
+	if t.file != "" {
+		rest.User = nil
+	}
+	for _, name := range own {
+		query.Del(name)
+	}
+	rest.RawQuery = query.Encode()
+	t.config.URI = rest.String()
+	return t, nil
+}
+
+// hasMechanism reports whether the URL says how to log in. Some ways need no password.
+func hasMechanism(query url.Values) bool {
+	for name := range query {
+		if strings.EqualFold(name, "authMechanism") {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *target) read(query url.Values) error {
+	for name, values := range query {
+		if len(values) != 1 || values[0] == "" {
+			return invalid("the parameter %s needs one value", name)
+		}
+		value := values[0]
+		switch {
+		case name == "collection":
+			t.config.Collection = value
+		case name == "layout" && value == "symfony":
+			t.opts = append(t.opts, SymfonyLayout())
+		case name == "layout" && value != "padlock":
+			return invalid("layout: it is padlock or symfony")
+		case name == "lazy" && value == "yes":
+			t.opts = append(t.opts, Lazy())
+		case name == "lazy" && value != "no":
+			return invalid("lazy: it is yes or no")
+		case name == "password-file":
+			t.file = value
+		case slices.Contains(decides, strings.ToLower(name)):
+			return invalid("%s: the store decides this itself: it writes with majority and journal, reads from the primary, and waits for a silent server for 4.5 s", name)
+		case !slices.Contains(own, name) && !slices.Contains(connects, strings.ToLower(name)):
+			return invalid("there is no parameter %q; there are %s, and MongoDB's options of the connection", name, strings.Join(own, ", "))
+		}
+	}
+	return nil
+}
+
+// readPassword reads the password from a file. No error contains the password.
+func readPassword(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", invalid("password-file: %v", err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", invalid("password-file: there is no password in %s", file)
+	}
+	return password, nil
+}
