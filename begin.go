@@ -1,47 +1,10 @@
 package padlock
 
 import (
-	"context"
 	"errors"
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// begin tries to take the lock at once. If the caller has to wait, begin returns an attempt. With
-// Slots, begin also returns an attempt if it has not tried every permit. Only an attempt that is
-// returned is on the heap.
-//
-//go:noinline
-func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
-	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
-	if len(opts) > 0 {
-		a.set = a.set.with(opts)
-	}
-	if a.once {
-		a.set.wait = 0
-	}
-	if a.set.slots != 0 && a.replaces == nil {
-		return a.beginPermit(name)
-	}
-	if l.cfg.observers != nil {
-		a.observe(name)
-	}
-	err := a.prepare(name)
-	if err == nil {
-		wait := false
-		if wait, err = a.take(); wait {
-			onHeap := a
-			return nil, &onHeap, nil
-		}
-	}
-	if err != nil {
-		return nil, nil, a.refused(name, err)
-	}
-	if a.events != nil {
-		a.announce()
-	}
-	return a.h, nil, nil
-}
 
 // run takes the lock on name, and waits for it if the settings allow that. The caller of run has
 // delivered EventAcquiring.

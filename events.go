@@ -23,8 +23,8 @@ const (
 	// has at most one EventContended. Err is the *HeldError, or nil if the caller waits behind
 	// other callers of its Locker and has not asked the store.
 	EventContended
-	// EventAcquired: the lock was granted. Took is the time from the beginning of the acquire. It is
-	// 0 if a store in this process granted the lock at once.
+	// EventAcquired: the lock was granted. Took is the time from the beginning of the acquire. It
+	// is 0 if a store in this process granted the lock at once.
 	EventAcquired
 	// EventRefused: an acquire failed. Err and Outcome say why. Took is the time since the acquire
 	// began.

@@ -69,8 +69,8 @@ func TestForgottenLock(t *testing.T) {
 	release(t, kept)
 }
 
-// Locks that are taken in quick succession share a report of the garbage collector. Each one that is
-// forgotten is reported, once.
+// Locks that are taken in quick succession share a report of the garbage collector. Each one that
+// is forgotten is reported, once.
 func TestForgottenLocksOfACrowd(t *testing.T) {
 	t.Parallel()
 	var rec recorder

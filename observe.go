@@ -236,8 +236,8 @@ func (l *Locker) unlockAndDeliver() {
 	l.deliverPending()
 }
 
-// unlockSettled is unlock, and also waits until all events of n so far are delivered. It returns the
-// context for the next event of n.
+// unlockSettled is unlock, and also waits until all events of n so far are delivered. It returns
+// the context for the next event of n.
 func (l *Locker) unlockSettled(n *eventQueue) context.Context {
 	defer l.mu.Unlock()
 	l.deliverPending()

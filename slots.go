@@ -30,8 +30,9 @@ func Slots(n int) Option {
 
 // permits is one call that takes one of n permits. A call that is scanning tries every permit once:
 // with one request if the store is a driver.SlotTaker, and otherwise from 0 to n-1. It begins with
-// queueing instead if other callers of this process already wait, so that the order is kept. A call that is queueing waits for the lock on the gate. A call that is
-// watching tries every permit, waits until one may be free, and tries again. The transitions are:
+// queueing instead if other callers of this process already wait, so that the order is kept. A call
+// that is queueing waits for the lock on the gate. A call that is watching tries every permit,
+// waits until one may be free, and tries again. The transitions are:
 //
 //	state     event                         what happens
 //	scanning  it gets a permit              The call is done.
@@ -102,8 +103,8 @@ func (a *attempt) beginPermit(name string) (*hold, *attempt, error) {
 	return nil, &onHeap, nil
 }
 
-// takePermit takes one of the permits of name. a has been given the options of the call. It may have
-// tried every permit; a.held is the result.
+// takePermit takes one of the permits of name. a has been given the options of the call. It may
+// have tried every permit; a.held is the result.
 //
 //go:noinline
 func (a *attempt) takePermit(name string) (*hold, error) {

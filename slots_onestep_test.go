@@ -99,8 +99,8 @@ func TestSlotsRequests(t *testing.T) {
 	})
 }
 
-// TryAcquire takes a free permit even if another caller is at the gate, and a caller that waits does
-// not.
+// TryAcquire takes a free permit even if another caller is at the gate, and a caller that waits
+// does not.
 func TestSlotsAndTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := slotRemote{newRemote()}

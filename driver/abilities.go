@@ -64,26 +64,27 @@ type Enqueuer interface {
 // SlotTaker takes one of the permits of a name with slots in one step; see [SlotName].
 type SlotTaker interface {
 	// AcquireSlot makes one try for any permit of r.Name below n. In one step it does what Acquire
-	// would do for the names SlotName(r.Name, 0) to SlotName(r.Name, n-1), one after the other, until
-	// one is granted. The grant is a hold of r.Token on SlotName(r.Name, slot), like any other hold.
-	// If r.Token has such a hold already, the request is a repeat, and returns that hold.
+	// would do for the names SlotName(r.Name, 0) to SlotName(r.Name, n-1), one after the other,
+	// until one is granted. The grant is a hold of r.Token on SlotName(r.Name, slot), like any
+	// other hold. If r.Token has such a hold already, the request is a repeat, and returns that
+	// hold.
 	//
 	// If none of the permits can be granted, the error is a *HeldError with the holds of all of
 	// them. Callers that wait for one of n permits queue for the lock SlotGate(r.Name, n). So if
-	// ahead is false, and this lock is held or waited for, the error is a *HeldError even if a permit
-	// is free. ahead is true if the caller has this lock.
+	// ahead is false, and this lock is held or waited for, the error is a *HeldError even if a
+	// permit is free. ahead is true if the caller has this lock.
 	//
 	// If r is shared or has Replaces, the error is ErrInvalid. A store may return
-	// errors.ErrUnsupported for some requests only, for example if n is large. Then the caller tries
-	// one permit after the other.
+	// errors.ErrUnsupported for some requests only, for example if n is large. Then the caller
+	// tries one permit after the other.
 	AcquireSlot(ctx context.Context, r Request, n int, ahead bool) (slot int, g Grant, err error)
 }
 
 // SlotWaiter waits for one of the permits of a name with slots.
 type SlotWaiter interface {
-	// WaitSlot returns nil when a try for one of the n permits of r.Name may succeed. It is like Wait
-	// without a reservation for all these permits at once: it takes no place, and keeps nothing for
-	// r.Token. It does not look at the gate.
+	// WaitSlot returns nil when a try for one of the n permits of r.Name may succeed. It is like
+	// Wait without a reservation for all these permits at once: it takes no place, and keeps
+	// nothing for r.Token. It does not look at the gate.
 	WaitSlot(ctx context.Context, r Request, n int) error
 }
 

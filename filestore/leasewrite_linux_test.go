@@ -8,9 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// If a process is killed while it copies a record into the mapped page, the record is damaged, and a
-// damaged lease would free the name. So a lease is written by a system call. The test exchanges the
-// mapped page for a copy: a lease that is written into the copy does not reach the file.
+// If a process is killed while it copies a record into the mapped page, the record is damaged, and
+// a damaged lease would free the name. So a lease is written by a system call. The test exchanges
+// the mapped page for a copy: a lease that is written into the copy does not reach the file.
 func TestLeasesAreWrittenWhole(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

@@ -277,8 +277,8 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 // not know leases may have had the lock since the end of the lease.
 //
 // A caller that changes the record has the kernel's exclusive lock for that instant, and writes the
-// whole record with one system call. In every other state a damaged record does little harm, because
-// the kernel's lock is what excludes others. A damaged lease would free the name.
+// whole record with one system call. In every other state a damaged record does little harm,
+// because the kernel's lock is what excludes others. A damaged lease would free the name.
 type lease struct {
 	token   [sha256.Size]byte // the hash of the token; zero if there is no lease
 	atLeast moment            // Release leaves a cool-down until then

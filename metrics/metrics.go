@@ -30,13 +30,14 @@ type Metrics struct {
 	groups    map[string]int // how many groups each store has
 	elections map[string]candidate
 
-	// recent has figures that were used lately, by a hash of the name. To find figures in it takes a
-	// fraction of the time of group and all.
+	// recent has figures that were used lately, by a hash of the name. To find figures in it takes
+	// a fraction of the time of group and all.
 	seed   maphash.Seed
 	recent [recentMost]atomic.Pointer[found]
 }
 
-// recentMost bounds the memory of Metrics.recent. Each found can keep a name of driver.MaxName bytes.
+// recentMost bounds the memory of Metrics.recent. Each found can keep a name of driver.MaxName
+// bytes.
 const recentMost = 256
 
 // found is the figures of one name.

@@ -37,8 +37,8 @@ var _ interface {
 	driver.SlotWaiter
 } = (*Store)(nil)
 
-// AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n is
-// more than 64, with AtLeast or FenceAbove, with Foreign, with Replicas, and with PlainStrings
+// AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n
+// is more than 64, with AtLeast or FenceAbove, with Foreign, with Replicas, and with PlainStrings
 // together with NoFences.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
 	if err := s.checkSlots(&r, n); err != nil {
@@ -107,8 +107,8 @@ func (s *Store) slowSlot(ctx context.Context, c *connected, r *driver.Request, s
 	return slot, g, err
 }
 
-// slowSlots tries the permits that the fast script left to the full script, and reports the holds of
-// the others.
+// slowSlots tries the permits that the fast script left to the full script, and reports the holds
+// of the others.
 func (s *Store) slowSlots(ctx context.Context, c *connected, r *driver.Request, a *answer) (int, driver.Grant, error) {
 	all := &driver.HeldError{Waiters: -1}
 	for slot := range a.rest {

@@ -45,8 +45,8 @@ func severalTrial(d time.Duration) (measure.Figures, error) {
 	return figures, errors.Join(err, l.Close(ctx))
 }
 
-// slotQueue lets 64 goroutines take one of four permits, each for 5 ms. The least possible is 80 ms;
-// the row with a channel shows how much of the rest is due to the timers.
+// slotQueue lets 64 goroutines take one of four permits, each for 5 ms. The least possible is 80
+// ms; the row with a channel shows how much of the rest is due to the timers.
 func slotQueue(p *plan) *measure.Experiment {
 	const peer, ours = "channel of 4 elements", "padlock over memstore"
 	return &measure.Experiment{
@@ -83,8 +83,8 @@ func slotQueue(p *plan) *measure.Experiment {
 // crowd is how many callers there are. A plan for tests has fewer.
 func (p *plan) crowd() int { return min(64, p.waiters) }
 
-// sections measures how long it takes until each of the callers has been in its section, which lasts
-// 5 ms.
+// sections measures how long it takes until each of the callers has been in its section, which
+// lasts 5 ms.
 func sections(callers int, in func(work func()) error) (measure.Figures, error) {
 	var all sync.WaitGroup
 	failed := make(chan error, callers)

@@ -102,8 +102,8 @@ func (b *bench) faceOnly() (*padlock.Locker, *page, error) {
 	return padlock.New(store, padlock.TTL(ttl)), p, nil
 }
 
-// slotQueue lets callers take one of four permits, each for 5 ms. With 64 callers, the least possible
-// is 80 ms.
+// slotQueue lets callers take one of four permits, each for 5 ms. With 64 callers, the least
+// possible is 80 ms.
 func (b *bench) slotQueue(callers int) *measure.Experiment {
 	const one, each = "one client for all", "a client for each"
 	e := &measure.Experiment{
