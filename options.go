@@ -156,11 +156,12 @@ func Observe(o Observer) LockerOption {
 	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
 }
 
-// TraceHolders records a trace of each holder in the store, so that a caller that finds the lock held
-// can link its own trace to that of the holder: see driver.Holder.Trace. trace returns the
-// traceparent of a context, in the format of W3C Trace Context, or "" for none. It is called once
-// for each acquire, with the context that the observers made. A text of more than 64 bytes is left
-// out. Stores in files, in semaphores and in the sessions of a database keep no traces.
+// TraceHolders records a trace of each holder in the store, so that a caller that finds the lock
+// held can link its own trace to that of the holder: see driver.Holder.Trace. trace returns the
+// traceparent of a context, in the format of W3C Trace Context, or "" if there is no trace. It is
+// called once for each acquire, with the context that the observers made. A text of more than 64
+// bytes is left out. Stores in files, in semaphores and in the sessions of a database keep no
+// traces.
 //
 // Everybody who can read the store can read the traces. If trace is nil, TraceHolders does nothing.
 func TraceHolders(trace func(context.Context) string) LockerOption {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // The row of a name is kept after the name becomes free, so that the next fence is higher. Fences
@@ -185,6 +187,14 @@ func (t *table) removeOne(ctx context.Context, r oldRow) (bool, error) {
 		text = noLockWait + text
 	}
 	return changed(t.db.ExecContext(ctx, text, r.name, r.version))
+}
+
+// pruneRecords removes the records of names that nobody has used for a long time.
+func (s *Store) pruneRecords(ctx context.Context) error {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.prune, driver.RecordKeep.Microseconds())
+	return err
 }
 
 // pruneStatements are the statements that remove rows.

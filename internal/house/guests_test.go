@@ -57,6 +57,7 @@ var guests = []guest{
 	{"sqlstore/drivers", "github.com/go-sql-driver/mysql", false, "the driver for MySQL and MariaDB"},
 	{"sqlstore/drivers", "github.com/jackc/pgx/v5", false, "the driver for PostgreSQL, which can LISTEN"},
 	{"sqlstore/drivers", "modernc.org/sqlite", false, "SQLite and its driver, in Go alone"},
+	{"padlockotel", "go.opentelemetry.io/otel", false, "the API to which it reports; its tests use the SDK"},
 	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
 }
 

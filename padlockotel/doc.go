@@ -1,0 +1,36 @@
+// Package padlockotel reports the locks of a program to OpenTelemetry: metrics, and spans around
+// acquires, holds and releases.
+//
+//	observer, err := padlockotel.New()
+//	locker := padlock.New(observer.Store(store),
+//		padlock.Observe(observer),
+//		padlock.TraceHolders(padlockotel.Traceparent)) // optional: links to the holder
+//
+// # Metrics
+//
+// All times are in seconds. The attribute padlock.group is the group of the name: by default the
+// text before its first ':' or '/'. At most 100 groups of a store have a name, and further groups
+// count as "_other". A name itself is never an attribute of a metric, because the number of names
+// has no bound.
+//
+//	padlock.lock.wait_time            histogram  how long an acquire took: padlock.store, padlock.group, padlock.mode,
+//	                                             padlock.outcome (acquired, held, timeout, canceled, error), error.type
+//	padlock.lock.use_time             histogram  how long a lock was held: padlock.outcome (released, expired, lost, max_hold, closed)
+//	padlock.lock.count                up-down    locks that are held
+//	padlock.lock.pending_requests     up-down    acquires that wait, or ask the store
+//	padlock.lock.lost                 counter    locks that ended under their holder: padlock.reason (lost, expired)
+//	padlock.lock.renewal_slack        histogram  how much of a lease was left when a renewal was confirmed
+//	padlock.store.operation.duration  histogram  requests of Observer.Store: padlock.operation, padlock.store, error.type
+//	padlock.election.leading          gauge      1 if the candidate of Observer.Election leads
+//
+// # Spans
+//
+// An acquire has a span "padlock acquire" with the events "contended" and "granted". The time from
+// the grant to the release, so the function of Do, has a span "padlock hold", and the release a
+// span "padlock release". All are children of the span in the caller's context, and Lock.Context
+// has the hold's span. They have the full name of the lock as padlock.lock.name.
+//
+// If an acquire finds the lock held, its span is linked to the trace of the holder, if that is
+// known: for a holder that uses the same Observer, and, with padlock.TraceHolders, for every holder
+// whose trace the store keeps. So a trace of a slow request leads to the job that held the lock.
+package padlockotel

@@ -1,0 +1,89 @@
+package padlockotel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/padlock-go/padlock"
+)
+
+// labels are the attributes of a metric. Empty ones are left out.
+type labels struct{ store, group, mode, outcome, reason, operation, errorType string }
+
+// with returns labels as an option. Their number is bounded, so the options are kept.
+func (o *Observer) with(l labels) metric.MeasurementOption {
+	if known, ok := o.attributes.Load(l); ok {
+		return known.(metric.MeasurementOption)
+	}
+	var set []attribute.KeyValue
+	for _, kv := range []struct{ key, value string }{
+		{"padlock.store", l.store}, {"padlock.group", l.group}, {"padlock.mode", l.mode}, {"padlock.outcome", l.outcome},
+		{"padlock.reason", l.reason}, {"padlock.operation", l.operation}, {"error.type", l.errorType},
+	} {
+		if kv.value != "" {
+			set = append(set, attribute.String(kv.key, kv.value))
+		}
+	}
+	made, _ := o.attributes.LoadOrStore(l, metric.WithAttributeSet(attribute.NewSet(set...)))
+	return made.(metric.MeasurementOption)
+}
+
+// count changes the metrics as an event says. The comments of padlock's EventKinds say which events
+// begin and end an acquire and a hold.
+func (o *Observer) count(ctx context.Context, e *padlock.Event) {
+	i := &o.instruments
+	base := labels{store: e.Store, group: o.groupOf(e.Store, e.Name)}
+	switch e.Kind {
+	case padlock.EventAcquiring:
+		i.pending.Add(ctx, 1, o.with(base))
+	case padlock.EventAcquired, padlock.EventRefused:
+		i.pending.Add(ctx, -1, o.with(base))
+		if e.Kind == padlock.EventAcquired {
+			i.count.Add(ctx, 1, o.with(base))
+		}
+		wait := base
+		wait.mode = e.Mode.String()
+		wait.outcome, wait.errorType = acquireOutcome(e.Outcome)
+		i.wait.Record(ctx, e.Took.Seconds(), o.with(wait))
+	case padlock.EventRenewed:
+		i.slack.Record(ctx, e.Slack.Seconds(), o.with(base))
+	case padlock.EventReleasing, padlock.EventEnded, padlock.EventLost:
+		i.count.Add(ctx, -1, o.with(base))
+		use := base
+		if use.outcome = e.Outcome.String(); e.Kind == padlock.EventReleasing {
+			use.outcome = padlock.OutcomeReleased.String()
+		}
+		i.use.Record(ctx, e.Took.Seconds(), o.with(use))
+		if e.Kind == padlock.EventLost {
+			lost := base
+			lost.reason = e.Outcome.String()
+			i.lost.Add(ctx, 1, o.with(lost))
+		}
+	}
+}
+
+// acquireOutcome returns the attributes padlock.outcome and error.type of an acquire.
+func acquireOutcome(out padlock.Outcome) (outcome, errorType string) {
+	switch out {
+	case padlock.OutcomeAcquired, padlock.OutcomeHeld, padlock.OutcomeTimeout, padlock.OutcomeCanceled:
+		return out.String(), ""
+	}
+	return "error", out.String()
+}
+
+// Election adds the metric padlock.election.leading for the candidate e, such as an
+// *election.Election, with the attribute padlock.election of the value name. The registration ends
+// with Unregister of the result.
+func (o *Observer) Election(name string, e interface{ Leads() bool }) (metric.Registration, error) {
+	with := metric.WithAttributes(attribute.String("padlock.election", name))
+	return o.meters.Meter(scope).RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		leads := int64(0)
+		if e.Leads() {
+			leads = 1
+		}
+		to.ObserveInt64(o.instruments.leading, leads, with)
+		return nil
+	}, o.instruments.leading)
+}

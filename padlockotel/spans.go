@@ -1,0 +1,181 @@
+package padlockotel
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/padlock-go/padlock"
+)
+
+// call has the spans of one acquire and of the hold that it takes. padlock delivers the events of
+// an acquire and its hold one at a time, so nothing guards the fields. A span is nil before it
+// begins.
+//
+//	event                  acquire          hold            release
+//	EventAcquiring         begins
+//	EventContended         event, link
+//	EventAcquired          event, ends      begins
+//	EventRefused           ends
+//	EventRenewFailed                        event
+//	EventLost, EventEnded                   ends
+//	EventReleasing                          ends            begins
+//	EventReleased                                           ends
+type call struct {
+	parent                 trace.Span // of the caller
+	acquire, hold, release trace.Span
+	shown                  *trace.SpanContext // of hold, in Observer.holders; nil if it is not there
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// start starts a span that is a child of the caller's span.
+func (o *Observer) start(ctx context.Context, c *call, what string, e *padlock.Event) (context.Context, trace.Span) {
+	return o.tracer.Start(trace.ContextWithSpan(ctx, c.parent), "padlock "+what, trace.WithAttributes(
+		attribute.String("padlock.lock.name", e.Name), attribute.String("padlock.store", e.Store), attribute.String("padlock.mode", e.Mode.String())))
+}
+
+func (o *Observer) startAcquire(ctx context.Context, e *padlock.Event) context.Context {
+	c := &call{parent: trace.SpanFromContext(ctx)}
+	ctx, c.acquire = o.start(ctx, c, "acquire", e)
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+func (o *Observer) startHold(ctx context.Context, e *padlock.Event) context.Context {
+	c := callOf(ctx)
+	if c == nil {
+		return ctx
+	}
+	c.acquire.AddEvent("granted", trace.WithAttributes(fence(e), attribute.String("padlock.hand_over", e.HandOver.String())))
+	finish(c.acquire, e, false)
+	ctx, c.hold = o.start(ctx, c, "hold", e)
+	c.hold.SetAttributes(fence(e))
+	if span := c.hold.SpanContext(); span.IsValid() && e.Mode == padlock.ModeExclusive {
+		c.shown = &span
+		o.holders.Store(place{e.Store, e.Name}, c.shown)
+	}
+	return ctx
+}
+
+func (o *Observer) startRelease(ctx context.Context, e *padlock.Event) context.Context {
+	c := callOf(ctx)
+	if c == nil {
+		return ctx
+	}
+	o.endHold(c, e, false)
+	ctx, c.release = o.start(ctx, c, "release", e)
+	return ctx
+}
+
+// endHold ends the span of a hold, once.
+func (o *Observer) endHold(c *call, e *padlock.Event, failed bool) {
+	if c.hold == nil {
+		return
+	}
+	if c.shown != nil {
+		o.holders.CompareAndDelete(place{e.Store, e.Name}, c.shown)
+	}
+	finish(c.hold, e, failed)
+	c.hold = nil
+}
+
+// trace changes the spans as an event says.
+func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
+	c := callOf(ctx)
+	if c == nil {
+		return
+	}
+	switch e.Kind {
+	case padlock.EventContended:
+		o.contended(c, e)
+	case padlock.EventRefused:
+		finish(c.acquire, e, !refusal(e.Outcome))
+	case padlock.EventRenewFailed:
+		if c.hold != nil {
+			c.hold.AddEvent("renewal failed", trace.WithAttributes(
+				attribute.Float64("padlock.slack_seconds", e.Slack.Seconds()), attribute.String("exception.message", text(e.Err))))
+		}
+	case padlock.EventLost, padlock.EventEnded:
+		o.endHold(c, e, e.Kind == padlock.EventLost)
+	case padlock.EventReleased:
+		if c.release != nil {
+			finish(c.release, e, e.Err != nil)
+			c.release = nil
+		}
+	}
+}
+
+// refusal reports whether an acquire failed as the caller had planned for.
+func refusal(out padlock.Outcome) bool {
+	return out == padlock.OutcomeHeld || out == padlock.OutcomeTimeout || out == padlock.OutcomeCanceled
+}
+
+// contended notes who holds the lock, and links the acquire to the holder's trace.
+func (o *Observer) contended(c *call, e *padlock.Event) {
+	var known []attribute.KeyValue
+	linked := false
+	var held *padlock.HeldError
+	if errors.As(e.Err, &held) {
+		for i, h := range held.Holds {
+			if i == 0 {
+				known = []attribute.KeyValue{
+					attribute.String("padlock.holder.host", h.Host), attribute.Int("padlock.holder.pid", h.PID), attribute.String("padlock.holder.label", h.Label),
+				}
+			}
+			if span := spanContext(h.Trace); span.IsValid() && i < maxLinks {
+				c.acquire.AddLink(link(span))
+				linked = true
+			}
+		}
+	}
+	if span, ok := o.holders.Load(place{e.Store, e.Name}); ok && !linked {
+		c.acquire.AddLink(link(*span.(*trace.SpanContext)))
+	}
+	c.acquire.AddEvent("contended", trace.WithAttributes(known...))
+}
+
+// maxLinks is how many readers an acquire is linked to.
+const maxLinks = 8
+
+func link(to trace.SpanContext) trace.Link {
+	return trace.Link{SpanContext: to, Attributes: []attribute.KeyValue{attribute.String("padlock.link", "holder")}}
+}
+
+// finish ends a span with the outcome of an event.
+func finish(span trace.Span, e *padlock.Event, failed bool) {
+	if e.Outcome != padlock.OutcomeNone {
+		span.SetAttributes(attribute.String("padlock.outcome", e.Outcome.String()))
+	}
+	if failed {
+		span.SetAttributes(attribute.String("error.type", e.Outcome.String()))
+		span.SetStatus(codes.Error, text(e.Err))
+	}
+	span.End()
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// fence is below 2^53.
+func fence(e *padlock.Event) attribute.KeyValue {
+	return attribute.Int64("padlock.lock.fence", int64(e.Fence))
+}
+
+// spanContext reads a traceparent. It is not valid for any other text.
+func spanContext(traceparent string) trace.SpanContext {
+	carrier := propagation.MapCarrier{"traceparent": traceparent}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+}
