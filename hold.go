@@ -212,7 +212,7 @@ func (h *hold) claim(ctx context.Context) error {
 		return nil
 	}
 	sent := l.clock.Now()
-	g, err := h.askToKeep(ctx, true)
+	g, err := h.askToClaim(ctx)
 	if err != nil {
 		h.noticeLoss(err)
 		return callerError(ctx, err)

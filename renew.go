@@ -12,27 +12,25 @@ import (
 // locks there are, it uses one heap, one timer and a few workers, which end when nothing is due.
 // Locker.mu guards all its fields.
 type renewer struct {
-	l       *Locker
-	heap    []*hold        // ordered by wakeAt; it contains all locks that are held
-	armed   driver.Instant // when the timer fires; the value never if there is no timer
-	disarm  func() bool
-	due     []*hold // holds that wait for a worker to renew them
-	workers int
-	stopped bool
-	running sync.WaitGroup
+	l        *Locker
+	heap     []*hold        // ordered by wakeAt; it contains all locks that are held
+	armed    driver.Instant // when the timer fires; the value never if there is no timer
+	disarm   func() bool
+	due      []*hold              // holds that wait for a worker to renew them
+	batcher  driver.BatchExtender // nil if the store cannot renew many holds with one request
+	workers  int
+	starting int // workers that have not begun yet
+	stopped  bool
+	running  sync.WaitGroup
 }
 
 // maxRenewers is how many renewals of one Locker may be under way at once.
 const maxRenewers = 32
 
-// renewal is one renewal under way.
-type renewal struct {
-	cancel    context.CancelFunc // nil until the request is sent
-	done      chan struct{}      // made by the Release that waits for it
-	brokenOff bool               // a Release cancelled the renewal
+func (k *renewer) init(l *Locker) {
+	k.l, k.armed = l, never
+	k.batcher, _ = driver.As[driver.BatchExtender](l.store)
 }
-
-func (k *renewer) init(l *Locker) { k.l, k.armed = l, never }
 
 // usableFor returns the instant at which a holder must stop: start + TTL − clock drift (1 % + min(2
 // ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From, or else sent, the
@@ -277,8 +275,9 @@ func (k *renewer) look(h *hold, now driver.Instant) {
 // renewSoon queues h for a worker, and starts a worker if one is needed.
 func (k *renewer) renewSoon(h *hold) {
 	k.due = append(k.due, h)
-	if k.workers < maxRenewers && (k.workers == 0 || !k.l.guarantees.InProcess) {
+	if k.workers < maxRenewers && (k.workers == 0 || !k.l.guarantees.InProcess) && k.needsWorker() {
 		k.workers++
+		k.starting++
 		k.running.Add(1)
 		go k.renewDue()
 	}
@@ -288,36 +287,42 @@ func (k *renewer) renewSoon(h *hold) {
 func (k *renewer) renewDue() {
 	defer k.running.Done()
 	k.l.mu.Lock()
+	k.starting--
 	for len(k.due) > 0 {
-		h := k.due[0]
-		k.due[0] = nil
-		k.due = k.due[1:]
-		if h.renewing == nil || h.cause != nil {
-			h.renewing = nil
-			continue
-		}
-		k.renew(h)
-		if d := h.renewing.done; d != nil {
-			close(d)
-		}
-		h.renewing = nil
+		k.renew(k.takeDue())
 	}
 	k.due = nil
 	k.workers--
 	k.l.unlock()
 }
 
-// renew asks the store once. It is called and returns with mu held, and unlocks mu while it waits
-// for the store.
-func (k *renewer) renew(h *hold) {
-	ctx, cancel := context.WithTimeout(context.Background(), h.patience(k.l.clock.Now()))
-	r, claims := h.renewing, h.unclaimed
-	r.cancel = cancel
+// renew asks the store once for all of holds. It is called and returns with mu held, and unlocks mu
+// while it waits for the store.
+func (k *renewer) renew(holds []*hold) {
+	if len(holds) == 0 {
+		return
+	}
+	b := k.newBatch(holds)
 	k.l.unlock()
 	sent := k.l.clock.Now()
-	g, err := h.askToKeep(ctx, claims)
-	cancel()
+	answers := b.ask(k.l.store)
+	b.cancel()
 	k.l.mu.Lock()
+	if b.unsupported {
+		k.batcher = nil
+	}
+	for i, h := range holds {
+		k.renewed(h, b.claims, sent, answers[i].Grant, answers[i].Err)
+		if d := h.renewing.done; d != nil {
+			close(d)
+		}
+		h.renewing = nil
+	}
+}
+
+// renewed takes over the store's answer to a renewal or a claim of h. The caller holds mu.
+func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Grant, err error) {
+	r := h.renewing
 	if h.cause != nil {
 		return
 	}
@@ -341,17 +346,21 @@ func (k *renewer) renew(h *hold) {
 		// The outcome is not known. The lease is still good until it ends.
 		k.l.stats.renewalErrors++
 		h.noteHold(Event{Kind: EventRenewFailed, Outcome: holdOutcome(err), Slack: h.slack(), Err: err})
-		now := k.l.clock.Now()
-		again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
-		if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease, or a lease longer than MaxHold
-			again = lookEvery
-		}
-		if h.unclaimed {
-			again = claimAfter
-		}
-		h.renewAt = now.Add(again + k.l.jitter(again/10))
+		h.renewAt = h.renewAgain(k.l.clock.Now())
 		k.moved(h)
 	}
+}
+
+// renewAgain returns when a renewal that failed at now is repeated.
+func (h *hold) renewAgain(now driver.Instant) driver.Instant {
+	again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
+	if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease, or a lease longer than MaxHold
+		again = lookEvery
+	}
+	if h.unclaimed {
+		again = claimAfter
+	}
+	return now.Add(again + h.locker.jitter(again/10))
 }
 
 // slack returns how much of h's lease is left, or 0 if there is no observer. The caller holds mu.
@@ -379,12 +388,6 @@ func (h *hold) remaining() time.Duration {
 	default:
 		return max(0, usable.Sub(h.locker.clock.Now()))
 	}
-}
-
-// patience is how long one renewal may take. It is at most half of the remaining time, so that
-// there is time for another try.
-func (h *hold) patience(now driver.Instant) time.Duration {
-	return min(h.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
 }
 
 // joinRenewal cancels a renewal under way and waits until it has returned, so that none of its
@@ -453,37 +456,4 @@ func (k *renewer) remove(h *hold) {
 	k.heap[i] = moved
 	moved.index = int32(i)
 	k.down(k.up(i))
-}
-
-func (k *renewer) up(i int) int {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if k.heap[parent].wakeAt <= k.heap[i].wakeAt {
-			break
-		}
-		k.swap(i, parent)
-		i = parent
-	}
-	return i
-}
-
-func (k *renewer) down(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(k.heap); child++ {
-			if k.heap[child].wakeAt < k.heap[least].wakeAt {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		k.swap(i, least)
-		i = least
-	}
-}
-
-func (k *renewer) swap(i, j int) {
-	k.heap[i], k.heap[j] = k.heap[j], k.heap[i]
-	k.heap[i].index, k.heap[j].index = int32(i), int32(j)
 }

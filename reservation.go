@@ -38,11 +38,8 @@ func (h *hold) request(shared bool) driver.Request {
 	}
 }
 
-// askToKeep makes h last for its TTL from now. If h is unclaimed, it sends the claim.
-func (h *hold) askToKeep(ctx context.Context, unclaimed bool) (driver.Grant, error) {
-	if !unclaimed {
-		return h.locker.store.Extend(ctx, h.name, h.token, h.ttl)
-	}
+// askToClaim sends the claim of h, which is unclaimed.
+func (h *hold) askToClaim(ctx context.Context) (driver.Grant, error) {
 	r := h.request(false)
 	r.Replaces = h.token
 	return h.locker.store.Acquire(ctx, r)

@@ -79,7 +79,7 @@ func TestReservationIsUsedBeforeItsClaim(t *testing.T) {
 	}
 }
 
-// What relies on the whole lease claims the reservation first.
+// A call that relies on the whole lease claims the reservation first.
 func TestClaimBeforeOtherRequests(t *testing.T) {
 	ctx := context.Background()
 	for what, c := range map[string]struct {

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"os"
+	"time"
 )
 
 // The interfaces in this file are optional. All but Recorder have one method each. The caller finds
@@ -86,6 +87,29 @@ type SlotWaiter interface {
 	// Wait without a reservation for all these permits at once: it takes no place, and keeps
 	// nothing for r.Token. It does not look at the gate.
 	WaitSlot(ctx context.Context, r Request, n int) error
+}
+
+// BatchExtender extends the leases of many holds with few requests.
+type BatchExtender interface {
+	// ExtendBatch does for each of holds what Extend does, and returns what Extend would return, in
+	// the order of holds. Every hold has an answer of its own: a hold that cannot be extended, or
+	// whose name is in trouble, changes nothing for the others. A token is in holds once at most.
+	//
+	// If the error is not nil, nothing was sent. It is errors.ErrUnsupported if the caller has to
+	// call Extend for each hold, and ErrInvalid if an argument is.
+	ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error)
+}
+
+// Extension has the arguments of Extend for one hold of a batch.
+type Extension struct {
+	Name, Token string
+	TTL         time.Duration
+}
+
+// Extended is what Extend returns for one hold of a batch. If Err is not nil, Grant is empty.
+type Extended struct {
+	Grant Grant
+	Err   error
 }
 
 // Passer releases a name and takes it for another caller of the same process, with one request

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,6 +42,7 @@ func WithPrefix(s Store, prefix string) Store {
 	p.enqueuer, _ = As[Enqueuer](s)
 	p.slotTaker, _ = As[SlotTaker](s)
 	p.slotWaiter, _ = As[SlotWaiter](s)
+	p.batcher, _ = As[BatchExtender](s)
 	p.passer, _ = As[Passer](s)
 	p.converter, _ = As[Converter](s)
 	p.inspector, _ = As[Inspector](s)
@@ -66,6 +68,7 @@ type prefixed struct {
 	enqueuer   Enqueuer
 	slotTaker  SlotTaker
 	slotWaiter SlotWaiter
+	batcher    BatchExtender
 	passer     Passer
 	converter  Converter
 	inspector  Inspector
@@ -148,6 +151,19 @@ func (p *prefixed) WaitSlot(ctx context.Context, r Request, n int) error {
 		return err
 	}
 	return p.slotWaiter.WaitSlot(ctx, r, n)
+}
+
+func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error) {
+	if p.batcher == nil {
+		return nil, errors.ErrUnsupported
+	}
+	inner := slices.Clone(holds)
+	for i := range inner {
+		if err := p.prepend(&inner[i].Name); err != nil {
+			return nil, err
+		}
+	}
+	return p.batcher.ExtendBatch(ctx, inner)
 }
 
 func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error) {

@@ -19,22 +19,23 @@ var abilities = map[string]struct {
 	kind reflect.Type
 	has  func(Store) bool
 }{
-	"Waiter":      {reflect.TypeFor[Waiter](), can[Waiter]},
-	"Enqueuer":    {reflect.TypeFor[Enqueuer](), can[Enqueuer]},
-	"SlotTaker":   {reflect.TypeFor[SlotTaker](), can[SlotTaker]},
-	"SlotWaiter":  {reflect.TypeFor[SlotWaiter](), can[SlotWaiter]},
-	"Passer":      {reflect.TypeFor[Passer](), can[Passer]},
-	"Converter":   {reflect.TypeFor[Converter](), can[Converter]},
-	"Inspector":   {reflect.TypeFor[Inspector](), can[Inspector]},
-	"Lister":      {reflect.TypeFor[Lister](), can[Lister]},
-	"Breaker":     {reflect.TypeFor[Breaker](), can[Breaker]},
-	"FenceRaiser": {reflect.TypeFor[FenceRaiser](), can[FenceRaiser]},
-	"FileSharer":  {reflect.TypeFor[FileSharer](), can[FileSharer]},
-	"Locator":     {reflect.TypeFor[Locator](), can[Locator]},
-	"Identifier":  {reflect.TypeFor[Identifier](), can[Identifier]},
-	"SamePlacer":  {reflect.TypeFor[SamePlacer](), can[SamePlacer]},
-	"Recorder":    {reflect.TypeFor[Recorder](), can[Recorder]},
-	"Reporter":    {reflect.TypeFor[Reporter](), can[Reporter]},
+	"Waiter":        {reflect.TypeFor[Waiter](), can[Waiter]},
+	"Enqueuer":      {reflect.TypeFor[Enqueuer](), can[Enqueuer]},
+	"SlotTaker":     {reflect.TypeFor[SlotTaker](), can[SlotTaker]},
+	"SlotWaiter":    {reflect.TypeFor[SlotWaiter](), can[SlotWaiter]},
+	"BatchExtender": {reflect.TypeFor[BatchExtender](), can[BatchExtender]},
+	"Passer":        {reflect.TypeFor[Passer](), can[Passer]},
+	"Converter":     {reflect.TypeFor[Converter](), can[Converter]},
+	"Inspector":     {reflect.TypeFor[Inspector](), can[Inspector]},
+	"Lister":        {reflect.TypeFor[Lister](), can[Lister]},
+	"Breaker":       {reflect.TypeFor[Breaker](), can[Breaker]},
+	"FenceRaiser":   {reflect.TypeFor[FenceRaiser](), can[FenceRaiser]},
+	"FileSharer":    {reflect.TypeFor[FileSharer](), can[FileSharer]},
+	"Locator":       {reflect.TypeFor[Locator](), can[Locator]},
+	"Identifier":    {reflect.TypeFor[Identifier](), can[Identifier]},
+	"SamePlacer":    {reflect.TypeFor[SamePlacer](), can[SamePlacer]},
+	"Recorder":      {reflect.TypeFor[Recorder](), can[Recorder]},
+	"Reporter":      {reflect.TypeFor[Reporter](), can[Reporter]},
 }
 
 func can[T any](s Store) bool {
@@ -148,6 +149,8 @@ func call(t *testing.T, s Store, method, name string) ([]reflect.Value, error) {
 			args = append(args, reflect.ValueOf(t.Context()))
 		case reflect.TypeFor[Request]():
 			args = append(args, reflect.ValueOf(Request{Name: name, Token: "token"}))
+		case reflect.TypeFor[[]Extension]():
+			args = append(args, reflect.ValueOf([]Extension{{Name: name, Token: "token"}}))
 		case reflect.TypeFor[string]():
 			args = append(args, reflect.ValueOf(name))
 		case reflect.TypeFor[Store]():
@@ -175,6 +178,13 @@ func (s *recorder) note(name string) { s.names = append(s.names, name) }
 func (s *recorder) AcquireSlot(_ context.Context, r Request, _ int, _ bool) (int, Grant, error) {
 	s.note(r.Name)
 	return 0, Grant{}, nil
+}
+
+func (s *recorder) ExtendBatch(_ context.Context, holds []Extension) ([]Extended, error) {
+	for _, h := range holds {
+		s.note(h.Name)
+	}
+	return make([]Extended, len(holds)), nil
 }
 
 func (s *recorder) WaitSlot(_ context.Context, r Request, _ int) error {

@@ -11,7 +11,7 @@ var table []testCase
 
 func init() {
 	table = slices.Concat(
-		acquireCases, heldCases, extendCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
+		acquireCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases,
 		slotCases, waitCases, queueCases, enqueueCases, reserveCases, passCases, contextCases, faultCases,
 		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases, recordCases,

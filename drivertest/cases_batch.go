@@ -1,0 +1,81 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var batchCases = []testCase{
+	{
+		name:   "batch/each",
+		clause: "ExtendBatch does for each hold what Extend does, and answers in the order of the holds. A hold that is lost changes nothing for the others.",
+		about:  "BatchExtender.ExtendBatch",
+		needs:  []need{batches, leases},
+		f: func(c *check) {
+			var live []*lease
+			var all []driver.Extension
+			for i := range 4 {
+				l := c.take(c.a, c.brief(c.name(), 3), "of a free name")
+				all = append(all, driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.units(5)})
+				if i%2 == 1 { // the lost holds stand between the live ones
+					c.free(l)
+					l = nil
+				}
+				live = append(live, l)
+			}
+			c.pass(c.units(1))
+			sent := c.now()
+			out, err := c.a.ExtendBatch(c.ctx, all)
+			if err != nil || len(out) != len(all) {
+				c.failf("ExtendBatch of %d holds: %d answers, %v", len(all), len(out), err)
+			}
+			for i, l := range live {
+				switch e := out[i]; {
+				case l == nil && !isLoss(e.Err):
+					c.failf("ExtendBatch, of a hold that was released: want ErrExpired or ErrLost, got: %v", orGranted(e.Err))
+				case l != nil && e.Err != nil:
+					c.tooSlow(l.sure)
+					c.failf("ExtendBatch, of a live hold next to lost ones: %v", e.Err)
+				case l != nil:
+					c.full(e.Grant, c.units(5), "ExtendBatch")
+					c.sameFence(l, e.Grant, "ExtendBatch")
+					l.set(c, e.Grant, sent)
+				}
+			}
+			c.takeOver(c.b, c.request(live[0].req.Name), live[0].sure, "by another process, after ExtendBatch")
+		},
+	},
+	{
+		name:   "batch/invalid",
+		clause: "ExtendBatch returns ErrInvalid for a wrong name, token or TTL, and then sends nothing. No hold is no error.",
+		about:  "BatchExtender.ExtendBatch ErrInvalid",
+		needs:  []need{batches, leases},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.name()), "of a free name")
+			good := driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()}
+			for _, bad := range []driver.Extension{
+				{Name: "", Token: good.Token, TTL: good.TTL}, {Name: good.Name, Token: "", TTL: good.TTL}, {Name: good.Name, Token: good.Token, TTL: -1},
+			} {
+				if _, err := c.a.ExtendBatch(c.ctx, []driver.Extension{good, bad}); !errors.Is(err, driver.ErrInvalid) {
+					c.errorf("ExtendBatch of %+v: want ErrInvalid, got: %v", bad, orGranted(err))
+				}
+			}
+			if out, err := c.a.ExtendBatch(c.ctx, nil); err != nil || len(out) != 0 {
+				c.errorf("ExtendBatch of no hold: %d answers, %v", len(out), err)
+			}
+			c.verify(l, "after ExtendBatch")
+		},
+	},
+}
+
+func (cl *client) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
+	out, err := ability[driver.BatchExtender](cl.store).ExtendBatch(ctx, holds)
+	for i := range out {
+		cl.saw(&call{"ExtendBatch", []string{holds[i].Token}, out[i].Grant, out[i].Err == nil, out[i].Err})
+	}
+	return out, err
+}

@@ -1,0 +1,40 @@
+package drivertest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	batchEndsEarly    bug = "ExtendBatch ends at the first hold that is lost"
+	batchOutOfOrder   bug = "ExtendBatch answers in another order"
+	batchOnlyVerifies bug = "ExtendBatch only verifies"
+	batchUnchecked    bug = "ExtendBatch does not check its arguments"
+)
+
+var batchBugs = []bug{batchEndsEarly, batchOutOfOrder, batchOnlyVerifies, batchUnchecked}
+
+// ExtendBatch implements driver.BatchExtender.
+func (s relay) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+	out := make([]driver.Extended, len(holds))
+	for i, h := range holds {
+		if err := s.check(h.Name, h.Token, "TTL", h.TTL); err != nil && !s.is(batchUnchecked) {
+			return nil, err
+		}
+		if s.is(batchOnlyVerifies) {
+			holds[i].TTL = 0
+		}
+	}
+	for i, h := range holds {
+		out[i].Grant, out[i].Err = s.Extend(ctx, h.Name, h.Token, h.TTL)
+		if s.is(batchEndsEarly) && i > 0 && out[i-1].Err != nil {
+			out[i] = out[i-1]
+		}
+	}
+	if s.is(batchOutOfOrder) {
+		slices.Reverse(out)
+	}
+	return out, nil
+}

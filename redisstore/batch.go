@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// mostExtended is how many leases one script extends. The script stops the server while it runs,
+// for about a millisecond with this number.
+const mostExtended = 128
+
+var bothBatchScripts = map[bool]func() *script{
+	false: sync.OnceValue(func() *script { return newScript("slot_begin", "fast_extend_set", "extend_batch") }),
+	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "fast_extend_string", "extend_batch") }),
+}
+
+var _ driver.BatchExtender = (*Store)(nil)
+
+// ExtendBatch implements driver.BatchExtender with one request for up to 128 holds. In a cluster,
+// it sends one request for each slot. It returns errors.ErrUnsupported with Replicas.
+func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+	if s.config.replicas > 0 {
+		return nil, errors.ErrUnsupported
+	}
+	for i := range holds {
+		h := &holds[i]
+		if err := driver.CheckHold(h.Name, h.Token, &s.guarantees); err != nil {
+			return nil, err
+		}
+		if h.TTL != 0 {
+			if err := driver.CheckTTL("TTL", h.TTL, &s.guarantees); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	c, err := s.ready(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]driver.Extended, len(holds))
+	s.extendBatches(ctx, c, holds, out)
+	s.extendRest(ctx, c, holds, out)
+	return out, nil
+}
+
+// batchOf is the part of a batch that goes into one request.
+type batchOf struct {
+	index []int // in the whole batch
+	keys  []string
+	args  []string
+}
+
+// batches divides holds by slot in a cluster, and by number.
+func (s *Store) batches(holds []driver.Extension) (all []*batchOf) {
+	room := min(len(holds), mostExtended)
+	open := map[uint16]*batchOf{}
+	for i := range holds {
+		h := &holds[i]
+		key, note := s.keys.pair(h.Name)
+		var slot uint16
+		if s.server.Cluster {
+			slot, room = slotOf(key), 1
+		}
+		b := open[slot]
+		if b == nil || len(b.index) == mostExtended {
+			b = &batchOf{make([]int, 0, room), make([]string, 0, 2*room), append(make([]string, 0, 1+2*room), s.keepArg)}
+			open[slot] = b
+			all = append(all, b)
+		}
+		b.index = append(b.index, i)
+		b.keys = append(b.keys, key, note)
+		b.args = append(b.args, s.fastToken(h.Token), s.formats.ttl(h.TTL).lease)
+	}
+	return all
+}
+
+// extendBatches sends the fast scripts. A hold that needs a full script gets errSlow.
+func (s *Store) extendBatches(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
+	sc, all := bothBatchScripts[s.config.strings](), s.batches(holds)
+	if len(all) == 1 {
+		s.extended(ctx, all[0], sc.do(ctx, c, all[0].keys, all[0].args), out)
+		return
+	}
+	cmds := make(rueidis.Commands, len(all))
+	for i, b := range all {
+		cmds[i] = sc.command(c, b.keys, b.args)
+	}
+	for i, resp := range c.DoMulti(ctx, cmds...) {
+		if forgotten(resp) {
+			resp = sc.do(ctx, c, all[i].keys, all[i].args)
+		}
+		s.extended(ctx, all[i], resp, out)
+	}
+}
+
+var errSlow = errors.New("the full script is needed")
+
+// extended reads the reply for the holds of b.
+func (s *Store) extended(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
+	numbers, err := resp.AsIntSlice()
+	switch {
+	case err != nil:
+		err = s.failure(ctx, err)
+	case len(numbers) != 3*len(b.index):
+		err = unreadable()
+	}
+	for i, at := range b.index {
+		switch {
+		case err != nil:
+			out[at].Err = err
+		case numbers[3*i] < 0:
+			out[at].Err = errSlow
+		default:
+			n := numbers[3*i:]
+			out[at].Grant = driver.Grant{Fence: s.callerFence(n[0]), TTL: time.Duration(n[1]) * time.Millisecond, Shared: n[2] == 1}
+		}
+	}
+}
+
+// extendRest runs the full scripts for the holds that need them, such as shared ones. They are all
+// sent at once.
+func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
+	var all sync.WaitGroup
+	for i := range out {
+		if out[i].Err != errSlow {
+			continue
+		}
+		all.Go(func() {
+			h := &holds[i]
+			out[i].Grant, out[i].Err = s.granting(ctx, c, s.scripts.extend, h.Name, h.Token, h.Token, millis(h.TTL))
+		})
+	}
+	all.Wait()
+}

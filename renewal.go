@@ -1,0 +1,121 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// renewal is one renewal under way.
+type renewal struct {
+	cancel    context.CancelFunc // nil until the request is sent
+	done      chan struct{}      // made by the Release that waits for it
+	brokenOff bool               // a Release cancelled the renewal
+}
+
+// mostTogether is how many holds one request renews at most. A store may divide a batch further.
+const mostTogether = 256
+
+// needsWorker reports whether the workers that are about to begin will not take all holds that are
+// due. The caller holds mu.
+func (k *renewer) needsWorker() bool {
+	if k.batcher == nil {
+		return true
+	}
+	return k.starting*mostTogether < len(k.due)
+}
+
+// takeDue takes holds that are due and can be renewed with one request. It returns none if those
+// that it looked at need no renewal any more. The caller holds mu.
+func (k *renewer) takeDue() (holds []*hold) {
+	for len(k.due) > 0 && len(holds) < mostTogether {
+		h := k.due[0]
+		needed := h.renewing != nil && h.cause == nil
+		if needed && len(holds) > 0 && (k.batcher == nil || h.unclaimed || holds[0].unclaimed) {
+			return holds
+		}
+		k.due[0] = nil
+		k.due = k.due[1:]
+		if !needed {
+			h.renewing = nil
+			continue
+		}
+		holds = append(holds, h)
+	}
+	return holds
+}
+
+// renewalBatch is the renewals that are sent with one request.
+type renewalBatch struct {
+	ctx         context.Context
+	cancel      context.CancelFunc
+	holds       []*hold
+	batcher     driver.BatchExtender
+	claims      bool // the one hold in the batch is claimed
+	unsupported bool // the store has turned out to answer no batches
+}
+
+// hurry is how long a Release waits for a request that also renews other holds before it cancels
+// the request.
+const hurry = 50 * time.Millisecond
+
+// newBatch begins the renewal of holds. The caller holds mu.
+func (k *renewer) newBatch(holds []*hold) *renewalBatch {
+	b := &renewalBatch{holds: holds, batcher: k.batcher, claims: holds[0].unclaimed}
+	now := k.l.clock.Now()
+	patience := holds[0].patience(now)
+	for _, h := range holds[1:] {
+		patience = min(patience, h.patience(now))
+	}
+	b.ctx, b.cancel = context.WithTimeout(context.Background(), patience)
+	leave := b.cancel
+	if len(holds) > 1 {
+		leave = func() { k.l.clock.AfterFunc(hurry, b.cancel) }
+	}
+	for _, h := range holds {
+		h.renewing.cancel = leave
+	}
+	return b
+}
+
+// ask returns the store's answer for each hold.
+func (b *renewalBatch) ask(store driver.Store) []driver.Extended {
+	answers := make([]driver.Extended, len(b.holds))
+	if h := b.holds[0]; b.claims {
+		answers[0].Grant, answers[0].Err = h.askToClaim(b.ctx)
+		return answers
+	}
+	if len(b.holds) > 1 {
+		together, err := b.together()
+		if err == nil && len(together) == len(b.holds) {
+			return together
+		}
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			for i := range answers {
+				answers[i].Err = err
+			}
+			return answers
+		}
+		b.unsupported = true
+	}
+	for i, h := range b.holds {
+		answers[i].Grant, answers[i].Err = store.Extend(b.ctx, h.name, h.token, h.ttl)
+	}
+	return answers
+}
+
+func (b *renewalBatch) together() ([]driver.Extended, error) {
+	all := make([]driver.Extension, len(b.holds))
+	for i, h := range b.holds {
+		all[i] = driver.Extension{Name: h.name, Token: h.token, TTL: h.ttl}
+	}
+	return b.batcher.ExtendBatch(b.ctx, all)
+}
+
+// patience is how long one renewal may take. It is at most half of the remaining time, so that
+// there is time for another try.
+func (h *hold) patience(now driver.Instant) time.Duration {
+	return min(h.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
+}

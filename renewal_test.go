@@ -1,0 +1,119 @@
+package padlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// batching is a server that renews many holds with one request.
+type batching struct{ *remote }
+
+func (b batching) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+	out := make([]driver.Extended, len(holds))
+	err := b.on(call{op: "batch", ctx: ctx, ttl: time.Duration(len(holds))}, func(ctx context.Context) error {
+		for i, h := range holds {
+			out[i].Grant, out[i].Err = b.Store.Extend(ctx, h.Name, h.Token, h.TTL)
+			out[i].Grant.From = 0
+		}
+		return nil
+	})
+	return out, err
+}
+
+// withMany runs f in a bubble with n locks of a Locker whose renewals are due together.
+func withMany(t *testing.T, n int, f func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := batching{newRemote()}
+		l := newLocker(t, b)
+		var locks []*padlock.Lock
+		for i := range n {
+			locks = append(locks, acquire(t, l, fmt.Sprint("job", i)))
+		}
+		f(t, l, b, locks)
+		b.heal()
+		for _, h := range locks {
+			if err := h.Release(); err != nil && !errors.Is(err, padlock.ErrLost) && !errors.Is(err, padlock.ErrReleased) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Renewals that are due together are sent together.
+func TestRenewalsInOneRequest(t *testing.T) {
+	withMany(t, 1000, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
+		<-time.After(10 * time.Minute)
+		asked := len(b.log("batch")) + len(b.log("extend"))
+		if s := l.Stats(); s.Held != len(locks) || s.Lost != 0 || int(s.Renewals) < 10*asked || asked == 0 {
+			t.Errorf("%d requests for %+v", asked, s)
+		}
+	})
+}
+
+// A renewal that fails for one name fails for that name only.
+func TestRenewalFailsAlone(t *testing.T) {
+	withMany(t, 100, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
+		if _, err := b.Store.Break(context.Background(), "job7", locks[7].Fence()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Minute)
+		for i, h := range locks {
+			if h.Expired() != (i == 7) {
+				t.Errorf("lock %d: expired is %v", i, h.Expired())
+			}
+		}
+		wantOnly(t, context.Cause(locks[7].Context()), padlock.OpHold, padlock.ErrLost)
+	})
+}
+
+// A batch whose reply is lost is repeated, and no lock is lost.
+func TestRenewalBatchIsRepeated(t *testing.T) {
+	withMany(t, 100, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
+		b.reply("batch", first(3, lost))
+		<-time.After(time.Minute)
+		if s := l.Stats(); s.Held != len(locks) || s.RenewalErrors < 2 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A store may find out later that it has no batches.
+func TestRenewalWithoutBatches(t *testing.T) {
+	withMany(t, 100, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
+		b.request("batch", fails(errors.ErrUnsupported))
+		<-time.After(10 * time.Minute)
+		if s := l.Stats(); s.Held != len(locks) || s.RenewalErrors != 0 || len(b.log("batch")) != 1 {
+			t.Errorf("%d batches, %+v", len(b.log("batch")), s)
+		}
+	})
+}
+
+// A Release does not wait long for a renewal that is sent with others, and the others are renewed.
+func TestReleaseLeavesABatch(t *testing.T) {
+	withMany(t, 100, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
+		b.request("batch", first(1, takes(3*time.Second)))
+		for len(b.log("batch")) == 0 {
+			<-time.After(time.Millisecond)
+		}
+		began := time.Now()
+		for _, h := range locks[:50] {
+			release(t, h)
+		}
+		if d := time.Since(began); d == 0 || d > time.Second {
+			t.Errorf("the releases took %v", d)
+		}
+		<-time.After(10 * time.Minute)
+		for i, h := range locks[50:] {
+			if h.Expired() {
+				t.Errorf("lock %d is over", i)
+			}
+		}
+	})
+}
