@@ -69,21 +69,21 @@ func held(h sampler.Hold) string {
 
 // until says when a hold is planned to end, or when its lease ends.
 func until(h sampler.Hold) string {
-	left := func(t time.Time) string {
+	in := func(what string, t time.Time) string {
 		if d := t.Sub(now()); d > 0 {
-			return "in " + span(d)
+			return what + " ends in " + span(d)
 		}
-		return span(now().Sub(t)) + " ago"
+		return what + " ended " + span(now().Sub(t)) + " ago"
 	}
 	switch {
 	case !h.PlannedEnd.IsZero():
-		return "planned: " + left(h.PlannedEnd)
+		return in("plan", h.PlannedEnd)
 	case h.Until.IsZero():
 		return "its release"
 	case h.Cooling:
-		return left(h.Until)
+		return in("cool-down", h.Until)
 	}
-	return "lease: " + left(h.Until)
+	return in("lease", h.Until)
 }
 
 // content is what a template gets.
