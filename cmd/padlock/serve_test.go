@@ -19,7 +19,7 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// What an address needs, row by row: see serving.judge.
+// Each address needs the protection that the table of serving.judge names.
 func TestServeNeeds(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestServeOnTheNetwork: on an address that others reach, everything is encrypted and needs a token,
-// except for the probes.
+// TestServeOnTheNetwork: on an address that others reach, everything is encrypted and needs a
+// token, except for the probes.
 func TestServeOnTheNetwork(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
