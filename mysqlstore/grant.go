@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // Acquire implements driver.Store.
@@ -15,7 +16,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	return do(ctx, s, func() (driver.Grant, error) { return s.acquire(ctx, &r) })
+	return calls.Do(ctx, &s.calls, func() (driver.Grant, error) { return s.acquire(ctx, &r) })
 }
 
 func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
@@ -127,7 +128,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	return do(ctx, s, func() (driver.Grant, error) {
+	return calls.Do(ctx, &s.calls, func() (driver.Grant, error) {
 		h, err := s.enterHeld(ctx, name, token)
 		if err != nil {
 			return driver.Grant{}, err
@@ -155,7 +156,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	if s.cfg.noFences {
 		return fmt.Errorf("%w: the store has no fences", errors.ErrUnsupported)
 	}
-	_, err := do(ctx, s, func() (struct{}, error) {
+	_, err := calls.Do(ctx, &s.calls, func() (struct{}, error) {
 		h, err := s.enterHeld(ctx, name, token)
 		if err != nil {
 			return struct{}{}, err

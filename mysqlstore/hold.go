@@ -2,15 +2,12 @@ package mysqlstore
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
-
-// patience is how long a caller waits for a silent server.
-const patience = driver.MaxSilence - 500*time.Millisecond
 
 type id struct{ name, token string }
 
@@ -86,25 +83,6 @@ func newHolds() holds {
 	return holds{byID: map[id]*hold{}, byKey: map[string]*hold{}, tries: map[string]*try{}}
 }
 
-// await waits for its turn.
-func await(ctx context.Context, turn chan struct{}) error {
-	select {
-	case turn <- struct{}{}:
-		return nil
-	default:
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return fmt.Errorf("%w: another operation on this lock has not ended", driver.ErrUnavailable)
-	}
-}
-
 // enter begins an operation on a token. leave ends it.
 func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
 	hs.mu.Lock()
@@ -116,7 +94,7 @@ func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
 	}
 	h.refs++
 	hs.mu.Unlock()
-	if err := await(ctx, h.turn); err != nil {
+	if err := calls.Await(ctx, h.turn); err != nil {
 		hs.forget(h)
 		return nil, err
 	}
@@ -153,7 +131,7 @@ func (hs *holds) begin(ctx context.Context, key string) (end func(), err error) 
 			delete(hs.tries, key)
 		}
 	}
-	if err := await(ctx, t.turn); err != nil {
+	if err := calls.Await(ctx, t.turn); err != nil {
 		left()
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // Inspect implements driver.Inspector. The holder of a name is read from the table of fences.
@@ -18,7 +19,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err
 	}
-	return do(ctx, s, func() (driver.State, error) {
+	return calls.Do(ctx, &s.calls, func() (driver.State, error) {
 		l, err := s.prepare()
 		if err != nil {
 			return driver.State{}, err
@@ -40,7 +41,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 // List implements driver.Lister. It reads the names from the table of fences, which has all names
 // that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	return do(ctx, s, func() ([]driver.State, error) {
+	return calls.Do(ctx, &s.calls, func() ([]driver.State, error) {
 		if s.cfg.noFences {
 			return nil, fmt.Errorf("%w: the server knows hashes only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // schemes are the schemes of the store's URLs, and of Symfony's DSNs. The usual one comes first.
@@ -80,7 +81,7 @@ func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err erro
 	if s.cfg.noFences {
 		return schemaVersion, schemaVersion, nil
 	}
-	from, err = do(ctx, s, func() (int, error) {
+	from, err = calls.Do(ctx, &s.calls, func() (int, error) {
 		database := cmp.Or(s.cfg.schema, strings.TrimPrefix(u.Path, "/"))
 		table, err := fenceTable(database)
 		if err != nil {

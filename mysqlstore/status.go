@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	return do(ctx, s, func() ([]driver.Finding, error) {
+	return calls.Do(ctx, &s.calls, func() ([]driver.Finding, error) {
 		c, err := s.pool.any()
 		if err != nil {
 			return nil, err

@@ -71,7 +71,7 @@ func (s *Store) settle(h *hold) error {
 		_, _ = c.exec(kill(r[0].String)) // the session may have ended meanwhile
 		select {
 		case <-time.After(pause):
-		case <-s.closing.Done():
+		case <-s.calls.Closing.Done():
 			return driver.ErrClosed
 		}
 	}

@@ -3,14 +3,12 @@ package mysqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
-
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // Store keeps locks as named locks of a MariaDB or MySQL server. It is safe for concurrent use.
@@ -20,11 +18,7 @@ type Store struct {
 	pool     pool
 	holds    holds
 
-	work    sync.WaitGroup
-	ending  sync.Mutex // guards closed, and additions to work
-	closed  bool
-	closing context.Context
-	end     context.CancelFunc
+	calls calls.Calls
 
 	preparing sync.Mutex
 	ready     atomic.Pointer[layout] // nil until the server was checked
@@ -68,14 +62,14 @@ func Open(ctx context.Context, db *sql.DB, opts ...Option) (*Store, error) {
 	}
 	s.promises = s.cfg.guarantees()
 	s.holds = newHolds()
-	s.closing, s.end = context.WithCancel(context.Background())
-	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.work, s.closing
+	s.calls.Open()
+	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.calls.Work, s.calls.Closing
 	d := &s.pool.dialer
 	d.db, d.cfg, d.live = db, &s.cfg, s.pool.live
 	if s.cfg.lazy {
 		return s, nil
 	}
-	if _, err := do(ctx, s, s.prepare); err != nil {
+	if _, err := calls.Do(ctx, &s.calls, s.prepare); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -123,80 +117,20 @@ func (s *Store) useTable(c *conn, l *layout) error {
 		err = makeTable(c, l.keys.database)
 	}
 	if keep := s.cfg.keepFor(); err == nil && keep > 0 && !s.cfg.lenient {
-		s.work.Go(s.sweeper(l, keep).background) // once, because prepare succeeds once
+		s.calls.Work.Go(s.sweeper(l, keep).background) // once, because prepare succeeds once
 	}
 	return err
 }
 
 func (s *Store) sweeper(l *layout, keep time.Duration) *sweeper {
-	return &sweeper{sql: l.sql, keep: keep, live: s.pool.live, connect: s.pool.dialer.connect, ctx: s.closing}
-}
-
-// do runs op, which sends statements. It returns early if ctx ends, or after patience. op then
-// continues, because a statement that was sent cannot be cancelled without ending its connection.
-func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
-	var zero T
-	if err := s.begin(ctx); err != nil {
-		return zero, err
-	}
-	if ctx.Done() == nil { // ctx never ends; each statement has its own limit
-		defer s.work.Done()
-		v, err := op()
-		return v, s.afterClose(err)
-	}
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		defer s.work.Done()
-		v, err := op()
-		done <- result{v, err}
-	}()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case r := <-done:
-		return r.value, s.afterClose(r.err)
-	case <-ctx.Done():
-		return zero, fmt.Errorf("%w: %w", driver.ErrUncertain, ctx.Err())
-	case <-timer.C:
-		return zero, fmt.Errorf("%w: the server is silent", driver.ErrUncertain)
-	}
-}
-
-// begin counts an operation, so that Close waits for it.
-func (s *Store) begin(ctx context.Context) error {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	if s.closed {
-		return driver.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.work.Add(1)
-	return nil
-}
-
-// afterClose returns ErrClosed if Close is the reason for err, and err otherwise.
-func (s *Store) afterClose(err error) error {
-	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
-		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
-	}
-	return err
+	return &sweeper{sql: l.sql, keep: keep, live: s.pool.live, connect: s.pool.dialer.connect, ctx: s.calls.Closing}
 }
 
 // Close ends the connections of the store. All holds end with them.
 func (s *Store) Close() error {
-	s.ending.Lock()
-	first := !s.closed
-	s.closed = true
-	s.ending.Unlock()
-	s.end()
+	first := s.calls.End()
 	s.pool.close()
-	s.work.Wait()
+	s.calls.Work.Wait()
 	if first && s.cfg.ownsDB {
 		return s.pool.dialer.db.Close()
 	}

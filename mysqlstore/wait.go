@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 const (
@@ -34,10 +35,10 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	l, err := s.known(ctx)
 	if err != nil {
 		return driver.Grant{}, err
@@ -56,12 +57,12 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err == nil && g == (driver.Grant{}) {
 		err = s.over(ctx)
 	}
-	return g, s.afterClose(err)
+	return g, s.calls.AfterClose(err)
 }
 
 // over returns the reason if a wait has to end, and nil otherwise.
 func (s *Store) over(ctx context.Context) error {
-	if s.closing.Err() != nil {
+	if s.calls.Closing.Err() != nil {
 		return driver.ErrClosed
 	}
 	return ctx.Err()
@@ -72,7 +73,7 @@ func (s *Store) known(ctx context.Context) (*layout, error) {
 	if l := s.ready.Load(); l != nil {
 		return l, nil
 	}
-	l, err := do(ctx, s, s.prepare)
+	l, err := calls.Do(ctx, &s.calls, s.prepare)
 	if errors.Is(err, driver.ErrInvalid) {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (s *Store) nap(ctx context.Context) error {
 	select {
 	case <-pause.C:
 	case <-ctx.Done():
-	case <-s.closing.Done():
+	case <-s.calls.Closing.Done():
 	}
 	return s.over(ctx)
 }
@@ -102,7 +103,7 @@ func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 			return sl, nil
 		case <-w.woken:
 		case <-ctx.Done():
-		case <-s.closing.Done():
+		case <-s.calls.Closing.Done():
 		case <-pause.C:
 			if !s.looksFree(ctx, w.key) {
 				continue
@@ -116,7 +117,7 @@ func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 
 // looksFree asks the server whether a lock is free. If it cannot know, the caller may try.
 func (s *Store) looksFree(ctx context.Context, key string) bool {
-	free, err := do(ctx, s, func() (bool, error) {
+	free, err := calls.Do(ctx, &s.calls, func() (bool, error) {
 		c, err := s.pool.any()
 		if err != nil {
 			return true, err
@@ -206,11 +207,11 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, l *layout,
 
 // notClaimed ends a reservation that was not claimed in time.
 func (s *Store) notClaimed(name, token string) {
-	if s.begin(s.closing) != nil {
+	if s.calls.Begin(s.calls.Closing) != nil {
 		return
 	}
-	defer s.work.Done()
-	h, err := s.holds.enter(s.closing, name, token)
+	defer s.calls.Work.Done()
+	h, err := s.holds.enter(s.calls.Closing, name, token)
 	if err != nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // Convert implements driver.Converter.
@@ -13,7 +14,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	return do(ctx, s, func() (driver.Grant, error) {
+	return calls.Do(ctx, &s.calls, func() (driver.Grant, error) {
 		h, err := s.enterHeld(ctx, r.Name, r.Token)
 		if err != nil {
 			return driver.Grant{}, err
@@ -130,11 +131,11 @@ func (s *Store) intend(h *hold) error {
 
 // lapse withdraws an intent that was not renewed in time.
 func (s *Store) lapse(name, token string) {
-	if s.begin(s.closing) != nil {
+	if s.calls.Begin(s.calls.Closing) != nil {
 		return
 	}
-	defer s.work.Done()
-	h, err := s.enterHeld(s.closing, name, token)
+	defer s.calls.Work.Done()
+	h, err := s.enterHeld(s.calls.Closing, name, token)
 	if err != nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // Inspect implements driver.Inspector. If the holder uses padlock, the server knows its process and
@@ -17,7 +18,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err
 	}
-	return do(ctx, s, func() (driver.State, error) {
+	return calls.Do(ctx, &s.calls, func() (driver.State, error) {
 		st := driver.State{Name: name, Waiters: -1}
 		if err := s.prepare(); err != nil {
 			return st, err
@@ -44,7 +45,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 // List implements driver.Lister. It reads the names from the table of fences, which has all names
 // that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	return do(ctx, s, func() ([]driver.State, error) {
+	return calls.Do(ctx, &s.calls, func() ([]driver.State, error) {
 		if s.cfg.noFences {
 			return nil, fmt.Errorf("%w: the server knows numbers only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
 		}
@@ -106,7 +107,7 @@ func holder(row [][]byte) driver.Hold {
 
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	return do(ctx, s, func() ([]driver.Finding, error) {
+	return calls.Do(ctx, &s.calls, func() ([]driver.Finding, error) {
 		c, err := s.pool.any()
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // Release implements driver.Store.
@@ -14,7 +15,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err != nil {
 		return driver.Gone, err
 	}
-	return do(ctx, s, func() (driver.Outcome, error) {
+	return calls.Do(ctx, &s.calls, func() (driver.Outcome, error) {
 		h, err := s.holds.enter(ctx, name, token)
 		if err != nil {
 			return driver.Gone, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // schemes are the schemes of the store's URLs. The usual one comes first.
@@ -83,7 +84,7 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	if s.cfg.noFences {
 		return schemaVersion, schemaVersion, nil
 	}
-	from, err = do(ctx, s, func() (int, error) {
+	from, err = calls.Do(ctx, &s.calls, func() (int, error) {
 		c, err := s.pool.any()
 		if err != nil {
 			return 0, err

@@ -2,8 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // Store keeps locks as advisory locks of a PostgreSQL server. It is safe for concurrent use.
@@ -22,11 +21,7 @@ type Store struct {
 	pool     pool
 	holds    holds
 
-	work    sync.WaitGroup
-	ending  sync.Mutex // guards closed, and additions to work
-	closed  bool
-	closing context.Context
-	end     context.CancelFunc
+	calls calls.Calls
 
 	prepared sync.Mutex
 	ready    bool // the table of fences exists; guarded by prepared
@@ -64,14 +59,14 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 	s.promises = s.cfg.guarantees()
 	s.sql = newStatements(&s.cfg)
 	s.holds = newHolds()
-	s.closing, s.end = context.WithCancel(context.Background())
-	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.work, s.closing
+	s.calls.Open()
+	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.calls.Work, s.calls.Closing
 	d := &s.pool.dialer
 	d.server, d.cfg, d.live, d.second = &s.server.Config, &s.cfg, s.pool.live, d.open
 	if s.cfg.lazy {
 		return s, nil
 	}
-	if _, err := do(ctx, s, func() (struct{}, error) { return struct{}{}, s.prepare() }); err != nil {
+	if _, err := calls.Do(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.prepare() }); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -100,13 +95,13 @@ func (s *Store) prepare() error {
 	s.ready = err == nil
 	if keep := s.cfg.keepFor(); s.ready && keep > 0 && !s.cfg.lenient && !s.sweeps {
 		s.sweeps = true
-		s.work.Go(s.sweeper(keep).background)
+		s.calls.Work.Go(s.sweeper(keep).background)
 	}
 	return err
 }
 
 func (s *Store) sweeper(keep time.Duration) *sweeper {
-	return &sweeper{sql: s.sql.sweep, keep: keep, live: s.pool.live, connect: s.pool.dialer.connect, ctx: s.closing}
+	return &sweeper{sql: s.sql.sweep, keep: keep, live: s.pool.live, connect: s.pool.dialer.connect, ctx: s.calls.Closing}
 }
 
 // prepareAgain creates the table of fences again.
@@ -117,70 +112,11 @@ func (s *Store) prepareAgain() error {
 	return s.prepare()
 }
 
-// do runs op, which sends statements. It returns early if ctx ends, or after patience. op then
-// continues, because a statement that was sent cannot be cancelled without ending its connection.
-func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
-	var zero T
-	if err := s.begin(ctx); err != nil {
-		return zero, err
-	}
-	if ctx.Done() == nil { // only the limit of a statement can end op
-		defer s.work.Done()
-		v, err := op()
-		return v, s.afterClose(err)
-	}
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		defer s.work.Done()
-		v, err := op()
-		done <- result{v, err}
-	}()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case r := <-done:
-		return r.value, s.afterClose(r.err)
-	case <-ctx.Done():
-		return zero, fmt.Errorf("%w: %w", driver.ErrUncertain, ctx.Err())
-	case <-timer.C:
-		return zero, fmt.Errorf("%w: the server is silent", driver.ErrUncertain)
-	}
-}
-
-// begin counts an operation, so that Close waits for it.
-func (s *Store) begin(ctx context.Context) error {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	if s.closed {
-		return driver.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.work.Add(1)
-	return nil
-}
-
-// afterClose returns ErrClosed if Close is the reason for err, and err otherwise.
-func (s *Store) afterClose(err error) error {
-	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
-		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
-	}
-	return err
-}
-
 // Close ends the connections. All holds end with them.
 func (s *Store) Close() error {
-	s.ending.Lock()
-	s.closed = true
-	s.ending.Unlock()
-	s.end()
+	s.calls.End()
 	s.pool.close()
-	s.work.Wait()
+	s.calls.Work.Wait()
 	return nil
 }
 

@@ -3,8 +3,9 @@ package pgstore
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // The row of a name stays in the table of fences after the name becomes free, so that the next
@@ -31,25 +32,11 @@ type sweeper struct {
 
 // background sweeps from time to time, until the store is closed.
 func (w *sweeper) background() {
-	pause := 10*time.Second + rand.N(10*time.Second)
-	for w.sleep(pause) {
+	calls.Regularly(w.ctx, sweepEvery, func() {
 		if w.due() {
 			_, _ = w.sweep(sweepPause) // the next sweep tries again
 		}
-		pause = sweepEvery/4 + rand.N(sweepEvery/4)
-	}
-}
-
-// sleep waits for d. It returns false if the store is closed.
-func (w *sweeper) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-w.ctx.Done():
-		return false
-	}
+	})
 }
 
 // due reports whether this process has to sweep the table. That is so if the last sweep was long
@@ -77,7 +64,7 @@ func (w *sweeper) sweep(pause time.Duration) (removed int, err error) {
 			return removed, failure(err)
 		}
 		removed += int(parse(rows[0][0]))
-		if parse(rows[0][1]) < sweepBatch || pause > 0 && !w.sleep(pause) {
+		if parse(rows[0][1]) < sweepBatch || pause > 0 && !calls.Sleep(w.ctx, pause) {
 			return removed, nil
 		}
 		after = rows[0][2]

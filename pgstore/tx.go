@@ -22,10 +22,10 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	row, err := rowOf(tx)
 	if err != nil {
 		return err

@@ -1,13 +1,17 @@
 package pgstore
 
-import "context"
+import (
+	"context"
+
+	"github.com/padlock-go/padlock/internal/calls"
+)
 
 // Prune removes the rows of all names that nobody uses and whose last fence is older than the time
 // that Keep sets, and returns how many rows it removed. If such a name is used again, its next
 // fence is still higher than its last one. The store also prunes by itself, in the background.
 // Prune needs the right to DELETE.
 func (s *Store) Prune(ctx context.Context) (int, error) {
-	return do(ctx, s, func() (int, error) {
+	return calls.Do(ctx, &s.calls, func() (int, error) {
 		keep := s.cfg.keepFor()
 		if s.cfg.noFences || keep < 0 {
 			return 0, nil

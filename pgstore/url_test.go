@@ -86,12 +86,12 @@ func TestPassword(t *testing.T) {
 	}
 	write(secret)
 	place := "@" + srv.Addr() + "/postgres?sslmode=disable"
-	for _, raw := range []string{"app:" + secret + place, "app" + place + "&password-file=" + url.QueryEscape(file)} {
+	for i, raw := range []string{"app:" + secret + place, "app" + place + "&password-file=" + url.QueryEscape(file)} {
 		s, err := fromURL(t, "postgres+advisory://"+raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		take(t, s, request("job"))
+		take(t, s, request(strings.Repeat("job", i+1))) // the server may notice the end of a session late
 		s.Close()
 	}
 	for _, raw := range []string{"app:wrong-" + secret + place, "app" + place + "&password-file=" + url.QueryEscape(file)} {

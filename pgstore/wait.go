@@ -26,10 +26,10 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	var place *slot
 	if reserve {
 		place = s.pool.waiter()
@@ -41,12 +41,12 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err == nil && g == (driver.Grant{}) {
 		err = s.ended(ctx)
 	}
-	return g, s.afterClose(err)
+	return g, s.calls.AfterClose(err)
 }
 
 // ended returns the reason if a wait has to end, and nil otherwise.
 func (s *Store) ended(ctx context.Context) error {
-	if s.closing.Err() != nil {
+	if s.calls.Closing.Err() != nil {
 		return driver.ErrClosed
 	}
 	return ctx.Err()
@@ -62,7 +62,7 @@ func (s *Store) nap(ctx context.Context, name string) error {
 	case <-woken:
 	case <-pause.C:
 	case <-ctx.Done():
-	case <-s.closing.Done():
+	case <-s.calls.Closing.Done():
 	}
 	return s.ended(ctx)
 }
@@ -102,7 +102,7 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 		case <-done:
 			return
 		case <-ctx.Done():
-		case <-s.closing.Done():
+		case <-s.calls.Closing.Done():
 		}
 		cancelled = true
 		c.cancel(done)
@@ -175,11 +175,11 @@ func (s *Store) readyFor(c *conn, key int64, r *driver.Request) (uint64, error) 
 
 // notClaimed ends a reservation that was not claimed in time.
 func (s *Store) notClaimed(name, token string) {
-	if s.begin(s.closing) != nil {
+	if s.calls.Begin(s.calls.Closing) != nil {
 		return
 	}
-	defer s.work.Done()
-	h, err := s.holds.enter(s.closing, name, token)
+	defer s.calls.Work.Done()
+	h, err := s.holds.enter(s.calls.Closing, name, token)
 	if err != nil {
 		return
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // The row of a name is kept after the name becomes free, so that the next fence is higher. Fences
@@ -45,26 +45,12 @@ func (c *config) keepFor() time.Duration {
 
 // pruneInBackground prunes from time to time, until Close.
 func (s *Store) pruneInBackground() {
-	pause := 10*time.Second + rand.N(10*time.Second)
-	for s.sleep(pause) {
+	calls.Regularly(s.closing, pruneEvery, func() {
 		if mine, err := s.pruneIsDue(s.closing); mine && err == nil {
 			_, _ = s.sweep(s.closing, prunePause) // the next sweep tries again
 			_ = s.pruneRecords(s.closing)         // there may be no such table
 		}
-		pause = pruneEvery/4 + rand.N(pruneEvery/4)
-	}
-}
-
-// sleep waits for d. It returns false if the store is closed.
-func (s *Store) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-s.closing.Done():
-		return false
-	}
+	})
 }
 
 // pruneIsDue reports whether this process must sweep the table now. That is so if the last sweep
@@ -106,7 +92,7 @@ func (s *Store) sweep(ctx context.Context, pause time.Duration) (removed int, er
 		if err != nil {
 			return removed, err
 		}
-		if len(list) < pruneBatch || pause > 0 && !s.sleep(pause) {
+		if len(list) < pruneBatch || pause > 0 && !calls.Sleep(s.closing, pause) {
 			return removed, nil
 		}
 		after = list[len(list)-1].name

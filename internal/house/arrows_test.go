@@ -89,6 +89,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
+		arrowRow{dir: "internal/calls", code: []string{"driver"}},     // the calls of the stores in databases
 		arrowRow{dir: "internal/login"},                               // errors without users and passwords, for the stores in databases
 		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
@@ -148,9 +149,11 @@ func storeRows() []arrowRow {
 		case "filestore":
 			code = append(code, "internal/recordfile")
 		case "pgstore":
-			code = append(code, "internal/login")
+			code = append(code, "internal/calls", "internal/login")
+		case "mysqlstore", "sqlstore":
+			code = append(code, "internal/calls")
 		case "sqlstore/lockkeys": // another table in the same databases
-			code = append(code, "sqlstore", "sqlstore/internal/dbms")
+			code = append(code, "internal/calls", "sqlstore", "sqlstore/internal/dbms")
 		}
 		rows = append(rows, arrowRow{dir: store, code: code, tests: tests})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
 )
 
 // seconds returns how many whole seconds are added to the server's clock for a lease of ttl. The
@@ -146,7 +147,7 @@ func (s *Store) settle(id, token string) {
 	}
 	s.work.Go(func() {
 		for _, d := range lateness {
-			if !s.sleep(d) {
+			if !calls.Sleep(s.closing, d) {
 				break
 			}
 			s.removeLate(id, token)

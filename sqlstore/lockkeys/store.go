@@ -81,15 +81,3 @@ func pause(ctx context.Context, try int) bool {
 		return true
 	}
 }
-
-// sleep waits for d. It returns false if the store is closed.
-func (s *Store) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-s.closing.Done():
-		return false
-	}
-}

@@ -1,0 +1,145 @@
+// Package calls holds what the stores that keep connections to a database have in common: it counts
+// the calls of a store, so that Close can wait for them, bounds the time of a call, and runs a
+// function regularly.
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Patience is how long a caller waits for a silent server.
+const Patience = driver.MaxSilence - 500*time.Millisecond
+
+// Calls are the calls of one store and the goroutines that it started.
+type Calls struct {
+	Work    sync.WaitGroup  // counts them
+	Closing context.Context // canceled by End
+
+	end    context.CancelFunc
+	mu     sync.Mutex // guards closed, and additions to Work
+	closed bool
+}
+
+// Open makes c ready for calls.
+func (c *Calls) Open() { c.Closing, c.end = context.WithCancel(context.Background()) }
+
+// Begin counts a call, which ends with Work.Done. After End it returns driver.ErrClosed. If ctx has
+// ended, it returns the error of ctx.
+func (c *Calls) Begin(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.Work.Add(1)
+	return nil
+}
+
+// End lets no more calls begin, and cancels Closing. It reports whether this is the first call of
+// End. The caller then ends what the calls wait for, and waits for Work.
+func (c *Calls) End() (first bool) {
+	c.mu.Lock()
+	first = !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	c.end()
+	return first
+}
+
+// AfterClose returns an error that is driver.ErrClosed if End is the reason for err. Otherwise it
+// returns err.
+func (c *Calls) AfterClose(err error) error {
+	if err != nil && c.Closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
+	}
+	return err
+}
+
+// Do runs op, which sends statements, as one call. It returns early if ctx ends, or after Patience.
+// op then continues, because a statement that was sent cannot be cancelled without ending its
+// connection.
+func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
+	var zero T
+	if err := c.Begin(ctx); err != nil {
+		return zero, err
+	}
+	if ctx.Done() == nil { // ctx never ends; each statement has its own limit
+		defer c.Work.Done()
+		v, err := op()
+		return v, c.AfterClose(err)
+	}
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer c.Work.Done()
+		v, err := op()
+		done <- result{v, err}
+	}()
+	timer := time.NewTimer(Patience)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.value, c.AfterClose(r.err)
+	case <-ctx.Done():
+		return zero, fmt.Errorf("%w: %w", driver.ErrUncertain, ctx.Err())
+	case <-timer.C:
+		return zero, fmt.Errorf("%w: the server is silent", driver.ErrUncertain)
+	}
+}
+
+// Await waits for a turn: it sends to a channel of capacity 1, from which the caller receives at
+// the end of its turn. After Patience it returns driver.ErrUnavailable, and if ctx ends first, the
+// error of ctx.
+func Await(ctx context.Context, turn chan struct{}) error {
+	select {
+	case turn <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(Patience)
+	defer timer.Stop()
+	select {
+	case turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return fmt.Errorf("%w: another operation on this lock has not ended", driver.ErrUnavailable)
+	}
+}
+
+// Sleep waits for d. It returns false if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Regularly calls f until ctx ends: the first time after 10 to 20 s, and then again after a quarter
+// to a half of every. The pauses differ, so that processes which started together do not work at
+// the same time.
+func Regularly(ctx context.Context, every time.Duration, f func()) {
+	pause := 10*time.Second + rand.N(10*time.Second)
+	for Sleep(ctx, pause) {
+		f()
+		pause = every/4 + rand.N(every/4)
+	}
+}
