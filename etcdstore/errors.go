@@ -128,9 +128,9 @@ func unreached(err error) string {
 // isLeaseGone reports whether the server refused a request because it does not have the lease. Then
 // it changed nothing.
 func isLeaseGone(err error) bool {
-	return errors.Is(err, rpctypes.ErrLeaseNotFound) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrLeaseNotFound)
+	return err != nil && (errors.Is(err, rpctypes.ErrLeaseNotFound) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrLeaseNotFound))
 }
 
 func isNoSpace(err error) bool {
-	return errors.Is(err, rpctypes.ErrNoSpace) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrNoSpace)
+	return err != nil && (errors.Is(err, rpctypes.ErrNoSpace) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrNoSpace))
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 //	event                        what happens to the lease and the members
 //	Extend, lease just renewed   nothing; the Grant counts from that renewal
 //	Extend, all members extended the lease is renewed, and the keys of all members are compared
-//	Extend, one member was not   the others move to a fresh lease, in one transaction
+//	Extend, one member was not   the others move to a fresh lease
+//	a key has another lease      its hold leaves the group; its next Extend finds out why
 //	Extend, lease gone           the group is dissolved; each member finds out about its own key
 //	Release                      the member leaves
 type group struct {
@@ -37,9 +39,13 @@ type groups struct {
 	all map[int64][]*group // for each length
 }
 
-// maxMembers is how many holds share a lease. Their keys fit into one transaction, which by default
-// has at most 128 operations.
-const maxMembers = 120
+const (
+	// maxMembers is how many holds share a lease.
+	maxMembers = 480
+	// maxKeys is how many keys are compared or moved in one transaction, which by default has at
+	// most 128 operations.
+	maxKeys = 120
+)
 
 func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int64][]*group)} }
 
@@ -156,7 +162,7 @@ func (g *group) renew(ctx context.Context, s *leases, current []*hold) error {
 	if err != nil {
 		return failure(ctx, err, true)
 	}
-	stay, err := s.conn.together(ctx, current, nil)
+	stay, err := s.conn.together(ctx, current, g.lease.id, nil)
 	if err != nil {
 		return err
 	}
@@ -173,7 +179,7 @@ func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
 	if err != nil {
 		return failure(ctx, err, true)
 	}
-	moved, err := s.conn.together(ctx, current, l)
+	moved, err := s.conn.together(ctx, current, 0, l)
 	if err != nil {
 		return err
 	}
@@ -204,7 +210,7 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	}
 	l := g.lease
 	g.mu.Unlock()
-	moved, err := c.together(ctx, joining, &l)
+	moved, err := c.together(ctx, joining, 0, &l)
 	if err != nil {
 		return err
 	}
@@ -271,14 +277,31 @@ func (h *hold) outside() {
 	h.group = nil
 }
 
-// together compares the keys of holds in one transaction and, if to is not nil, moves them to the
-// lease to with unchanged values. It returns the holds whose keys are there.
-func (c *connection) together(ctx context.Context, all []*hold, to *lease) ([]*hold, error) {
+// together compares the keys of holds and, if to is not nil, moves them to the lease to with
+// unchanged values. It returns the holds whose keys are there. If at is not 0, a key with another
+// lease than at counts as gone.
+func (c *connection) together(ctx context.Context, all []*hold, at clientv3.LeaseID, to *lease) (ok []*hold, err error) {
+	for some := range slices.Chunk(all, maxKeys) {
+		some, err = c.atOnce(ctx, some, at, to)
+		if err != nil {
+			return nil, err
+		}
+		ok = append(ok, some...)
+	}
+	return ok, nil
+}
+
+// atOnce is together in one transaction, or in another one if a comparison was false.
+func (c *connection) atOnce(ctx context.Context, all []*hold, at clientv3.LeaseID, to *lease) ([]*hold, error) {
 	for len(all) > 0 {
 		var conds []clientv3.Cmp
 		var moves, reads []clientv3.Op
 		for _, h := range all {
-			conds = append(conds, still(h.key, h.created))
+			if at != 0 {
+				conds = append(conds, clientv3.Compare(clientv3.LeaseValue(h.key), "=", at))
+			} else {
+				conds = append(conds, still(h.key, h.created))
+			}
 			reads = append(reads, clientv3.OpGet(h.key, clientv3.WithKeysOnly()))
 			if to != nil {
 				moves = append(moves, clientv3.OpPut(h.key, "", clientv3.WithIgnoreValue(), clientv3.WithLease(to.id)))
@@ -294,7 +317,7 @@ func (c *connection) together(ctx context.Context, all []*hold, to *lease) ([]*h
 		var there []*hold
 		for i, h := range all {
 			for _, kv := range reply.Responses[i].GetResponseRange().Kvs {
-				if kv.CreateRevision == h.created {
+				if kv.CreateRevision == h.created && (at == 0 || clientv3.LeaseID(kv.Lease) == at) {
 					there = append(there, h)
 				}
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// transactions returns how many transactions the server has made.
-func transactions(t testing.TB, addr string) (n int) {
+// calls returns how often the server was called with a method.
+func calls(t testing.TB, addr, method string) (n int) {
 	t.Helper()
 	reply, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
@@ -28,7 +28,7 @@ func transactions(t testing.TB, addr string) (n int) {
 	lines := bufio.NewScanner(reply.Body)
 	for lines.Scan() {
 		name, value, ok := strings.Cut(lines.Text(), "} ")
-		if ok && strings.HasPrefix(name, "grpc_server_msg_received_total{") && strings.Contains(name, `"Txn"`) {
+		if ok && strings.HasPrefix(name, "grpc_server_started_total{") && strings.Contains(name, strconv.Quote(method)) {
 			if n, err = strconv.Atoi(value); err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func TestHandOvers(t *testing.T) {
 	}
 	last := take(t, first, request("job", "first")).Fence
 	results := queueUp(t, "job", stores...)
-	before := transactions(t, srv.Addr())
+	before := calls(t, srv.Addr(), "Txn")
 	if _, err := first.Release(t.Context(), "job", "first", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestHandOvers(t *testing.T) {
 		}
 	}
 	// The first waiter takes the name itself. It may look at the queue once more.
-	if n := transactions(t, srv.Addr()) - before; n > len(stores)+2 {
+	if n := calls(t, srv.Addr(), "Txn") - before; n > len(stores)+2 {
 		t.Errorf("%d transactions for %d hand-overs", n, len(stores))
 	}
 	reply, err := c.Get(t.Context(), "padlock/l/", clientv3.WithPrefix())

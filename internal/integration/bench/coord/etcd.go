@@ -285,7 +285,8 @@ func (e *etcd) idle(p *plan) (measure.Figures, error) {
 	return measure.Figures{"requests/s per 1,000": (after - before) / p.idle.Seconds() / float64(p.holds) * 1000, "lost": float64(lost)}, nil
 }
 
-// requests returns how many messages of clients the server has received.
+// requests returns how many messages of clients the server has received. The server counts the end
+// of a stream as a message; here it is none.
 func (e *etcd) requests() (sum float64, err error) {
 	reply, err := http.Get("http://" + e.addr + "/metrics")
 	if err != nil {
@@ -294,13 +295,21 @@ func (e *etcd) requests() (sum float64, err error) {
 	defer reply.Body.Close()
 	lines := bufio.NewScanner(reply.Body)
 	for lines.Scan() {
-		if name, value, ok := strings.Cut(lines.Text(), "} "); ok && strings.HasPrefix(name, "grpc_server_msg_received_total{") {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0, err
-			}
-			sum += n
+		name, value, ok := strings.Cut(lines.Text(), "} ")
+		sign := 0.0
+		switch {
+		case ok && strings.HasPrefix(name, "grpc_server_msg_received_total{"):
+			sign = 1
+		case ok && strings.HasPrefix(name, "grpc_server_handled_total{") && strings.Contains(name, `"bidi_stream"`):
+			sign = -1
+		default:
+			continue
 		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += sign * n
 	}
 	return sum, lines.Err()
 }

@@ -1,0 +1,79 @@
+package etcdstore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/etcdstore"
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+// A laterClock is the clock of the system plus the time that the test adds.
+type laterClock struct {
+	driver.Clock
+	plus atomic.Int64
+}
+
+func (c *laterClock) Now() driver.Instant { return c.Clock.Now().Add(time.Duration(c.plus.Load())) }
+
+// TestSharedLeases: 400 holds that are extended at about the same time share a lease, and one that
+// another process moved to a lease of its own is found again.
+func TestSharedLeases(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	clock := &laterClock{Clock: driver.SystemClock()}
+	s, c := mustOpen(t, []string{srv.Addr()}, etcdstore.WithClock(clock)), newClient(t, srv.Addr())
+	const holds, ttl = 400, 300 * time.Second
+	extend := func() {
+		t.Helper()
+		clock.plus.Add(int64(ttl / 3))
+		for i := range holds {
+			if g, err := s.Extend(t.Context(), fmt.Sprint("job ", i), "token", ttl); err != nil || g.TTL < ttl*9/10 {
+				t.Fatalf("Extend of hold %d: %+v, %v", i, g, err)
+			}
+		}
+	}
+	for i := range holds {
+		r := request(fmt.Sprint("job ", i), "token")
+		r.TTL = ttl
+		take(t, s, r)
+	}
+	extend() // every hold gets its place in a group
+	before, renewals := calls(t, srv.Addr(), "Txn"), calls(t, srv.Addr(), "LeaseKeepAlive")
+	for range 3 {
+		extend()
+	}
+	// Each time, one lease is renewed and the keys are compared in 4 transactions.
+	if n := calls(t, srv.Addr(), "Txn") - before; n > 3*4 {
+		t.Errorf("%d transactions to extend %d holds three times", n, holds)
+	}
+	if n := calls(t, srv.Addr(), "LeaseKeepAlive") - renewals; n == 0 || n > 3 {
+		t.Errorf("%d renewals to extend %d holds three times", n, holds)
+	}
+	keys, err := c.Get(t.Context(), "padlock/l/job%207/", clientv3.WithPrefix())
+	if err != nil || len(keys.Kvs) != 1 {
+		t.Fatalf("%+v, %v", keys, err)
+	}
+	other, err := c.Grant(t.Context(), 600)
+	if err == nil {
+		_, err = c.Put(t.Context(), string(keys.Kvs[0].Key), "", clientv3.WithIgnoreValue(), clientv3.WithLease(other.ID))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.plus.Add(int64(ttl / 3))
+	for range 2 { // the first one finds that the lease is another one
+		if _, err := s.Extend(t.Context(), "job 7", "token", ttl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, err := c.Get(t.Context(), string(keys.Kvs[0].Key))
+	if err != nil || len(now.Kvs) != 1 || now.Kvs[0].Lease == int64(other.ID) {
+		t.Errorf("the hold keeps the lease that another process gave it: %+v, %v", now, err)
+	}
+}
