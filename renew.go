@@ -146,13 +146,9 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	if g.TTL > h.ttl {
 		at = max(at, usableFor(sent, g).Add(-2*third))
 	}
-	early := renewEarly(ttl)
+	early := h.locker.renewer.early(h.ttl)
 	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
-
-// renewEarly is how much earlier than planned a lease may be renewed, so that it is renewed
-// together with others. Waking up separately for each lease costs more than renewing it.
-func renewEarly(ttl time.Duration) time.Duration { return min(ttl/100, 100*time.Millisecond) }
 
 // end ends h for the given reason, if h is not over already. The caller holds mu.
 func (l *Locker) end(h *hold, why error) {
@@ -252,7 +248,7 @@ func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == never 
 // goesAlong reports whether the renewal of h is due so soon that h is renewed now, together with
 // others.
 func (h *hold) goesAlong(now driver.Instant) bool {
-	return h.wakeAt == h.renewAt && h.renewAt.Sub(now) <= renewEarly(h.ttl)
+	return h.wakeAt == h.renewAt && h.renewAt.Sub(now) <= h.locker.renewer.early(h.ttl)
 }
 
 // look ends h if its time is over. Otherwise it begins to renew h.
