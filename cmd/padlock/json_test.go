@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -13,7 +15,21 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tags := regexp.MustCompile("`json:\"([^\",]+)")
+	source, err := os.ReadFile("../../sampler/json.go") // what top prints
+	if err != nil {
+		t.Fatal(err)
+	}
 	told := 0
+	for _, m := range tags.FindAllSubmatch(source, -1) {
+		told++
+		if !bytes.Contains(text, []byte("`"+string(m[1])+"`")) {
+			t.Errorf("a snapshot has a field %q, which docs/command.md does not tell", m[1])
+		}
+	}
+	if told < 40 {
+		t.Errorf("only %d fields of a snapshot were found", told)
+	}
 	for _, v := range []any{note{}, process{}, state{}, hold{}, handedOver{}, extended{}, released{}, broken{}, waited{}, promised{}, finding{}, diagnosis{}, about{}, pastRun{}, lastRuns{}, holder{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(v)) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")

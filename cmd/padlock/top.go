@@ -160,8 +160,8 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 // breakPatience bounds how long a break may take.
 const breakPatience = 10 * time.Second
 
-// topBreak breaks the hold that the user saw, and writes the audit record. It returns a text for the
-// user.
+// topBreak breaks the hold that the user saw, and writes the audit record. It returns a text for
+// the user.
 func (a *app) topBreak(ctx context.Context, l *padlock.Locker, audit *slog.Logger, h *sampler.Hold, reason string) string {
 	ctx, cancel := context.WithTimeout(ctx, breakPatience)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// A binding says what a key does. The screens filtering, reasoning and confirming read a line: every
-// key that is not in the table adds to it.
+// A binding says what a key does. The screens filtering, reasoning and confirming read a line:
+// every key that is not in the table adds to it.
 type binding struct {
 	keys []string
 	help string // for the last line of the screen; "" if it is not worth the room

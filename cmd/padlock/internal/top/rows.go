@@ -154,3 +154,11 @@ func note(n *sampler.Name) string {
 	}
 	return strings.Join(notes, ", ")
 }
+
+// title returns the name of a row, or the file of a lock whose name the store does not know.
+func title(n *sampler.Name) string {
+	if n.Name == "" {
+		return "file " + texts.Show(n.Path)
+	}
+	return texts.Show(n.Name)
+}

@@ -1,6 +1,6 @@
-// Package top is the screen of padlock top: one live table of the locks of a store, the details of a
-// name, and a question before a lock is broken. Update changes nothing but the model, so tests need
-// no terminal.
+// Package top is the screen of padlock top: one live table of the locks of a store, the details of
+// a name, and a question before a lock is broken. Update changes nothing but the model, so tests
+// need no terminal.
 package top
 
 import (

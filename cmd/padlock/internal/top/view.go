@@ -229,14 +229,6 @@ func (m *Model) tableLine(n *sampler.Name, name, by int) string {
 		number(lasts, heldWidth), number(usual, usualWidth), number(left, leftWidth), number(wait, waitWidth), note(n)), " ")
 }
 
-// title returns the name of a row, or the file of a lock whose name the store does not know.
-func title(n *sampler.Name) string {
-	if n.Name == "" {
-		return "file " + texts.Show(n.Path)
-	}
-	return texts.Show(n.Name)
-}
-
 // foot returns the line that the user types, or the message and the keys.
 func (m *Model) foot() []string {
 	var keys []string
