@@ -1,20 +1,25 @@
 package mongostore_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"net"
 	"net/url"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/mongostore"
 )
 
-// server returns the URL that an environment variable names, without the database, or skips the
-// test. No server for it can be installed, so the test is skipped under CI too.
-func server(t *testing.T, variable string) *url.URL {
+// serverURL returns the URL that an environment variable names, or skips the test. The servers are
+// in no Debian package, so the test is skipped under CI too.
+func serverURL(t *testing.T, variable string) *url.URL {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
@@ -24,7 +29,7 @@ func server(t *testing.T, variable string) *url.URL {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.Path = "/padlock_test"
+	u.Path = "/"
 	return u
 }
 
@@ -36,22 +41,131 @@ func with(u *url.URL, name, value string) *url.URL {
 	return &there
 }
 
-func opener(u *url.URL) func(ctx context.Context) (driver.Store, error) {
-	return func(ctx context.Context) (driver.Store, error) {
-		s, err := mongostore.FromURL(ctx, u)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
+// A bench opens stores on one server. If the URL names one server without TLS, there is a proxy for
+// each store.
+type bench struct {
+	config mongostore.Config
+	opts   []mongostore.Option
+	addr   string // of the only server
+	made   chan *server.Proxy
+	mu     sync.Mutex
+	by     map[driver.Store]*server.Proxy
+}
+
+func newBench(t *testing.T, u *url.URL, opts ...mongostore.Option) *bench {
+	b := &bench{opts: opts, by: map[driver.Store]*server.Proxy{}}
+	b.config = mongostore.Config{URI: u.String(), Database: "padlock_test", Collection: "test-" + rand.Text()}
+	addresses, encrypted := mongostore.Scheme().Servers(u)
+	if len(addresses) != 1 || encrypted {
+		return b
 	}
+	// The proxies start here, because the suite counts the goroutines that begin in open.
+	b.addr, b.made = addresses[0], make(chan *server.Proxy)
+	query := u.Query()
+	query.Del("replicaSet") // its members would be reached without the proxy
+	query.Set("directConnection", "true")
+	direct := *u
+	direct.RawQuery = query.Encode()
+	b.config.URI = direct.String()
+	ctx := t.Context()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			p := server.NewProxy(t, b.addr)
+			select {
+			case b.made <- p:
+			case <-ctx.Done():
+				p.Close()
+			}
+		}
+	})
+	t.Cleanup(wg.Wait)
+	return b
+}
+
+func (b *bench) open(ctx context.Context) (driver.Store, error) {
+	c := b.config
+	var p *server.Proxy
+	if b.made != nil {
+		p = <-b.made
+		c.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, p.Addr())
+		}
+	}
+	s, err := mongostore.Open(ctx, c, b.opts...)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.by[s] = p
+	return s, nil
+}
+
+func (b *bench) proxy(s driver.Store) *server.Proxy {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.by[s]
+}
+
+func (b *bench) harness() drivertest.Harness {
+	h := drivertest.Harness{Open: b.open, Slow: true}
+	if b.made != nil {
+		h.CutConnection = func(s driver.Store) error { b.proxy(s).Cut(); return nil }
+		h.Pause = b.pause
+		h.LoseReply = func(s driver.Store) error { b.proxy(s).LoseReply(changes); return nil }
+	}
+	return h
+}
+
+// pause makes the server silent for all stores.
+func (b *bench) pause() (resume func() error, err error) {
+	silence := func(on bool) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, p := range b.by {
+			p.Silence(on)
+		}
+		return nil
+	}
+	return func() error { return silence(false) }, silence(true)
+}
+
+// changes reports whether a request can change a lock.
+func changes(request []byte) bool {
+	for _, command := range []string{"findAndModify", "update", "delete"} {
+		if bytes.Contains(request, []byte("\x02"+command+"\x00")) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestContract(t *testing.T) {
-	u := with(server(t, "MONGODB_URL"), "collection", "contract-"+rand.Text())
-	drivertest.Run(t, drivertest.Harness{Open: opener(u), Slow: true})
+	b := newBench(t, serverURL(t, "MONGODB_URL"))
+	h := b.harness()
+	h.Foreign = b.foreign(t)
+	drivertest.Run(t, h)
 }
 
 func TestContractInSymfonysLayout(t *testing.T) {
-	u := with(with(server(t, "MONGODB_URL"), "collection", "symfony-"+rand.Text()), "layout", "symfony")
-	drivertest.Run(t, drivertest.Harness{Open: opener(u), Slow: true, Anonymous: true})
+	u := serverURL(t, "MONGODB_URL")
+	h := newBench(t, u, mongostore.SymfonyLayout()).harness()
+	h.Anonymous = true
+	drivertest.Run(t, h)
+}
+
+// symfony opens the store for a DSN as package open does.
+func symfony(t *testing.T, dsn string) *mongostore.Store {
+	t.Helper()
+	u, err := mongostore.Scheme().FromSymfony(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := mongostore.FromURL(t.Context(), u)
+	if err != nil {
+		t.Fatal(strings.ReplaceAll(err.Error(), dsn, "…"))
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }

@@ -1,0 +1,129 @@
+package mongostore_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/mongostore"
+)
+
+var update = flag.Bool("update", false, "write the commands to testdata/commands")
+
+// The commands that the store sends are those of testdata/commands. A change of a command is a
+// change of the format: run the suite on a server (MONGODB_URL), then accept it with
+// go test -run TestCommands -args -update.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	shared := request("job", "one")
+	shared.Shared, shared.TTL = true, 2500*time.Microsecond+time.Second
+	full := request("\xff$job", "$one")
+	full.AtLeast, full.FenceAbove, full.Holder.Plan = time.Hour, 41, time.Minute
+	adopts := request("job", "two")
+	adopts.Replaces = "one"
+	for name, c := range map[string]struct {
+		do   func(ctx context.Context, s *mongostore.Store)
+		opts []mongostore.Option
+	}{
+		"acquire":        {do: func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, request("job", "one")) }},
+		"acquire-full":   {do: func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, full) }},
+		"acquire-shared": {do: func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, shared) }},
+		"adopt":          {do: func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, adopts) }},
+		"extend":         {do: func(ctx context.Context, s *mongostore.Store) { s.Extend(ctx, "job", "one", time.Minute) }},
+		"release":        {do: func(ctx context.Context, s *mongostore.Store) { s.Release(ctx, "job", "one", time.Second) }},
+		"promote":        {do: func(ctx context.Context, s *mongostore.Store) { s.Convert(ctx, request("job", "one")) }},
+		"demote":         {do: func(ctx context.Context, s *mongostore.Store) { s.Convert(ctx, shared) }},
+		"break":          {do: func(ctx context.Context, s *mongostore.Store) { s.Break(ctx, "job", 41) }},
+		"break-foreign":  {do: func(ctx context.Context, s *mongostore.Store) { s.Break(ctx, "job", 0) }},
+		"raise":          {do: func(ctx context.Context, s *mongostore.Store) { s.RaiseFence(ctx, "job", "one", 41) }},
+		"list":           {do: func(ctx context.Context, s *mongostore.Store) { s.List(ctx, "job/\xc3") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sc := &script{reply: always(refusal(14031))} // the first command is enough
+			c.do(t.Context(), sc.serve(t, c.opts...))
+			if len(sc.sent) != 1 {
+				t.Fatalf("%d commands were sent", len(sc.sent))
+			}
+			compare(t, "testdata/commands/"+name+".jsonl", sc.sent[0])
+		})
+	}
+}
+
+func compare(t *testing.T, file string, command bson.Raw) {
+	t.Helper()
+	var d bson.D
+	if err := bson.Unmarshal(command, &d); err != nil {
+		t.Fatal(err)
+	}
+	got := lines(t, d)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the command differs from %s:\n%s", file, got)
+	}
+}
+
+// lines writes a command with a line for each field, and for each stage of a pipeline.
+func lines(t *testing.T, command bson.D) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	line := func(e bson.E) {
+		text, err := bson.MarshalExtJSON(bson.D{e}, true, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(append(text, '\n'))
+	}
+	for _, e := range command {
+		stages, ok := e.Value.(bson.A)
+		switch {
+		case e.Key == "maxTimeMS": // it depends on the time of the test
+		case ok:
+			for _, stage := range stages {
+				line(bson.E{Key: e.Key, Value: stage})
+			}
+		default:
+			line(e)
+		}
+	}
+	return out.Bytes()
+}
+
+// Every write waits for a majority and its journals, whatever the URL says.
+func TestWritesAreDurable(t *testing.T) {
+	t.Parallel()
+	for _, opts := range [][]mongostore.Option{nil, {mongostore.SymfonyLayout()}} {
+		sc := &script{reply: always(refusal(14031))}
+		s := sc.serve(t, opts...)
+		ctx := t.Context()
+		s.Acquire(ctx, request("job", "one"))
+		s.Acquire(ctx, driver.Request{Name: "job", Token: "two", Replaces: "one", TTL: time.Minute})
+		s.Extend(ctx, "job", "one", time.Minute)
+		s.Release(ctx, "job", "one", 0)
+		s.Break(ctx, "job", 0)
+		if len(sc.sent) != 5 {
+			t.Errorf("%d commands were sent", len(sc.sent))
+		}
+		for _, command := range sc.sent {
+			w, _ := command.Lookup("writeConcern", "w").StringValueOK()
+			if j, _ := command.Lookup("writeConcern", "j").BooleanOK(); w != "majority" || !j {
+				t.Errorf("not durable: %v", command)
+			}
+		}
+	}
+}
