@@ -52,9 +52,7 @@ func (o *Observer) count(ctx context.Context, e *padlock.Event) {
 	case padlock.EventReleasing, padlock.EventEnded, padlock.EventLost:
 		i.count.Add(ctx, -1, o.with(base))
 		use := base
-		if use.outcome = e.Outcome.String(); e.Kind == padlock.EventReleasing {
-			use.outcome = padlock.OutcomeReleased.String()
-		}
+		use.outcome = e.Outcome.String()
 		i.use.Record(ctx, e.Took.Seconds(), o.with(use))
 		if e.Kind == padlock.EventLost {
 			lost := base
