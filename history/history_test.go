@@ -157,6 +157,26 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// The history of a machine and that of the store can have different runs, because other machines
+// write into the store. Together they are bounded too, and the newest remain.
+func TestTwoMachines(t *testing.T) {
+	t.Parallel()
+	store := fileStore(t)
+	here, there := history.Open(t.TempDir(), store), history.Open(t.TempDir(), store)
+	for i := range 40 {
+		put(t, here, run("a", 2*i, 0))
+		put(t, there, run("a", 2*i+1, 0))
+	}
+	runs, err := here.Runs(t.Context(), "a")
+	if err != nil || len(runs) != history.MaxRuns || !runs[0].Start.Equal(noon.Add(79*time.Minute)) || !runs[history.MaxRuns-1].Start.Equal(noon.Add(30*time.Minute)) {
+		t.Errorf("there are %d runs, %v", len(runs), err)
+	}
+	here = history.Open(t.TempDir(), store)
+	if runs, err := here.Runs(t.Context(), "a"); err != nil || len(runs) != history.MaxRuns {
+		t.Errorf("a third machine finds %d runs, %v", len(runs), err)
+	}
+}
+
 // Names and labels of any bytes come back, and none reaches another file.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
@@ -186,13 +206,13 @@ func TestHostileTexts(t *testing.T) {
 // failing is a store whose history does not answer.
 type failing struct {
 	driver.Store
-	err error // nil: it is silent until ctx ends
+	err  error         // nil: it is silent and does not look at ctx
+	over chan struct{} // ends the silence
 }
 
-func (f failing) Record(ctx context.Context, _ string, _ []driver.Record) error {
+func (f failing) Record(context.Context, string, []driver.Record) error {
 	if f.err == nil {
-		<-ctx.Done()
-		return ctx.Err()
+		<-f.over
 	}
 	return f.err
 }
@@ -206,7 +226,9 @@ func TestStoreIsDown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i, err := range []error{driver.ErrUnavailable, nil, errors.ErrUnsupported} {
-		l := history.Open(dir, failing{memstore.New(), err})
+		over := make(chan struct{})
+		t.Cleanup(func() { close(over) })
+		l := history.Open(dir, failing{memstore.New(), err, over})
 		w := l.Writer()
 		w.Put(run("a", i, 0))
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
