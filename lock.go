@@ -104,7 +104,9 @@ func (k *Lock) Shared() bool { return k.of().isShared() }
 func (k *Lock) Fence() uint64 { return k.of().fencing() }
 
 // Remaining returns the time until Context ends if the lease is not renewed, by this process's own
-// clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease.
+// clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease. Right
+// after a hand-over from another process it may be less than half a second, until the Locker claims
+// the lock, which it does by itself; Extend claims it at once.
 func (k *Lock) Remaining() time.Duration { return k.of().remaining() }
 
 // Expired reports whether the lock is over (expired, lost or released), by this process's own

@@ -18,8 +18,8 @@ type renewal struct {
 // mostTogether is how many holds one request renews at most. A store may divide a batch further.
 const mostTogether = 1024
 
-// early is how much earlier than planned a lease may be renewed, so that it is renewed together with
-// others. Waking up separately for each lease costs more than renewing it. It is longer if one
+// early is how much earlier than planned a lease may be renewed, so that it is renewed together
+// with others. Waking up separately for each lease costs more than renewing it. It is longer if one
 // request renews many leases, because then the store sees no burst of requests.
 func (k *renewer) early(ttl time.Duration) time.Duration {
 	if k.batcher == nil {

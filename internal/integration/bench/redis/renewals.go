@@ -21,7 +21,8 @@ func (b *bench) renewals(n int, ttl, watched time.Duration) *measure.Experiment 
 	}
 	b.fill(e, renewing, func(c *contestant) (measure.Figures, error) { return b.renew(c, n, ttl, watched) })
 	for _, r := range e.Rows {
-		e.Targets = append(e.Targets, measure.Target{Row: r.Name, Column: "client us", AtMost: 10})
+		e.Targets = append(e.Targets, measure.Target{Row: r.Name, Column: "client us", AtMost: 3},
+			measure.Target{Row: r.Name, Column: "cmds", AtMost: 0.1})
 	}
 	return e
 }
