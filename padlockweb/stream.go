@@ -168,5 +168,7 @@ func (s *stream) flush(text []byte) error {
 	if _, err := s.w.Write(text); err != nil {
 		return err
 	}
-	return s.control.Flush()
+	err := s.control.Flush()
+	_ = s.control.SetWriteDeadline(time.Time{}) // HTTP/2 would end the stream at the deadline
+	return err
 }

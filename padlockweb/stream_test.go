@@ -253,3 +253,36 @@ func memory() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)
 }
+
+// BenchmarkSlowConnections opens connections whose requests never become whole, and shows how much
+// memory each takes until the server's time-out ends it.
+func BenchmarkSlowConnections(b *testing.B) {
+	l := padlock.New(memstore.New())
+	defer l.Close(context.Background())
+	const n = 200
+	w := padlockweb.Handler(l)
+	server := httptest.NewServer(w)
+	defer server.Close()
+	defer w.Close()
+	for b.Loop() {
+		before, goroutines := memory(), runtime.NumGoroutine()
+		var all []net.Conn
+		for range n {
+			c, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			fmt.Fprint(c, "GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+			all = append(all, c)
+		}
+		for runtime.NumGoroutine() < goroutines+n { // one goroutine for each connection
+			runtime.Gosched()
+		}
+		b.ReportMetric(float64(memory()-before)/n, "B/connection")
+		for _, c := range all {
+			if err := c.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
