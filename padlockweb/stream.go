@@ -44,7 +44,6 @@ func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	s := &stream{w: rw, control: http.NewResponseController(rw)}
 	rw.Header().Set("Content-Type", "text/event-stream")
 	rw.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
-	_ = s.control.SetReadDeadline(time.Time{}) // http.Server.ReadTimeout is for the request, which has arrived
 	w.follow(r, v, q, s)
 }
 
