@@ -101,12 +101,14 @@ func (a *app) run(set *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	path, err := job.Find(command[0])
-	if err != nil {
-		return cannotRun(command[0], err) // this error comes before padlock waits for the lock
-	}
 	if set.label == "" {
 		set.label = command[0][:min(len(command[0]), 256)]
+	}
+	path, err := job.Find(command[0])
+	if err != nil {
+		why := cannotRun(command[0], err) // this error comes before padlock waits for the lock
+		(&front{app: a, set: set, name: name}).recordMissing(why)
+		return why
 	}
 	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1), contended: make(chan string, 1)}
 	f.progress = newProgress(a, set)

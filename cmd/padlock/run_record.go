@@ -126,6 +126,15 @@ func (f *front) recordEnd(lost *failure) {
 	f.unrecorded(f.record.ended(status, signal, word))
 }
 
+// recordMissing records a command that was not found, on this machine only.
+func (f *front) recordMissing(why *failure) {
+	if f.startRecording(nil); f.record != nil {
+		f.record.run.Start = f.record.begun
+		f.record.run.ID = history.NewID(f.record.begun, false)
+		f.unrecorded(f.record.ended(why.status, "", why.note.Event))
+	}
+}
+
 // recordFailedStart records a command that could not be started.
 func (f *front) recordFailedStart(err error) {
 	var why *failure
