@@ -101,9 +101,10 @@ func (b *book) add(r *reading, now time.Time, last *Snapshot) (unshown int) {
 		}
 	}
 	var over []Ended
+	full := false
 	for key, s := range sights {
 		t := b.names[key]
-		if t == nil && !b.room() {
+		if full = full || t == nil && !b.room(); t == nil && full {
 			unshown++
 			continue
 		}

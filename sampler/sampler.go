@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -97,6 +98,9 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 	r := read(bounded, s.locker, &s.set, absent)
 	if r.err != nil && ctx.Err() != nil {
 		return s.Snapshot(), ctx.Err()
+	}
+	if r.err != nil && bounded.Err() != nil {
+		r.err = fmt.Errorf("%w: there was no reply within %s", padlock.ErrUnavailable, s.set.patience)
 	}
 	now := time.Now()
 	s.mu.Lock()

@@ -112,17 +112,17 @@ func (a *app) topOnce(ctx context.Context, s *sampler.Sampler) error {
 	if a.json {
 		err = a.print(a.stdout, snap)
 	} else {
-		err = top.Print(a.stdout, a.storeName(), snap)
+		err = top.Print(a.stdout, top.Config{Place: a.storeName(), Reason: reason}, snap)
 	}
 	if err == nil && snap.Incomplete != nil {
-		return fail(exitUnavailable, "incomplete", "", "%s may have more locks than these: %s", a.place(), snap.Incomplete)
+		return fail(exitUnavailable, "incomplete", "", "%s may have more locks than these: %s", a.place(), reason(snap.Incomplete))
 	}
 	return err
 }
 
 // unlisted is the failure if the store knows none of its names.
 func (a *app) unlisted(err error) *failure {
-	f := fail(exitUnavailable, "unknown", "", "%s cannot list all of its locks: %s", a.place(), err)
+	f := fail(exitUnavailable, "unknown", "", "%s cannot list all of its locks: %s", a.place(), reason(err))
 	f.note.Do = []string{"padlock top --watch NAME"}
 	return f
 }
@@ -138,7 +138,7 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 		auditTo = &records
 	}
 	c := top.Config{
-		Place: a.storeName(), Next: s.Next, Lookup: s.Lookup,
+		Place: a.storeName(), Next: s.Next, Lookup: s.Lookup, Reason: reason,
 		History: func(ctx context.Context, name string) []string { return a.topHistory(ctx, l, name) },
 	}
 	if !set.readOnly {

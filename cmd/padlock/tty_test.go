@@ -20,6 +20,8 @@ import (
 //	type TEXT…          types a line for whoever reads it
 //	press KEY…          presses keys, as tmux names them
 //	[!] screen REGEXP   waits until the screen shows that, or does not
+//	[!] styled REGEXP   the same with the control sequences for colours
+//	resize COLUMNS ROWS changes the size of the terminal
 func TestTerminal(t *testing.T) {
 	tmux, err := exec.LookPath("tmux")
 	switch {
@@ -37,6 +39,7 @@ func TestTerminal(t *testing.T) {
 	}
 	for name, f := range map[string]func(*window, *testscript.TestScript, bool, []string){
 		"login": (*window).login, "shell": (*window).shell, "type": (*window).typeLine, "press": (*window).press, "screen": (*window).screen,
+		"styled": (*window).styled, "resize": (*window).resize,
 	} {
 		p.Cmds[name] = func(ts *testscript.TestScript, neg bool, args []string) {
 			f(ts.Value(windowKey{}).(*window), ts, neg, args)
@@ -86,13 +89,25 @@ func (w *window) press(ts *testscript.TestScript, _ bool, args []string) {
 	w.do(ts, append([]string{"send-keys"}, args...)...)
 }
 
+func (w *window) resize(ts *testscript.TestScript, _ bool, args []string) {
+	w.do(ts, "resize-window", "-x", args[0], "-y", args[1])
+}
+
 func (w *window) screen(ts *testscript.TestScript, neg bool, args []string) {
-	re, err := regexp.Compile("(?m)" + args[0])
+	w.shows(ts, neg, args[0], "-J")
+}
+
+func (w *window) styled(ts *testscript.TestScript, neg bool, args []string) {
+	w.shows(ts, neg, args[0], "-e")
+}
+
+func (w *window) shows(ts *testscript.TestScript, neg bool, pattern, form string) {
+	re, err := regexp.Compile("(?m)" + pattern)
 	ts.Check(err)
 	shown := ""
 	defer func() { ts.Logf("[screen]\n%s", strings.TrimSpace(shown)) }()
-	until(ts, "the screen shows "+args[0], func() bool {
-		shown = w.do(ts, "capture-pane", "-p", "-J")
+	until(ts, "the screen shows "+pattern, func() bool {
+		shown = w.do(ts, "capture-pane", "-p", form)
 		return re.MatchString(shown) != neg
 	})
 }

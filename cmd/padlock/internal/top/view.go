@@ -51,8 +51,8 @@ func (m *Model) lines() []string {
 }
 
 // Print writes all rows once, for a pipe, with columns that are as wide as their texts.
-func Print(w io.Writer, place string, snap *sampler.Snapshot) error {
-	m := Model{config: Config{Place: place}, snap: snap, now: snap.Tried, width: 80, index: -1}
+func Print(w io.Writer, c Config, snap *sampler.Snapshot) error {
+	m := Model{config: c, snap: snap, now: snap.Tried, width: 80, index: -1}
 	lines := m.head()
 	name, by := len("NAME"), len("HOLDER")
 	for i := range snap.Names {
@@ -89,18 +89,26 @@ func (m *Model) head() []string {
 	lines := []string{left, m.summary()}
 	switch age := s.Age(m.now); {
 	case s.Err != nil && age < 0:
-		lines = append(lines, styled(red, "the store cannot be used: "+texts.Visible(s.Err.Error())))
+		lines = append(lines, styled(red, "the store cannot be used: "+m.why(s.Err)))
 	case s.Err != nil:
-		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store cannot be used: "+texts.Visible(s.Err.Error())))
+		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store cannot be used: "+m.why(s.Err)))
 	case age > 3*s.Cost.Interval+3*time.Second:
 		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store does not respond"))
 	case s.Incomplete != nil:
-		lines = append(lines, styled(yellow, "there may be more locks than these: "+texts.Visible(s.Incomplete.Error())))
+		lines = append(lines, styled(yellow, "there may be more locks than these: "+m.why(s.Incomplete)))
 	}
 	if s.Unshown > 0 {
 		lines = append(lines, styled(yellow, several(s.Unshown, "more name is", "more names are")+" locked; give a prefix to see others"))
 	}
 	return append(lines, "")
+}
+
+// why returns the text of an error.
+func (m *Model) why(err error) string {
+	if m.config.Reason != nil {
+		return texts.Visible(m.config.Reason(err))
+	}
+	return texts.Visible(err.Error())
 }
 
 // summary counts the rows and says which of them are shown.
