@@ -16,7 +16,9 @@ safer, because it renews the lock and ends the command when the lock is lost.
 
 In a directory of files, such a lock is kept by padlock run and all other verbs, but
 flock(1), padlock flock and PHP do not see it; it is never shared, and it ends when
-the machine restarts. A store of semaphores or advisory locks has no such locks.
+the machine restarts. With --keeper a small process holds the lock instead, so that
+all of them see it. Then the lock also ends with that process, and the keys work in
+stores of semaphores and advisory locks too. adopt cannot take over such a lock.
 
 The key is a secret: it is all that is needed to release the lock. It goes to
 standard output or, with --key-file, into a file that only you can read.
@@ -38,6 +40,7 @@ type taking struct {
 	wait, ttl, atLeast seconds
 	conflict           exitStatus
 	label, keyFile     string
+	keeper             bool
 }
 
 func (a *app) acquireCommand() *cobra.Command {
@@ -63,6 +66,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	f.Var(&set.ttl, "ttl", "hold the lock for `SECONDS` (default 30)")
 	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, even if it is released earlier")
 	f.StringVar(&set.label, "label", "padlock acquire", "show `TEXT` to others as the purpose of the lock")
+	f.BoolVar(&set.keeper, "keeper", false, "start a process that holds the lock, so that flock(1) and PHP see it")
 	keyFlag(c, &set.keyFile, "write the key to `FILE`, readable by you only, instead of standard output")
 	return c
 }
@@ -70,6 +74,9 @@ func (a *app) acquireCommand() *cobra.Command {
 func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 	if set.nonblock && set.wait.given && set.wait.d > 0 {
 		return usage("-n and -w %s contradict each other; use one of them", span(set.wait.d))
+	}
+	if set.keeper {
+		return a.acquireKept(ctx, set, name)
 	}
 	l, err := a.lasting(ctx, "acquire", name)
 	if err != nil {
@@ -104,7 +111,10 @@ func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 }
 
 func (set *taking) options() []padlock.Option {
-	opts := []padlock.Option{padlock.Detached(), padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
+	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
+	if !set.keeper {
+		opts = append(opts, padlock.Detached())
+	}
 	if set.shared {
 		opts = append(opts, padlock.Shared())
 	}

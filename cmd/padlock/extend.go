@@ -45,20 +45,33 @@ func (a *app) extendCommand() *cobra.Command {
 	return c
 }
 
+// extendKey returns the time for which the lock of key is held.
+func (a *app) extendKey(ctx context.Context, key padlock.Key, ttl time.Duration) (time.Duration, error) {
+	if hasKeeper(key) {
+		answer, err := a.askKeeper(key, "extended", keeping{Extend: ttl})
+		return answer.Left, err
+	}
+	l, err := a.lasting(ctx, "extend", key.Name())
+	if err != nil {
+		return 0, err
+	}
+	defer a.close(l)
+	left, err := l.ExtendKey(ctx, key, ttl)
+	if err != nil {
+		return 0, a.unsuccessful(key.Name(), "extended", err)
+	}
+	return left, nil
+}
+
 func (a *app) extend(ctx context.Context, file string, ttl time.Duration) error {
 	key, err := a.readKey(file)
 	if err != nil {
 		return err
 	}
 	name := key.Name()
-	l, err := a.lasting(ctx, "extend", name)
+	left, err := a.extendKey(ctx, key, ttl)
 	if err != nil {
 		return err
-	}
-	defer a.close(l)
-	left, err := l.ExtendKey(ctx, key, ttl)
-	if err != nil {
-		return a.unsuccessful(name, "extended", err)
 	}
 	a.remark(name, "%s is yours for %s", show(name), span(left))
 	if a.json {

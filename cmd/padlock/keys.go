@@ -117,15 +117,25 @@ func regularFile(file string) (string, error) {
 // stillHeld refuses a file that contains the key of a lock that is still held: without its key
 // nobody could release that lock.
 func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) error {
-	text, err := os.ReadFile(file)
-	var key padlock.Key
-	if err != nil || key.UnmarshalText(bytes.TrimSpace(text)) != nil {
-		return nil // the file contains no key
+	key, ok := keyIn(file)
+	if !ok {
+		return nil
 	}
 	left, err := l.ExtendKey(ctx, key, 100*time.Millisecond) // this never makes the lease shorter
 	if err != nil {
 		return nil
 	}
+	return overwrites(file, key, left)
+}
+
+// keyIn returns the key in a file. ok is false if there is none.
+func keyIn(file string) (key padlock.Key, ok bool) {
+	text, err := os.ReadFile(file)
+	return key, err == nil && key.UnmarshalText(bytes.TrimSpace(text)) == nil
+}
+
+// overwrites is the failure if the file for a new key has the key of a lock that is still held.
+func overwrites(file string, key padlock.Key, left time.Duration) error {
 	return usage("--key-file %s holds the key of %s, which is locked for %s more; release it first (padlock release --key-file %s), or name another file",
 		show(file), show(key.Name()), span(left), show(file))
 }
@@ -162,6 +172,7 @@ type handedOver struct {
 	Fence   uint64    `json:"fence,omitempty"`
 	Seconds float64   `json:"seconds"` // remaining time for which the lock is held
 	Until   time.Time `json:"until"`
+	Keeper  int       `json:"keeper,omitempty"` // the process that holds the lock, with --keeper
 }
 
 // handOver gives the key of a lock to the user. If that fails, it releases the lock, because nobody
@@ -169,7 +180,11 @@ type handedOver struct {
 func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) error {
 	word, err := exported(lock)
 	if err == nil {
-		err = a.tellKey(lock, place, word, unseenBy(l))
+		left := lock.Remaining()
+		err = a.tellKey(lock.Name(), handedOver{
+			named: newNamed(lock.Name()), Key: word, Shared: lock.Shared(), Fence: lock.Fence(),
+			Seconds: left.Seconds(), Until: time.Now().Add(left).UTC(),
+		}, place, unseenBy(l))
 	}
 	if err == nil {
 		return nil
@@ -181,19 +196,17 @@ func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) e
 	return why
 }
 
-func (a *app) tellKey(lock *padlock.Lock, place *keyPlace, word, unseen string) error {
-	left := lock.Remaining()
-	out := handedOver{
-		named: newNamed(lock.Name()), Key: word, Shared: lock.Shared(), Fence: lock.Fence(),
-		Seconds: left.Seconds(), Until: time.Now().Add(left).UTC(),
-	}
+// tellKey writes the key of a lock to its place. remark is what the user should know besides.
+func (a *app) tellKey(name string, out handedOver, place *keyPlace, remark string) error {
+	word := out.Key
 	if place.tmp != nil {
 		if err := place.write(word); err != nil {
 			return err
 		}
 		out.Key, out.KeyFile = "", place.file
 	}
-	a.remark(lock.Name(), "%s is locked for %s; padlock extend prolongs that, padlock release ends it%s", show(lock.Name()), span(left), unseen)
+	a.remark(name, "%s is locked for %s; padlock extend prolongs that, padlock release ends it%s", show(name),
+		span(time.Duration(out.Seconds*float64(time.Second))), remark)
 	switch {
 	case a.json:
 		return a.print(a.stdout, out)

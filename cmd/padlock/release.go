@@ -54,19 +54,29 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		return err
 	}
 	name := key.Name()
-	l, err := a.lasting(ctx, "release", name)
-	if err != nil {
-		return err
+	var l *padlock.Locker
+	if !hasKeeper(key) {
+		if l, err = a.lasting(ctx, "release", name); err != nil {
+			return err
+		}
+		defer a.close(l)
 	}
-	defer a.close(l)
 	used, err := setAside(file)
 	if err != nil {
 		return fail(exitOutput, "output", name, "%s cannot be removed: %s; the lock was not released", show(file), pathReason(err))
 	}
-	err = l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown.d))
-	used.settle(err == nil || (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)) && !errors.Is(err, padlock.ErrUncertain))
+	over := false // nobody can use the key any more
+	if hasKeeper(key) {
+		_, err = a.askKeeper(key, "released", keeping{CoolDown: coolDown.d})
+		var why *failure
+		over = errors.As(err, &why) && why.status == exitLost
+	} else if err = l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown.d)); err != nil {
+		over = (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)) && !errors.Is(err, padlock.ErrUncertain)
+		err = a.unsuccessful(name, "released", err)
+	}
+	used.settle(err == nil || over)
 	if err != nil {
-		return a.unsuccessful(name, "released", err)
+		return err
 	}
 	a.remark(name, "released %s", show(name))
 	if a.json {

@@ -102,7 +102,7 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())
-	root.AddCommand(a.manCommand(), a.versionCommand(), verifyWorkerCommand())
+	root.AddCommand(a.manCommand(), a.versionCommand(), verifyWorkerCommand(), a.keeperCommand())
 	inPadlocksWords(root)
 	return root
 }

@@ -1,0 +1,400 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+)
+
+// A keeper is a small process that acquire --keeper starts. It holds the lock as padlock run does,
+// so every program sees the lock, and it ends the hold when the time is over. extend and release
+// reach it at a socket in Linux's abstract namespace. The name of the socket is a hash of the token
+// in the key; so whoever lists the sockets does not learn the token.
+//
+// acquire and the keeper talk over the keeper's standard input and output:
+//
+//	acquire → keeper   keepOrder      what to take; acquire's death meanwhile ends the wait
+//	keeper → acquire   keepReply      the key, or the failure
+//	acquire → keeper   "kept"         the key is written; without it the keeper releases the lock
+
+// keeperVerb is the verb with which acquire starts a keeper.
+const keeperVerb = "keeper"
+
+// keeperToken begins the token in the key of a lock that a keeper holds.
+const keeperToken = "padlock-keeper:"
+
+// hasKeeper reports whether a keeper holds the lock of key.
+func hasKeeper(key padlock.Key) bool { return strings.HasPrefix(key.Token(), keeperToken) }
+
+// keepOrder is what acquire asks a keeper for.
+type keepOrder struct {
+	Name             string
+	Shared, Nonblock bool
+	Wait, TTL, Least time.Duration
+	WaitGiven        bool
+	Conflict         exitStatus
+	Label            string
+	StoreURL         string `json:"-"`
+}
+
+// keepReply is the answer to a keepOrder.
+type keepReply struct {
+	Status  int // of the failure; 0 if the lock was taken
+	Note    note
+	Token   string
+	Fence   uint64
+	Seconds float64
+}
+
+// keeping is a request for a keeper, and its answer.
+type keeping struct {
+	Token    string
+	Extend   time.Duration // 0: release
+	CoolDown time.Duration
+	Lost     bool   // answer: the lock was lost before
+	Problem  string // answer: why the request was refused
+	Left     time.Duration
+}
+
+// socketOf is the address of the keeper that holds the lock of a token.
+func socketOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return "@padlock-keeper-" + hex.EncodeToString(sum[:20])
+}
+
+func (a *app) keeperCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    keeperVerb,
+		Short:  "Hold a lock for padlock acquire --keeper, which starts this",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			in := bufio.NewReader(os.Stdin)
+			line, err := in.ReadString('\n')
+			var order keepOrder
+			if err != nil || json.Unmarshal([]byte(line), &order) != nil {
+				return usage("%s is started by padlock acquire --keeper only", keeperVerb)
+			}
+			return a.keep(c.Context(), &order, in)
+		},
+	}
+}
+
+// keep is the keeper: it takes the lock, reports the key, and holds the lock until its end.
+func (a *app) keep(from context.Context, order *keepOrder, in *bufio.Reader) error {
+	ctx, cancel := context.WithCancel(from)
+	defer cancel()
+	kept := make(chan bool, 1)
+	go func() {
+		line, _ := in.ReadString('\n')
+		kept <- line == "kept\n"
+		cancel() // acquire has ended
+	}()
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	set := order.taking()
+	l, err := a.locker(ctx, order.Name)
+	var lock *padlock.Lock
+	if err == nil {
+		defer a.close(l)
+		if lock, err = l.Acquire(ctx, order.Name, set.options()...); err != nil {
+			err = a.notTaken(set, order.Name, err)
+		}
+	}
+	var socket net.Listener
+	token := keeperToken + rand.Text()
+	if err == nil {
+		defer lock.Release()
+		if socket, err = net.Listen("unix", socketOf(token)); err != nil {
+			err = fail(exitSystem, "system", order.Name, "no socket for the keeper: %s", err)
+		}
+	}
+	reply := keepReply{Token: token, Seconds: order.TTL.Seconds()}
+	var why *failure
+	if errors.As(err, &why) {
+		reply = keepReply{Status: why.status, Note: why.note}
+	} else {
+		reply.Fence = lock.Fence()
+	}
+	if err := a.print(a.stdout, reply); err != nil || why != nil || !<-kept {
+		return nil
+	}
+	_ = os.Stdout.Close()
+	serveKeeper(lock, token, order.TTL, socket, ended)
+	return nil
+}
+
+// serveKeeper answers requests until the lock is over or released.
+func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net.Listener, ended <-chan os.Signal) {
+	type asked struct {
+		conn net.Conn
+		keeping
+	}
+	requests := make(chan asked)
+	go func() {
+		for {
+			conn, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_ = conn.SetDeadline(time.Now().Add(keeperPatience))
+				var k keeping
+				if json.NewDecoder(conn).Decode(&k) != nil || k.Token != token {
+					_ = conn.Close()
+					return
+				}
+				requests <- asked{conn, k}
+			}()
+		}
+	}()
+	end := time.Now().Add(ttl)
+	over := time.NewTimer(ttl)
+	for {
+		select {
+		case <-over.C:
+			return
+		case <-ended:
+			return
+		case <-lock.Context().Done():
+			return
+		case r := <-requests:
+			answer, done := keeping{}, false
+			if r.Extend > 0 {
+				if later := time.Now().Add(r.Extend); later.After(end) {
+					end = later
+					over.Reset(r.Extend)
+				}
+				answer.Left = time.Until(end)
+				answer.Lost = lock.Check(lock.Context()) != nil
+			} else {
+				err := lock.Release(padlock.CoolDown(r.CoolDown))
+				done = !errors.Is(err, padlock.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported)
+				if answer.Lost = done && err != nil; !done {
+					answer.Problem = reason(err)
+				}
+			}
+			_ = json.NewEncoder(r.conn).Encode(answer)
+			_ = r.conn.Close()
+			if done {
+				return
+			}
+		}
+	}
+}
+
+// keeperPatience is how long a keeper has for an answer.
+const keeperPatience = 10 * time.Second
+
+// askKeeper sends a request to the keeper of key. If there is no keeper any more, the lock is lost.
+func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error) {
+	conn, err := net.Dial("unix", socketOf(key.Token()))
+	if err != nil {
+		return k, fail(exitLost, "lost", key.Name(), "%s was not %s: the process that kept the lock has ended, and somebody else may have it", show(key.Name()), deed)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(keeperPatience))
+	k.Token = key.Token()
+	var answer keeping
+	if err = json.NewEncoder(conn).Encode(k); err == nil {
+		err = json.NewDecoder(conn).Decode(&answer)
+	}
+	switch {
+	case err != nil:
+		return answer, fail(exitUnavailable, "uncertain", key.Name(), "the process that keeps %s did not answer; try again", show(key.Name()))
+	case answer.Problem != "":
+		return answer, fail(exitUsage, "unsupported", key.Name(), "%s was not %s: %s", show(key.Name()), deed, answer.Problem)
+	case answer.Lost:
+		return answer, a.unsuccessful(key.Name(), deed, padlock.ErrLost)
+	}
+	return answer, nil
+}
+
+// taking returns the flags of acquire that an order has.
+func (o *keepOrder) taking() *taking {
+	set := &taking{shared: o.Shared, nonblock: o.Nonblock, conflict: o.Conflict, label: o.Label, keeper: true}
+	set.wait, set.atLeast = seconds{d: o.Wait, given: o.WaitGiven}, seconds{d: o.Least}
+	return set
+}
+
+// acquireKept is acquire --keeper.
+func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
+	l, err := a.locker(ctx, name)
+	if err != nil {
+		return err
+	}
+	bound := l.Guarantees().Bound
+	a.close(l)
+	switch {
+	case bound == 0:
+		return fail(exitUsage, "unsupported", name, "--keeper is for stores whose locks end with a process or a connection, and a key of %s needs no keeper", a.place())
+	case runtime.GOOS != "linux":
+		return fail(exitUsage, "unsupported", name, "--keeper needs Linux")
+	}
+	place, err := newKeyPlace(set.keyFile)
+	if err != nil {
+		return err
+	}
+	defer place.drop()
+	if place.tmp != nil {
+		if err := a.keptStill(place.file); err != nil {
+			return err
+		}
+	}
+	k, err := startKeeper(a.order(set, name))
+	if err != nil {
+		return fail(exitSystem, "system", name, "the keeper cannot be started: %s", pathReason(err))
+	}
+	defer k.end()
+	ctx, stop := interruptible(ctx)
+	reply, err := k.answer(ctx)
+	if s := stop(); s != nil {
+		return interruptedBy(s, name)
+	}
+	switch {
+	case err != nil:
+		return fail(exitSystem, "system", name, "the keeper ended without an answer: %s", err)
+	case reply.Status != 0:
+		return &failure{reply.Status, reply.Note}
+	}
+	return a.tellKept(name, set, reply, place, k)
+}
+
+// order returns what the keeper has to do.
+func (a *app) order(set *taking, name string) *keepOrder {
+	o := &keepOrder{
+		Name: name, Shared: set.shared, Nonblock: set.nonblock, Wait: set.wait.d, WaitGiven: set.wait.given, TTL: padlock.DefaultTTL,
+		Least: set.atLeast.d, Conflict: set.conflict, Label: set.label, StoreURL: a.storeURL,
+	}
+	if set.ttl.given {
+		o.TTL = set.ttl.d
+	}
+	o.TTL = max(o.TTL, o.Least)
+	return o
+}
+
+// tellKept gives the key to the user, and tells the keeper that it has done so.
+func (a *app) tellKept(name string, set *taking, reply *keepReply, place *keyPlace, k *keeperProcess) error {
+	newKey := padlock.KeyFor
+	if set.shared {
+		newKey = padlock.SharedKeyFor
+	}
+	key, err := newKey(name, reply.Token)
+	var word []byte
+	if err == nil {
+		word, err = key.MarshalText()
+	}
+	if err == nil {
+		left := time.Duration(reply.Seconds * float64(time.Second))
+		err = a.tellKey(name, handedOver{
+			named: newNamed(name), Key: string(word), Shared: set.shared, Fence: reply.Fence, Seconds: left.Seconds(),
+			Until: time.Now().Add(left).UTC(), Keeper: k.cmd.Process.Pid,
+		}, place, "; process "+strconv.Itoa(k.cmd.Process.Pid)+" keeps it")
+	}
+	if err != nil {
+		return fail(exitOutput, "output", name, "the key of %s could not be written: %s; the lock was released", show(name), pathReason(err))
+	}
+	return k.leave()
+}
+
+// keptStill refuses a file that has the key of a lock that a keeper still holds.
+func (a *app) keptStill(file string) error {
+	key, ok := keyIn(file)
+	if !ok || !hasKeeper(key) {
+		return nil
+	}
+	answer, err := a.askKeeper(key, "extended", keeping{Extend: time.Nanosecond})
+	if err != nil {
+		return nil
+	}
+	return overwrites(file, key, answer.Left)
+}
+
+// keeperProcess is a keeper that this process has started.
+type keeperProcess struct {
+	cmd *exec.Cmd
+	in  interface{ Close() error }
+	out *bufio.Reader
+	say func(line string) error
+	own bool // the keeper must end with this process
+}
+
+func startKeeper(order *keepOrder) (*keeperProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{keeperVerb}
+	if order.StoreURL != "" {
+		args = append(args, "--store", order.StoreURL)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Args[0] = os.Args[0]
+	cmd.SysProcAttr = ownSession()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	k := &keeperProcess{cmd: cmd, in: in, out: bufio.NewReader(out), own: true}
+	k.say = func(line string) error { _, err := in.Write([]byte(line + "\n")); return err }
+	text, err := json.Marshal(order)
+	if err == nil {
+		err = k.say(string(text))
+	}
+	if err != nil {
+		k.end()
+		return nil, err
+	}
+	return k, nil
+}
+
+// answer waits for the keeper's reply. If ctx ends first, the keeper gives up.
+func (k *keeperProcess) answer(ctx context.Context) (*keepReply, error) {
+	stop := context.AfterFunc(ctx, func() { k.in.Close() })
+	defer stop()
+	line, err := k.out.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	var reply keepReply
+	return &reply, json.Unmarshal([]byte(line), &reply)
+}
+
+// leave lets the keeper go on without this process.
+func (k *keeperProcess) leave() error {
+	err := k.say("kept")
+	k.own = err != nil
+	return err
+}
+
+// end ends the keeper, unless it goes on without this process.
+func (k *keeperProcess) end() {
+	_ = k.in.Close()
+	if k.own {
+		_ = k.cmd.Wait()
+	}
+}

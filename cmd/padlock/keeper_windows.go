@@ -1,0 +1,5 @@
+package main
+
+import "syscall"
+
+func ownSession() *syscall.SysProcAttr { return nil }
