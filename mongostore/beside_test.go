@@ -61,6 +61,12 @@ func TestBesideSymfony(t *testing.T) {
 	if !refused(t, php, two).Foreign() {
 		t.Error("PHP's side names a holder")
 	}
+	if _, err := php.Extend(t.Context(), "job", "one", 2*time.Hour); err != nil {
+		t.Errorf("PHP extends by the token of padlock's hold: %v", err)
+	}
+	if held := refused(t, own, two); time.Until(held.Until) < time.Hour {
+		t.Errorf("the hold that PHP has extended to two hours ends at %v", held.Until)
+	}
 	release(t, own, one, 0)
 	take(t, php, two)
 	if !refused(t, own, one).Foreign() {

@@ -169,11 +169,11 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	found = append(found, version)
 	switch {
 	case hello.Sharding == "isdbgrid":
-		found = append(found, driver.Finding{Name: "members", Value: "a sharded cluster"})
+		found = append(found, driver.Finding{Name: "member", Value: "of a sharded cluster"})
 	case hello.SetName == "":
-		found = append(found, driver.Finding{Name: "members", Value: "1", Advice: adviceAlone})
+		found = append(found, driver.Finding{Name: "member", Value: "standalone", Advice: adviceAlone})
 	default:
-		found = append(found, driver.Finding{Name: "members", Value: strconv.Itoa(len(hello.Hosts))})
+		found = append(found, driver.Finding{Name: "member", Value: "of a replica set of " + strconv.Itoa(len(hello.Hosts))})
 	}
 	if s.symfony == nil {
 		found = append(found, s.indexFinding(limited))
@@ -182,7 +182,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 }
 
 func (s *Store) indexFinding(ctx context.Context) driver.Finding {
-	f := driver.Finding{Name: "index " + indexName, Value: driver.Unknown}
+	f := driver.Finding{Name: "index", Value: driver.Unknown}
 	specs, err := s.conn.locks.Indexes().ListSpecifications(ctx)
 	if err != nil {
 		return f

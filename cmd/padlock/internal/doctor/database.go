@@ -2,7 +2,8 @@ package doctor
 
 import "cmp"
 
-// A setting is a setting of a database, of memcached or of ZooKeeper that matters for locks.
+// A setting is a setting of a database, of memcached, of ZooKeeper or of MongoDB that matters for
+// locks.
 type setting struct {
 	name string // as the store reports it
 	why  string
@@ -36,6 +37,8 @@ var settings = []setting{
 	{"time_zone", "PHP takes locks that others hold, and then two programs hold the same lock"},
 	{"collation", "names that the database takes for the same share a lock"},
 	{"reliability", "a lock can disappear while its holder works, and then two programs hold the same lock"},
+	{"maturity", "nobody has run the tests of an experimental store against the real server, so it may break its promises"},
+	{"index", "the documents of names that nobody uses any more fill the collection"},
 	{"evictions", "a server that runs out of memory drops locks that are held"},
 	{"member", "one server alone, or an ensemble without a leader, grants no locks when it is down"},
 	{"session-timeout", "the servers free the locks of a process that died or fell silent after this time"},
