@@ -49,6 +49,11 @@ func TestPermits(t *testing.T) {
 	if got := found(first, second, waited(2500)); !slices.Contains(got, "I6") {
 		t.Errorf("a waiter got no permit although both were free: %v", got)
 	}
+	renewed := first
+	renewed.Until = 5000 * ms
+	if got := found(renewed, second, waited(2500)); !slices.Contains(got, "I6") {
+		t.Errorf("a waiter got no permit although the second one was free: %v", got)
+	}
 	if got := found(first, second, Event{Op: Refused, Worker: 3, Name: "n", Call: 25 * ms, At: 2500 * ms, Waited: true, Slots: 2, Err: "held"}); !slices.Contains(got, "I6") {
 		t.Errorf("a waiter was refused although both permits were free: %v", got)
 	}

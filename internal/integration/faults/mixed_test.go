@@ -44,8 +44,8 @@ func TestContractOnThreeKinds(t *testing.T) {
 	}
 }
 
-// paced makes a refused caller wait a little, as package padlock does. The suite asks again at once,
-// and PostgreSQL cannot keep up with so many tries for one name.
+// paced makes a refused caller wait a little, as package padlock does. The suite asks again at
+// once, and PostgreSQL cannot keep up with so many tries for one name.
 type paced struct{ driver.Store }
 
 func (p paced) Unwrap() driver.Store { return p.Store }
