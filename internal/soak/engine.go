@@ -33,6 +33,9 @@ type Run struct {
 	// build of a program that calls [PlayWorker] can run a worker if both agree on the wire format;
 	// see wire.go.
 	Programs [][]string
+	// Unordered means that one of the programs does not keep the order of arrival, although the
+	// store promises it. Then the order is not checked.
+	Unordered bool
 	// Args are the arguments of this program when it runs a worker; see [PlayWorker].
 	Args []string
 	// Open opens a store in this process for the check at the end. Without Stages it opens all
@@ -118,7 +121,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if s := r.Guarantees.Store; strings.HasPrefix(s, "quorum") || strings.HasPrefix(s, "all") {
 		r.court.Log(Event{Op: Several, Worker: engine, At: now()})
 	}
-	if r.Guarantees.FIFO {
+	if r.Guarantees.FIFO && !r.Unordered {
 		r.court.Log(Event{Op: Ordered, Worker: engine, At: now()})
 	}
 	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.ToConnection && d > 0 {

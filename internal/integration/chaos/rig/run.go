@@ -51,7 +51,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	}
 	r = &soak.Run{
 		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: 8,
-		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
+		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Unordered: set.unordered, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
 	}
 	if o.Load != nil {
 		r.Load = *o.Load

@@ -31,10 +31,12 @@ type Row struct {
 type setup struct {
 	stages   [][]string
 	programs [][]string // by stage and worker, as in soak.Run
-	open     soak.Opener
-	faults   []soak.Fault
-	voting   bool          // a majority of servers decides
-	log      func() string // returns the server's log; may be nil
+	// unordered means that the older program does not keep the order of arrival.
+	unordered bool
+	open      soak.Opener
+	faults    []soak.Fault
+	voting    bool          // a majority of servers decides
+	log       func() string // returns the server's log; may be nil
 }
 
 // Rows returns the table of stores. For a new store, add a line.
