@@ -76,6 +76,9 @@ func (b *bench) experiments() (all []experiment) {
 		}
 	}
 	const any = 1 << 10
+	for _, awake := range []bool{false, true} {
+		add(b.pinned(awake), any)
+	}
 	for _, n := range b.plan.goroutines {
 		add(b.uncontended(n), any)
 	}
