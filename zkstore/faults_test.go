@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"path"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -88,7 +90,24 @@ func TestEnsemble(t *testing.T) {
 		},
 	})
 	t.Run("a follower is cut off", func(t *testing.T) { lostBehindAFollowerThatWasCutOff(t, servers, links) })
-	t.Run("the leader is killed", func(t *testing.T) { leaderKilled(t, servers) })
+	t.Run("the disk of the leader is full", func(t *testing.T) {
+		leader := servers[leaderOf(t, servers)]
+		leaderEnds(t, servers, "full", func() { fullDisk(t, leader) })
+		leader.Kill()
+		leader.Restart(true)
+	})
+	t.Run("the leader is killed", func(t *testing.T) {
+		leaderEnds(t, servers, "killed", servers[leaderOf(t, servers)].Kill)
+	})
+}
+
+// fullDisk lets every write of a server to a file fail.
+func fullDisk(t *testing.T, srv *server.Server) {
+	t.Helper()
+	out, err := exec.Command("prlimit", "--pid", strconv.Itoa(srv.Pid()), "--fsize=0").CombinedOutput()
+	if err != nil {
+		t.Fatalf("prlimit: %v: %s", err, out)
+	}
 }
 
 // A follower that was cut off from its leader still answers pings.
@@ -131,30 +150,37 @@ func leaderOf(t testing.TB, servers []*server.Server) int {
 	return 0
 }
 
-// When the leader is killed, holds stay, waiters keep their places, and the store goes on with
-// another server.
-func leaderKilled(t *testing.T, servers []*server.Server) {
+// When the leader ends, holds stay, waiters keep their places, and the store goes on with another
+// server. A server ends itself if it cannot write its log.
+func leaderEnds(t *testing.T, servers []*server.Server, name string, end func()) {
 	var c zkstore.Config
 	for _, s := range servers {
 		c.Servers = append(c.Servers, s.Addr())
 	}
 	const patient = 20 * time.Second
 	a, b := mustOpenAt(t, c, zkstore.SessionTimeout(patient)), mustOpenAt(t, c, zkstore.SessionTimeout(patient))
-	r := request("job")
+	r := request(name)
 	g := take(t, a, r)
 	type result struct {
 		g   driver.Grant
 		err error
 	}
-	waited, next := make(chan result, 1), request("job")
+	waited, next := make(chan result, 1), request(name)
 	go func() {
 		g, err := b.Wait(t.Context(), next, true)
 		waited <- result{g, err}
 	}()
-	until(t, "a waiter", func() bool { st, err := a.Inspect(t.Context(), "job"); return err == nil && st.Waiters == 1 })
-	servers[leaderOf(t, servers)].Kill()
+	until(t, "a waiter", func() bool { st, err := a.Inspect(t.Context(), name); return err == nil && st.Waiters == 1 })
+	before := leaderOf(t, servers)
+	end()
+	until(t, "another leader", func() bool {
+		// A leader that has nothing to write does not notice that its disk is full.
+		b.Acquire(t.Context(), request("other"))
+		said, err := server.ZooKeeperSays(t.Context(), servers[before].Addr(), "srvr")
+		return err != nil || !containsLine(said, "Mode: leader")
+	})
 	until(t, "an answer after the change of the leader", func() bool {
-		_, err := a.Extend(t.Context(), "job", r.Token, 0)
+		_, err := a.Extend(t.Context(), name, r.Token, 0)
 		if errors.Is(err, driver.ErrLost) {
 			t.Fatalf("the hold is lost: %v", err)
 		}

@@ -99,6 +99,7 @@ func TestOneServer(t *testing.T) {
 		"FencesAfterTheNodeWasDeleted": fencesAfterTheNodeWasDeleted,
 		"NodesBelongToTheirUser":       nodesBelongToTheirUser,
 		"CloseWhileCutOff":             closeWhileCutOff,
+		"LeftOfFreeNames":              leftOfFreeNames,
 		"URL":                          urlOpens,
 	} {
 		t.Run(name, func(t *testing.T) {
