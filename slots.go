@@ -19,8 +19,9 @@ import (
 //
 // Callers need not give the same n: each takes a permit below its own n. A caller with Slots and a
 // caller without Slots do not exclude each other. Callers that wait get permits in the order of
-// arrival if they gave the same n. But a new caller may overtake them and take a permit that has
-// just become free. Slots and Shared together are ErrInvalid.
+// arrival if they gave the same n. But a caller that does not wait may overtake them and take a
+// permit that has just become free. In a store that is no driver.SlotTaker, every new caller may do
+// that. Slots and Shared together are ErrInvalid.
 func Slots(n int) Option {
 	if n < 1 {
 		n = -1 // 0 means that Slots is not given

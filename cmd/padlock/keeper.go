@@ -26,7 +26,7 @@ import (
 // A keeper is a small process that acquire --keeper starts. It holds the lock as padlock run does,
 // so every program sees the lock, and it ends the hold when the time is over. extend and release
 // reach it at a socket in Linux's abstract namespace. The name of the socket is a hash of the token
-// in the key; so whoever lists the sockets does not learn the token.
+// in the key, so a list of the sockets does not show the token.
 //
 // acquire and the keeper talk over the keeper's standard input and output:
 //

@@ -1,0 +1,45 @@
+package main
+
+import "github.com/padlock-go/padlock"
+
+// taking holds the flags of acquire.
+type taking struct {
+	shared, nonblock   bool
+	wait, ttl, atLeast seconds
+	conflict           exitStatus
+	label, keyFile     string
+	keeper             bool
+}
+
+func (set *taking) options() []padlock.Option {
+	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
+	if !set.keeper {
+		opts = append(opts, padlock.Detached())
+	}
+	if set.shared {
+		opts = append(opts, padlock.Shared())
+	}
+	switch {
+	case set.nonblock:
+		opts = append(opts, padlock.Wait(0))
+	case set.wait.given:
+		opts = append(opts, padlock.Wait(set.wait.d))
+	}
+	if set.ttl.given {
+		opts = append(opts, padlock.TTL(set.ttl.d))
+	}
+	return opts
+}
+
+// notTaken returns the failure to take a lock.
+func (a *app) notTaken(set *taking, name string, err error) *failure {
+	why := a.unsuccessful(name, "taken", err)
+	if why.status != exitHeld {
+		return why
+	}
+	why.status, why.note.Exit = int(set.conflict), int(set.conflict)
+	if set.wait.d > 0 {
+		why.note.Message += "; gave up after " + span(set.wait.d)
+	}
+	return why
+}
