@@ -72,7 +72,7 @@ func TestLongAndOverdue(t *testing.T) {
 		}
 		take(t, l, "catalogue")
 		hold(t, store, "planned", "p", time.Minute, 5*time.Second)
-		hold(t, store, "unplanned", "u", time.Minute, 0)
+		hold(t, store, "unplanned", "u", 20*time.Second, 0) // nobody renews it, as with a lock of PHP
 		for second := range 15 {
 			snap := sample(t, s)
 			n := row(t, snap, "catalogue")
@@ -150,12 +150,14 @@ func TestPartialList(t *testing.T) {
 	})
 }
 
-// unlisted is a store that can only inspect.
+// unlisted is a store that can only inspect, and has no queue.
 type unlisted struct{ driver.Store }
 
 func (u unlisted) Inspect(ctx context.Context, name string) (driver.State, error) {
 	i, _ := driver.As[driver.Inspector](u.Store)
-	return i.Inspect(ctx, name)
+	s, err := i.Inspect(ctx, name)
+	s.Waiters = -1
+	return s, err
 }
 
 func TestStoreThatCannotList(t *testing.T) {
@@ -168,6 +170,9 @@ func TestStoreThatCannotList(t *testing.T) {
 		snap := sample(t, s)
 		if snap.Incomplete == nil || len(snap.Names) != 2 || snap.Names[0].Name != "a" || snap.Names[0].State != sampler.Held {
 			t.Errorf("incomplete: %v, rows %+v", snap.Incomplete, snap.Names)
+		}
+		if a := snap.Names[0]; a.Waiters != -1 || a.Waiting != -1 {
+			t.Errorf("the store does not count waiters: %d, %s", a.Waiters, a.Waiting)
 		}
 	})
 }
