@@ -25,8 +25,8 @@ import (
 //	        record with a foreign holder as one of its holds, and p.live the holds whose leases last
 //	decide  p.do is the name of what the operation does, or refuse
 //	change  changes the record
-//	write   writes token and expires_at as PHP reads them, or p.was again if the operation is
-//	        refused. MongoDB writes nothing if a document stays as it is.
+//	write   writes token and expires_at as PHP reads them, or the old values again if the operation
+//	        is refused. MongoDB writes nothing if a document stays as it is.
 const (
 	refuse = "refuse"
 
@@ -83,8 +83,17 @@ var write = []bson.D{
 		// passed by then.
 		"old", op("$lt", "$padlock.fence", add(microseconds, (forgetAfter/2).Microseconds())),
 	))),
-	{{Key: "$replaceWith", Value: either(eq("$p.do", refuse), "$p.was",
-		merge("$p.was", object("token", "$p.token", "expires_at", "$p.until", "padlock", "$padlock")))}},
+	set("token", unlessRefused("$p.token", "token"),
+		"expires_at", unlessRefused("$p.until", "expires_at"),
+		"padlock", unlessRefused("$padlock", "padlock")),
+	{{Key: "$unset", Value: "p"}},
+}
+
+// unlessRefused is the new value of a field, or its old one if the operation is refused. A field
+// that was missing is removed. A stage $replaceWith would be shorter, but with it FerretDB 2 adds
+// another _id to the document each time.
+func unlessRefused(value expr, field string) expr {
+	return either(eq("$p.do", refuse), "$p.was."+field, value)
 }
 
 // pipeline puts the stages of an operation between open and write. Each of vars is a stage that
