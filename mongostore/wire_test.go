@@ -59,6 +59,13 @@ func (s *script) serve(t *testing.T, opts ...mongostore.Option) *mongostore.Stor
 	return store
 }
 
+// count returns how many commands have arrived.
+func (s *script) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sent)
+}
+
 var hello = bson.D{
 	{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "ismaster", Value: true}, {Key: "helloOk", Value: true},
 	{Key: "maxBsonObjectSize", Value: 1 << 24}, {Key: "maxMessageSizeBytes", Value: 48000000},
