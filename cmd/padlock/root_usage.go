@@ -14,7 +14,7 @@ import (
 // otherWords maps verbs of other programs to padlock's.
 var otherWords = map[string]string{
 	"unlock": "release or break", "lock": "run or acquire", "list": "ls", "locks": "ls", "show": "status", "info": "status",
-	"exec": "run", "renew": "extend", "take": "acquire", "free": "release", "steal": "break", "kill": "break",
+	"exec": "run", "web": "serve", "ui": "serve", "renew": "extend", "take": "acquire", "free": "release", "steal": "break", "kill": "break",
 }
 
 // noSuchVerb is the failure for a word that is not a verb.

@@ -102,7 +102,7 @@ func (set *serving) judge(local bool) (access, error) {
 	var err error
 	if set.tokens != "" {
 		if acc.tokens, err = padlockweb.OpenTokens(set.tokens); err != nil {
-			return acc, usage("%s", pathReasonOf(err))
+			return acc, usage("%s", printable(err.Error()))
 		}
 	}
 	if set.cert != "" || set.key != "" {
@@ -124,9 +124,6 @@ func (set *serving) judge(local bool) (access, error) {
 	}
 	return acc, nil
 }
-
-// pathReasonOf returns the text of an error that may be about a file.
-func pathReasonOf(err error) string { return printable(err.Error()) }
 
 func (a *app) serve(ctx context.Context, set *serving) error {
 	at, err := set.listener()
@@ -217,9 +214,13 @@ type served struct {
 
 // announce prints the address of the page.
 func (a *app) announce(at net.Addr, secure bool) error {
-	out := served{at.String(), a.storeName()}
-	if at.Network() != "unix" {
-		out.URL = "http" + map[bool]string{true: "s"}[secure] + "://" + at.String() + "/"
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
+	out := served{scheme + "://" + at.String() + "/", a.storeName()}
+	if at.Network() == "unix" {
+		out.URL = "unix:" + at.String()
 	}
 	if a.json {
 		return a.print(a.stdout, out)
