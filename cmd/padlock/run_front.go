@@ -55,8 +55,17 @@ type front struct {
 // early, so that padlock survives a job that uses up all processes of its user.
 const ownThreads = 10
 
+// threads returns the number of threads that the front needs. The history needs one for each of its
+// two places, so that neither waits for the other.
+func (f *front) threads() int {
+	if f.set.record {
+		return ownThreads + 2
+	}
+	return ownThreads
+}
+
 func (f *front) run() error {
-	err := limits.Prepare(ownThreads + supervise.Threads)
+	err := limits.Prepare(f.threads() + supervise.Threads)
 	if err != nil {
 		return cannotRun(f.args[0], err)
 	}
@@ -263,7 +272,7 @@ func (f *front) start() error {
 	catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
 	// This must not be done earlier, because many padlocks may be waiting for the lock.
-	if err = errors.Join(limits.KeepThreads(ownThreads), limits.Room(supervise.Threads)); err != nil {
+	if err = errors.Join(limits.KeepThreads(f.threads()), limits.Room(supervise.Threads)); err != nil {
 		return cannotRun(f.args[0], err)
 	}
 	if f.job, err = supervise.Start(spec); err != nil {
