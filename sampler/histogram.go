@@ -6,7 +6,7 @@ import (
 )
 
 // A histogram has buckets of fixed relative width: four for each doubling, from 16 ms to 12 days.
-// So a percentile is exact to a fifth, and a name costs 424 bytes however many holds it had.
+// So a percentile is exact to a fifth, and a name costs 440 bytes however many holds it had.
 const (
 	perDoubling = 4
 	buckets     = 26*perDoubling + 1
