@@ -27,22 +27,29 @@ func TestCommands(t *testing.T) {
 	full.AtLeast, full.FenceAbove, full.Holder.Plan = time.Hour, 41, time.Minute
 	adopts := request("job", "two")
 	adopts.Replaces = "one"
+	symfonys := []mongostore.Option{mongostore.SymfonyLayout()}
 	for name, c := range map[string]struct {
-		do   func(ctx context.Context, s *mongostore.Store)
 		opts []mongostore.Option
+		do   func(ctx context.Context, s *mongostore.Store)
 	}{
-		"acquire":        {do: func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, request("job", "one")) }},
-		"acquire-full":   {do: func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, full) }},
-		"acquire-shared": {do: func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, shared) }},
-		"adopt":          {do: func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, adopts) }},
-		"extend":         {do: func(ctx context.Context, s *mongostore.Store) { s.Extend(ctx, "job", "one", time.Minute) }},
-		"release":        {do: func(ctx context.Context, s *mongostore.Store) { s.Release(ctx, "job", "one", time.Second) }},
-		"promote":        {do: func(ctx context.Context, s *mongostore.Store) { s.Convert(ctx, request("job", "one")) }},
-		"demote":         {do: func(ctx context.Context, s *mongostore.Store) { s.Convert(ctx, shared) }},
-		"break":          {do: func(ctx context.Context, s *mongostore.Store) { s.Break(ctx, "job", 41) }},
-		"break-foreign":  {do: func(ctx context.Context, s *mongostore.Store) { s.Break(ctx, "job", 0) }},
-		"raise":          {do: func(ctx context.Context, s *mongostore.Store) { s.RaiseFence(ctx, "job", "one", 41) }},
-		"list":           {do: func(ctx context.Context, s *mongostore.Store) { s.List(ctx, "job/\xc3") }},
+		"acquire":         {nil, func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, request("job", "one")) }},
+		"acquire-full":    {nil, func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, full) }},
+		"acquire-shared":  {nil, func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, shared) }},
+		"adopt":           {nil, func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, adopts) }},
+		"extend":          {nil, func(ctx context.Context, s *mongostore.Store) { s.Extend(ctx, "job", "one", time.Minute) }},
+		"release":         {nil, func(ctx context.Context, s *mongostore.Store) { s.Release(ctx, "job", "one", time.Second) }},
+		"promote":         {nil, func(ctx context.Context, s *mongostore.Store) { s.Convert(ctx, request("job", "one")) }},
+		"demote":          {nil, func(ctx context.Context, s *mongostore.Store) { s.Convert(ctx, shared) }},
+		"break":           {nil, func(ctx context.Context, s *mongostore.Store) { s.Break(ctx, "job", 41) }},
+		"break-foreign":   {nil, func(ctx context.Context, s *mongostore.Store) { s.Break(ctx, "job", 0) }},
+		"raise":           {nil, func(ctx context.Context, s *mongostore.Store) { s.RaiseFence(ctx, "job", "one", 41) }},
+		"symfony-acquire": {symfonys, func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, request("job", "one")) }},
+		"symfony-adopt":   {symfonys, func(ctx context.Context, s *mongostore.Store) { s.Acquire(ctx, adopts) }},
+		"symfony-extend":  {symfonys, func(ctx context.Context, s *mongostore.Store) { s.Extend(ctx, "job", "one", time.Minute) }},
+		"symfony-verify":  {symfonys, func(ctx context.Context, s *mongostore.Store) { s.Extend(ctx, "job", "one", 0) }},
+		"symfony-release": {symfonys, func(ctx context.Context, s *mongostore.Store) { s.Release(ctx, "job", "one", 0) }},
+		"symfony-break":   {symfonys, func(ctx context.Context, s *mongostore.Store) { s.Break(ctx, "job", 0) }},
+		"list":            {nil, func(ctx context.Context, s *mongostore.Store) { s.List(ctx, "job/\xc3") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,14 +90,14 @@ func lines(t *testing.T, command bson.D) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	line := func(e bson.E) {
-		text, err := bson.MarshalExtJSON(bson.D{e}, true, false)
+		text, err := bson.MarshalExtJSON(bson.D{{Key: e.Key, Value: relative(e.Value)}}, true, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out.Write(append(text, '\n'))
 	}
 	for _, e := range command {
-		stages, ok := e.Value.(bson.A)
+		stages, ok := e.Value.(bson.A) // a pipeline, or the updates of a command
 		switch {
 		case e.Key == "maxTimeMS": // it depends on the time of the test
 		case ok:
@@ -102,6 +109,25 @@ func lines(t *testing.T, command bson.D) []byte {
 		}
 	}
 	return out.Bytes()
+}
+
+// relative replaces the times of this process's clock by "now", plus whole minutes.
+func relative(v any) any {
+	switch v := v.(type) {
+	case bson.DateTime:
+		if d := time.Until(v.Time()).Round(time.Minute); v != 0 {
+			return "now+" + d.String()
+		}
+	case bson.D:
+		for i := range v {
+			v[i].Value = relative(v[i].Value)
+		}
+	case bson.A:
+		for i := range v {
+			v[i] = relative(v[i])
+		}
+	}
+	return v
 }
 
 // Every write waits for a majority and its journals, whatever the URL says.

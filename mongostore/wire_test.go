@@ -1,6 +1,7 @@
 package mongostore_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -89,14 +90,17 @@ func (s *script) answer(conn net.Conn) error {
 	if binary.LittleEndian.Uint32(head[12:]) == query { // the first hello
 		return write(conn, id, legacyReply, make([]byte, 16), []byte{1, 0, 0, 0}, hello)
 	}
-	command := bson.Raw(body[5 : 5+binary.LittleEndian.Uint32(body[5:])])
-	first, _ := command.Elements()
+	command, err := join(body)
+	if err != nil {
+		return err
+	}
+	first, _ := command.IndexErr(0)
 	reply := hello
-	switch first[0].Key() {
+	switch first.Key() {
 	case "hello", "ismaster", "isMaster", "endSessions", "ping":
 	default:
 		s.mu.Lock()
-		s.sent = append(s.sent, bson.Raw(append([]byte{}, command...)))
+		s.sent = append(s.sent, command)
 		s.mu.Unlock()
 		reply = s.reply(command)
 	}
@@ -107,6 +111,27 @@ func (s *script) answer(conn net.Conn) error {
 		return nil
 	}
 	return write(conn, id, msg, make([]byte, 5), nil, reply)
+}
+
+// join returns the command of a message. The client sends the updates and deletions of a command in
+// a section of their own.
+func join(body []byte) (bson.Raw, error) {
+	first := body[5 : 5+binary.LittleEndian.Uint32(body[5:])]
+	var command bson.D
+	if err := bson.Unmarshal(first, &command); err != nil {
+		return nil, err
+	}
+	if rest := body[5+len(first):]; len(rest) > 0 {
+		name, docs, _ := bytes.Cut(rest[5:], []byte{0})
+		all := bson.A{}
+		for len(docs) > 0 {
+			n := binary.LittleEndian.Uint32(docs)
+			all = append(all, bson.Raw(docs[:n]))
+			docs = docs[n:]
+		}
+		command = append(command, bson.E{Key: string(name), Value: all})
+	}
+	return bson.Marshal(command)
 }
 
 func write(conn net.Conn, to, opcode uint32, start, more []byte, reply bson.D) error {
