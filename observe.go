@@ -341,7 +341,11 @@ func (n *eventQueue) announce(first *Event) context.Context {
 	first.Outcome = OutcomeAcquired
 	if n.wants(first.Kind) {
 		first.Store, first.Name = n.l.guarantees.Store, n.name
-		n.queue = slices.Insert(n.queue, 0, *first)
+		if len(n.queue) == 0 {
+			n.queue = append(n.queue, *first)
+		} else {
+			n.queue = slices.Insert(n.queue, 0, *first)
+		}
 	}
 	ctx := n.settle()
 	n.detach()
