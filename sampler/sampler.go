@@ -19,6 +19,7 @@ type Sampler struct {
 	book    book
 	snap    *Snapshot
 	changed chan struct{} // closed, and made again, when snap changes
+	took    time.Duration // the last sample
 }
 
 // New returns a Sampler of the store of l. It sends no request. The Locker stays open.
@@ -117,14 +118,15 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 const maxInterval = time.Minute
 
 // cost plans the time of the next sample, and says what samples cost the store. A sample may take a
-// tenth of the time, and the names that are read must not exceed the rate. A failure does not make
-// the interval longer, so that the recovery is seen soon.
+// tenth of the time, and the names that are read must not exceed the rate. Neither a failure nor one
+// slow sample makes the interval longer, so that the recovery is seen soon.
 func (s *Sampler) cost(r *reading, took time.Duration) Cost {
 	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls}
-	slow := max(10*took, time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))
+	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))
 	if c.Interval = s.set.interval + took; r.err == nil {
 		c.Interval = max(c.Interval, min(slow, maxInterval))
 	}
+	s.took = took
 	c.Requests = float64(c.Calls+c.Names) / c.Interval.Seconds()
 	return c
 }

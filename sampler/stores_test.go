@@ -270,3 +270,47 @@ func TestConcurrentUse(t *testing.T) {
 	cancel()
 	wg.Wait()
 }
+
+// slow is a store whose replies take time.
+type slow struct {
+	*memstore.Store
+	takes time.Duration
+}
+
+func (s *slow) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	select {
+	case <-time.After(s.takes):
+		return s.Store.List(ctx, prefix)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// A slow store is asked less often, but one slow reply is not enough. A sample that takes too long
+// has failed.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slow{memstore.New(), 0}
+		l := padlock.New(store)
+		defer l.Close(t.Context())
+		s := sampler.New(l, sampler.Patience(4*time.Second))
+		for _, c := range []struct{ takes, interval time.Duration }{
+			{0, time.Second}, {time.Second, 2 * time.Second}, {time.Second, 10 * time.Second}, {2 * time.Second, 10 * time.Second}, {0, time.Second},
+		} {
+			store.takes = c.takes
+			if cost := sample(t, s).Cost; cost.Interval != c.interval || cost.Took != c.takes {
+				t.Errorf("a sample of %s: %+v", c.takes, cost)
+			}
+		}
+		store.takes = time.Hour
+		if snap, err := s.Sample(t.Context()); !errors.Is(err, padlock.ErrUnavailable) || snap.Cost.Took != 4*time.Second {
+			t.Errorf("the store is mute: %v, %+v", err, snap.Cost)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		before := s.Snapshot().Number
+		if snap, err := s.Sample(ctx); !errors.Is(err, context.DeadlineExceeded) || snap.Number != before {
+			t.Errorf("the caller gave up: %v, number %d after %d", err, snap.Number, before)
+		}
+	})
+}
