@@ -32,6 +32,10 @@ type Harness struct {
 	// Parallel is how many cases run at the same time. 0 means 32.
 	Parallel int
 
+	// Alone leaves out the cases that run at the same time as others. It is for a second run over a
+	// store, which only makes faults.
+	Alone bool
+
 	// Advance moves the clock by which the store measures leases. It is for a store that was opened
 	// with a clock of its own. Cases then run one after the other. Nil means that time passes by
 	// itself, which is also true in a testing/synctest bubble.

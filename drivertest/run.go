@@ -52,6 +52,7 @@ func (r *run) each(do func(*testCase)) {
 			watchers = append(watchers, k)
 		case k.alone || r.h.Advance != nil:
 			alone = append(alone, k)
+		case r.h.Alone:
 		default:
 			crowd = append(crowd, k)
 		}

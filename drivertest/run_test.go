@@ -40,6 +40,23 @@ func TestFileCasesCanFail(t *testing.T) {
 	}
 }
 
+// TestAlone: a run with Alone makes the faults, and none of the cases that can run at the same time.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	h := newWorld("").harness()
+	h.Alone = true
+	r, err := start(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.finish()
+	var ran []string
+	r.each(func(k *testCase) { ran = append(ran, k.name) })
+	if !slices.Contains(ran, "restart/keeps-holds") || slices.Contains(ran, "acquire/free") || len(ran) < 5 {
+		t.Errorf("these cases ran: %q", ran)
+	}
+}
+
 // only runs one case.
 func only(t *testing.T, h Harness, name string) []Failure {
 	t.Helper()

@@ -110,7 +110,7 @@ func TestFaults(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:          b.open,
 		Slow:          true,
-		Parallel:      64,
+		Alone:         true, // TestContract makes the other cases
 		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
 		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(aboutKeys); return nil },
 		Restart: func(keep bool) error {

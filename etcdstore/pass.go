@@ -34,7 +34,7 @@ import (
 // wants a shared lock, a fence above a certain one, or an at-least time.
 
 // maxNext is how many waiters a claim reads.
-const maxNext = 16
+const maxNext = 32
 
 // waiterAt is a place in the queue.
 type waiterAt struct {
