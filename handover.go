@@ -20,16 +20,6 @@ func (l *Locker) chooseNext(name string) *turn {
 	return t
 }
 
-// passingOver changes the state of t from passing to becomes and calls the waiter. It does neither
-// if the waiter has given up, unless the lock was given to it. The caller holds mu.
-func (l *Locker) passingOver(t *turn, becomes turnState) {
-	if !t.gone || becomes == given {
-		t.state = becomes
-		t.ready <- struct{}{}
-	}
-	l.attemptOver()
-}
-
 // passed is the result of a release that tried to pass the lock on.
 type passed struct {
 	done   bool // the lock is released

@@ -39,8 +39,9 @@ type turn struct {
 //	lined    when it takes its place (takePlace)         it waits                 it leaves the line
 //	parked   when it is the head, and this Locker        it waits                 it leaves the line, and the next
 //	         has a lock to wait for (parkHead)                                    turn is parked or called
-//	passing  when a Release chooses it (chooseNext)      it waits                 it leaves the line, and the Release
-//	                                                                              that asks the store cleans up
+//	passing  when a Release chooses it (chooseNext), or  it waits                 it leaves the line, and the Release,
+//	         when it is a reader that comes in with the                           or the request of the readers, that
+//	         reader before it (readersBehind)                                     asks the store cleans up
 //	called   when it is the head and is not parked       it asks the store        it leaves the line, and the next
 //	         (callHead); when parkFor is over, or the                             turn is parked or called
 //	         lock it waited for is gone (wakeHead); or
@@ -56,9 +57,9 @@ type turn struct {
 //
 // The transitions are:
 //
-//	lined   → parked, called
+//	lined   → parked, called, passing
 //	parked  → passing, called
-//	passing → called, given, spent, unsure
+//	passing → called, given, spent, unsure; lined (a reader that was not asked for)
 //
 // Close changes no state. After Close no turn becomes passing or given: if the lock is granted to a
 // turn that is passing, the turn becomes unsure. A turn whose waiter gives up while it is passing
@@ -117,7 +118,13 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 		q.line = q.line[1:]
 		q.gone--
 	}
-	if !l.parkHead(q) {
+	l.nextHead(q)
+}
+
+// nextHead parks or calls the head, unless it is in another state already: it may be a reader that
+// comes in with others. The caller holds mu.
+func (l *Locker) nextHead(q *queue) {
+	if q.line[0].state == lined && !l.parkHead(q) {
 		q.callHead()
 	}
 }

@@ -32,13 +32,14 @@ type Guarantees = driver.Guarantees
 // for each store.
 type Locker struct {
 	store      driver.Store
-	enqueuer   driver.Enqueuer   // nil unless the store lives in this process
-	identifier driver.Identifier // nil if the store has no id
-	waiter     driver.Waiter     // nil if the store cannot wake waiters
-	converter  driver.Converter  // nil if the store cannot change a mode
-	slotTaker  driver.SlotTaker  // nil if the store cannot take a permit in one step
-	slotWaiter driver.SlotWaiter // nil if the store cannot wait for any of several permits
-	locator    driver.Locator    // nil unless two names can share one lock in the store
+	enqueuer   driver.Enqueuer    // nil unless the store lives in this process
+	identifier driver.Identifier  // nil if the store has no id
+	waiter     driver.Waiter      // nil if the store cannot wake waiters
+	converter  driver.Converter   // nil if the store cannot change a mode
+	slotTaker  driver.SlotTaker   // nil if the store cannot take a permit in one step
+	sharers    driver.SharedTaker // nil if the store cannot take several shared holds at once; guarded by mu
+	slotWaiter driver.SlotWaiter  // nil if the store cannot wait for any of several permits
+	locator    driver.Locator     // nil unless two names can share one lock in the store
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -95,6 +96,7 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l.identifier, _ = driver.As[driver.Identifier](store)
 	l.converter, _ = driver.As[driver.Converter](store)
 	l.slotTaker, _ = driver.As[driver.SlotTaker](store)
+	l.sharers, _ = driver.As[driver.SharedTaker](store)
 	l.slotWaiter, _ = driver.As[driver.SlotWaiter](store)
 	l.locator, _ = driver.As[driver.Locator](store)
 	if l.guarantees.InProcess {

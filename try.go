@@ -126,32 +126,6 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	return err
 }
 
-// settle completes an attempt that got the lock at now. The caller holds mu.
-func (a *attempt) settle(now driver.Instant) {
-	l := a.l
-	if !a.gate {
-		l.stats.acquired++
-	}
-	// Locker.attempts counts a Do until its function has returned. It counts a waiter to which the
-	// lock is passed on until the waiter has taken the lock.
-	if !a.within && (a.place == nil || a.place.state != passing) {
-		l.attempts--
-	}
-	if l.handover.holders != nil && a.passes() {
-		l.handover.holders[a.h.name] = a.h
-		if a.h.batch == nil {
-			a.h.batch = l.newBatch(now)
-		}
-	}
-	if a.place != nil {
-		a.line.held, a.line.holder = nil, a.h
-		a.leaveLineLocked()
-	}
-	if a.events != nil {
-		a.events.holdBack = true
-	}
-}
-
 // announce delivers EventAcquired. The goroutine that called Acquire runs it, even if another
 // goroutine passed the lock on to it.
 func (a *attempt) announce() {
@@ -250,16 +224,6 @@ func (a *attempt) announceRefusal(err error) {
 	a.l.deliverPending()
 	a.events.settle()
 	a.events.detach()
-}
-
-// attemptOver counts an attempt as ended. If it was the last one, attemptOver wakes a Close that
-// waits for that. The caller holds mu.
-func (l *Locker) attemptOver() {
-	l.attempts--
-	if l.drained != nil && l.attempts == 0 {
-		close(l.drained)
-		l.drained = nil
-	}
 }
 
 // renewToken replaces a token that is spent. Request.Spent lists the last few spent tokens. So a

@@ -89,6 +89,18 @@ type SlotWaiter interface {
 	WaitSlot(ctx context.Context, r Request, n int) error
 }
 
+// SharedTaker takes several shared holds of one name with one request.
+type SharedTaker interface {
+	// AcquireShared does what Acquire does for each of rs in order, as long as they are granted. It
+	// returns the grants of the first requests. The tokens of the others are not spent: nothing was
+	// asked for them. All requests are for the same name, shared, and have the same TTL and Holder,
+	// and neither AtLeast nor Replaces nor FenceAbove.
+	//
+	// If the error is not nil, nothing was granted, or, after ErrUncertain, nothing is known about
+	// any of the tokens. If the requests are not as described, the error is ErrInvalid.
+	AcquireShared(ctx context.Context, rs []Request) ([]Grant, error)
+}
+
 // BatchExtender extends the leases of many holds with few requests.
 type BatchExtender interface {
 	// ExtendBatch does for each of holds what Extend does, and returns what Extend would return, in

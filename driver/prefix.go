@@ -42,6 +42,7 @@ func WithPrefix(s Store, prefix string) Store {
 	p.enqueuer, _ = As[Enqueuer](s)
 	p.slotTaker, _ = As[SlotTaker](s)
 	p.slotWaiter, _ = As[SlotWaiter](s)
+	p.sharers, _ = As[SharedTaker](s)
 	p.batcher, _ = As[BatchExtender](s)
 	p.passer, _ = As[Passer](s)
 	p.converter, _ = As[Converter](s)
@@ -68,6 +69,7 @@ type prefixed struct {
 	enqueuer   Enqueuer
 	slotTaker  SlotTaker
 	slotWaiter SlotWaiter
+	sharers    SharedTaker
 	batcher    BatchExtender
 	passer     Passer
 	converter  Converter
@@ -151,6 +153,19 @@ func (p *prefixed) WaitSlot(ctx context.Context, r Request, n int) error {
 		return err
 	}
 	return p.slotWaiter.WaitSlot(ctx, r, n)
+}
+
+func (p *prefixed) AcquireShared(ctx context.Context, rs []Request) ([]Grant, error) {
+	if p.sharers == nil {
+		return nil, errors.ErrUnsupported
+	}
+	inner := slices.Clone(rs)
+	for i := range inner {
+		if err := p.prepend(&inner[i].Name); err != nil {
+			return nil, err
+		}
+	}
+	return p.sharers.AcquireShared(ctx, inner)
 }
 
 func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error) {

@@ -23,6 +23,7 @@ var abilities = map[string]struct {
 	"Enqueuer":      {reflect.TypeFor[Enqueuer](), can[Enqueuer]},
 	"SlotTaker":     {reflect.TypeFor[SlotTaker](), can[SlotTaker]},
 	"SlotWaiter":    {reflect.TypeFor[SlotWaiter](), can[SlotWaiter]},
+	"SharedTaker":   {reflect.TypeFor[SharedTaker](), can[SharedTaker]},
 	"BatchExtender": {reflect.TypeFor[BatchExtender](), can[BatchExtender]},
 	"Passer":        {reflect.TypeFor[Passer](), can[Passer]},
 	"Converter":     {reflect.TypeFor[Converter](), can[Converter]},
@@ -149,6 +150,8 @@ func call(t *testing.T, s Store, method, name string) ([]reflect.Value, error) {
 			args = append(args, reflect.ValueOf(t.Context()))
 		case reflect.TypeFor[Request]():
 			args = append(args, reflect.ValueOf(Request{Name: name, Token: "token"}))
+		case reflect.TypeFor[[]Request]():
+			args = append(args, reflect.ValueOf([]Request{{Name: name, Token: "token"}}))
 		case reflect.TypeFor[[]Extension]():
 			args = append(args, reflect.ValueOf([]Extension{{Name: name, Token: "token"}}))
 		case reflect.TypeFor[string]():
@@ -178,6 +181,13 @@ func (s *recorder) note(name string) { s.names = append(s.names, name) }
 func (s *recorder) AcquireSlot(_ context.Context, r Request, _ int, _ bool) (int, Grant, error) {
 	s.note(r.Name)
 	return 0, Grant{}, nil
+}
+
+func (s *recorder) AcquireShared(_ context.Context, rs []Request) ([]Grant, error) {
+	for i := range rs {
+		s.note(rs[i].Name)
+	}
+	return make([]Grant, len(rs)), nil
 }
 
 func (s *recorder) ExtendBatch(_ context.Context, holds []Extension) ([]Extended, error) {

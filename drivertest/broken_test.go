@@ -227,6 +227,10 @@ var broken = map[bug]string{
 	passRefusesAgain:        "pass/repeat",
 	passThroughRest:         "pass/atleast",
 	passUnchecked:           "pass/invalid",
+	sharedGoesOn:            "together/stops",
+	sharedFencesDiffer:      "together/each",
+	sharedTakesOne:          "together/each together/stops",
+	togetherUnchecked:       "together/invalid",
 	batchEndsEarly:          "batch/each",
 	batchOutOfOrder:         "batch/each",
 	batchOnlyVerifies:       "batch/each",
@@ -278,7 +282,7 @@ func expected(list string) (want, may []string) {
 
 func brokenWorld(b bug) *world {
 	w := newWorld(b)
-	w.passes = slices.Contains(passBugs, b) || slices.Contains(slotBugs, b) || slices.Contains(batchBugs, b)
+	w.passes = slices.Contains(passBugs, b) || slices.Contains(slotBugs, b) || slices.Contains(batchBugs, b) || slices.Contains(togetherBugs, b)
 	switch b {
 	case cancelHidesGrant:
 		w.trip = time.Millisecond

@@ -36,6 +36,7 @@ var (
 	enqueues   = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
 	waits      = able("Waiter", func(a *abilities) bool { return a.wait })
 	takesSlots = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
+	together   = able("SharedTaker", func(a *abilities) bool { return a.together })
 	batches    = able("BatchExtender", func(a *abilities) bool { return a.batch })
 	waitsSlots = able("SlotWaiter", func(a *abilities) bool { return a.waitSlot })
 
@@ -93,7 +94,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities tells which optional interfaces a store has. An interface whose method returns
 // errors.ErrUnsupported counts as missing.
 type abilities struct {
-	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, batch bool
+	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, batch, together bool
 }
 
 // probe finds out the abilities of the store. It looks only for ErrUnsupported; the cases find
@@ -126,6 +127,10 @@ func (r *run) probe() (has abilities) {
 		has.pass = supported(err)
 	}
 	r.probeSlots(ctx, &has, q)
+	if v, ok := driver.As[driver.SharedTaker](r.a); ok {
+		_, err := v.AcquireShared(ctx, nil)
+		has.together = supported(err)
+	}
 	if v, ok := driver.As[driver.BatchExtender](r.a); ok {
 		_, err := v.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: q.Token}})
 		has.batch = supported(err)
@@ -201,7 +206,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, batches, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, together, batches, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

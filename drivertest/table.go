@@ -12,7 +12,7 @@ var table []testCase
 func init() {
 	table = slices.Concat(
 		acquireCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
-		fenceCases, raiseCases, sharedCases, promoteCases, convertCases,
+		fenceCases, raiseCases, sharedCases, togetherCases, promoteCases, convertCases,
 		slotCases, waitCases, queueCases, enqueueCases, reserveCases, passCases, contextCases, faultCases,
 		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
 		boundCases, closeCases, crowdCases, watchCases,

@@ -1,0 +1,55 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// mostShared is how many shared holds one script takes. The script stops the server while it runs.
+const mostShared = 128
+
+var acquireShared = sync.OnceValue(func() *script { return newScript("prelude", "set", "queue", "acquire_shared") })
+
+var _ driver.SharedTaker = (*Store)(nil)
+
+// AcquireShared implements driver.SharedTaker with one request, which takes up to 128 holds. It
+// returns errors.ErrUnsupported with Replicas and with PlainStrings.
+func (s *Store) AcquireShared(ctx context.Context, rs []driver.Request) ([]driver.Grant, error) {
+	if err := driver.ValidateShared(rs, &s.guarantees); err != nil {
+		return nil, err
+	}
+	if s.config.replicas > 0 || s.config.strings {
+		return nil, errors.ErrUnsupported
+	}
+	if err := s.enter(ctx); err != nil || len(rs) == 0 {
+		return nil, err
+	}
+	c, err := s.ready(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	rs = rs[:min(len(rs), mostShared)]
+	args := append(make([]string, 0, 2+len(rs)), s.formats.ttl(rs[0].TTL).lease, s.formats.holder(&rs[0].Holder).text)
+	for i := range rs {
+		args = append(args, rs[i].Token)
+	}
+	a, err := s.run(ctx, c, acquireShared(), rs[0].Name, args...)
+	if err != nil {
+		return nil, err
+	}
+	if a.kind != replyGranted || len(a.rest) > 2*len(rs) {
+		return nil, unreadable()
+	}
+	grants := make([]driver.Grant, len(a.rest)/2)
+	for i := range grants {
+		grants[i] = driver.Grant{Fence: s.callerFence(a.number(2 * i)), TTL: time.Duration(a.number(2*i+1)) * time.Millisecond}
+	}
+	if _, err := s.confirmed(ctx, &rs[0], driver.Grant{}, nil); err != nil {
+		return nil, err
+	}
+	return grants, nil
+}

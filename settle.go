@@ -1,0 +1,169 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// settle completes an attempt that got the lock at now. The caller holds mu.
+func (a *attempt) settle(now driver.Instant) {
+	l := a.l
+	if !a.gate {
+		l.stats.acquired++
+	}
+	// Locker.attempts counts a Do until its function has returned. It counts a waiter to which the
+	// lock is passed on until the waiter has taken the lock.
+	if !a.within && (a.place == nil || a.place.state != passing) {
+		l.attempts--
+	}
+	if l.handover.holders != nil && a.passes() {
+		l.handover.holders[a.h.name] = a.h
+		if a.h.batch == nil {
+			a.h.batch = l.newBatch(now)
+		}
+	}
+	if a.place != nil {
+		readers := a.readersBehind()
+		a.line.held, a.line.holder = nil, a.h
+		a.leaveLineLocked()
+		if readers != nil {
+			go readers.comeIn(l, a.line)
+		}
+	}
+	if a.events != nil {
+		a.events.holdBack = true
+	}
+}
+
+// attemptOver counts an attempt as ended. If it was the last one, attemptOver wakes a Close that
+// waits for that. The caller holds mu.
+func (l *Locker) attemptOver() {
+	l.attempts--
+	if l.drained != nil && l.attempts == 0 {
+		close(l.drained)
+		l.drained = nil
+	}
+}
+
+// passingOver changes the state of t from passing to becomes and calls the waiter. It does neither
+// if the waiter has given up, unless the lock was given to it. The caller holds mu.
+func (l *Locker) passingOver(t *turn, becomes turnState) {
+	if !t.gone || becomes == given {
+		t.state = becomes
+		t.ready <- struct{}{}
+	}
+	l.attemptOver()
+}
+
+// When a reader gets its lock, the readers that stand directly behind it in line can have theirs
+// too. If the store can take several shared holds at once (driver.SharedTaker), one request brings
+// them in. Otherwise each becomes the head in turn and sends its own.
+
+// readers are turns that come in together. Their states are passing meanwhile.
+type readers []*turn
+
+// mostReaders is how many readers one request brings in. The last of them brings in the next ones.
+const mostReaders = 128
+
+// readersBehind returns the readers that come in with a, which has just got the lock, or nil. They
+// must want the same lease, since the request has only one. The caller holds mu.
+func (a *attempt) readersBehind() (come readers) {
+	l, q := a.l, a.line
+	if l.sharers == nil || !a.h.shared || l.closed || len(q.line) == 0 || q.line[0] != a.place {
+		return nil
+	}
+	for _, t := range q.line[1:] {
+		if t.gone {
+			continue
+		}
+		if t.state != lined || !t.a.comesWith(come) || len(come) == mostReaders {
+			break
+		}
+		come = append(come, t)
+	}
+	if len(come) < 2 {
+		return nil
+	}
+	for _, t := range come {
+		t.state = passing
+		l.attempts++
+	}
+	return come
+}
+
+// comesWith reports whether a can be asked for together with the readers in come.
+func (a *attempt) comesWith(come readers) bool {
+	r := &a.request
+	if !r.Shared || r.AtLeast != 0 || r.FenceAbove != 0 || r.Detached || a.part {
+		return false
+	}
+	if len(come) == 0 {
+		return true
+	}
+	first := &come[0].a.request
+	return r.TTL == first.TTL && r.Holder == first.Holder
+}
+
+// comeIn asks the store for all of come.
+func (come readers) comeIn(l *Locker, q *queue) {
+	rs := make([]driver.Request, len(come))
+	l.mu.Lock()
+	for i, t := range come {
+		rs[i] = t.a.request
+	}
+	sharers, closed := l.sharers, l.closed
+	l.mu.Unlock()
+	var grants []driver.Grant
+	err := ErrClosed
+	sent := l.clock.Now()
+	if !closed && sharers != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence)
+		grants, err = sharers.AcquireShared(ctx, rs)
+		cancel()
+	}
+	now := l.clock.Now()
+	l.mu.Lock()
+	if errors.Is(err, errors.ErrUnsupported) {
+		l.sharers = nil
+	}
+	var left []cleanUp
+	for i, t := range come {
+		g := driver.Grant{}
+		if err == nil && i < len(grants) {
+			g = grants[i]
+		}
+		if t.cameIn(sent, now, g, err != nil && err != ErrClosed && !definite(err)) {
+			left = append(left, cleanUp{name: rs[i].Name, token: rs[i].Token, events: t.a.events})
+		}
+	}
+	if l.queues[rs[0].Name] == q && len(q.line) > 0 {
+		l.nextHead(q)
+	}
+	l.unlock()
+	for _, c := range left {
+		l.cleaner.add(c, rs[0].TTL)
+	}
+}
+
+// cameIn ends the passing state of t. It returns true if the store may have granted a lock that no
+// waiter takes. The caller holds mu.
+func (t *turn) cameIn(sent, now driver.Instant, g driver.Grant, lost bool) (cleanUp bool) {
+	l := t.a.l
+	granted := g.TTL > 0
+	switch {
+	case t.gone:
+		l.attemptOver()
+		return granted || lost
+	case granted && !l.closed && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
+		t.a.settle(now)
+		l.passingOver(t, given)
+	case granted || lost:
+		l.passingOver(t, unsure)
+	default:
+		t.state = lined
+		l.attemptOver()
+	}
+	return false
+}
