@@ -72,9 +72,9 @@ func TestURLs(t *testing.T) {
 func TestDSNs(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{
-		"mongodb://h/shop?collection=locks":                      "mongodb://h/shop?collection=locks&layout=symfony",
-		"mongodb://u:p@a,b:2/shop?w=majority&collection=locks":   "mongodb://u:p@a,b:2/shop?collection=locks&layout=symfony",
-		"mongodb+srv://u:p@h.example/shop?collection=c&tls=true": "mongodb+srv://u:p@h.example/shop?collection=c&layout=symfony&tls=true",
+		"mongodb://h/shop?collection=locks":                                 "mongodb://h/shop?collection=locks&layout=symfony",
+		"mongodb://u:p@a,b:2/shop?w=majority&journal=true&collection=locks": "mongodb://u:p@a,b:2/shop?collection=locks&layout=symfony",
+		"mongodb+srv://u:p@h.example/shop?collection=c&tls=true":            "mongodb+srv://u:p@h.example/shop?collection=c&layout=symfony&tls=true",
 		"mongodb://h/shop":                                 "",
 		"mongodb://h?collection=locks":                     "",
 		"mongodb:h/shop?collection=locks":                  "",
