@@ -118,8 +118,8 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 const maxInterval = time.Minute
 
 // cost plans the time of the next sample, and says what samples cost the store. A sample may take a
-// tenth of the time, and the names that are read must not exceed the rate. Neither a failure nor one
-// slow sample makes the interval longer, so that the recovery is seen soon.
+// tenth of the time, and the names that are read must not exceed the rate. Neither a failure nor
+// one slow sample makes the interval longer, so that the recovery is seen soon.
 func (s *Sampler) cost(r *reading, took time.Duration) Cost {
 	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls}
 	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))

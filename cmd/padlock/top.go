@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -132,29 +133,54 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go s.Run(ctx)
-	var records bytes.Buffer // of breaks; the screen has the terminal until the end
-	var auditTo io.Writer = a.stderr
-	if isTerminal(os.Stderr) {
-		auditTo = &records
-	}
+	records := &later{to: a.stderr, now: !isTerminal(os.Stderr)} // the screen has the terminal until the end
+	var breaking sync.Mutex
 	c := top.Config{
 		Place: a.storeName(), Next: s.Next, Lookup: s.Lookup, Reason: reason,
 		History: func(ctx context.Context, name string) []string { return a.topHistory(ctx, l, name) },
 	}
 	if !set.readOnly {
-		audit := slog.New(slog.NewJSONHandler(auditTo, nil))
+		audit := slog.New(slog.NewJSONHandler(records, nil))
 		c.Break = func(ctx context.Context, h sampler.Hold, reason string) string {
+			breaking.Lock()
+			defer breaking.Unlock()
 			text := a.topBreak(ctx, l, audit, &h, reason)
 			_, _ = s.Sample(ctx) // the screen shows a failure by itself
 			return text
 		}
 	}
 	err := top.Run(ctx, c, os.Stdin, os.Stdout)
-	_, _ = records.WriteTo(a.stderr)
+	breaking.Lock() // a user may leave while a break is under way
+	records.flush()
 	if err != nil {
 		return fail(exitSystem, "system", "", "the terminal cannot be used: %v", err)
 	}
 	return nil
+}
+
+// later is a writer that keeps what it gets until flush, unless now is set. It is safe for
+// concurrent use.
+type later struct {
+	to   io.Writer
+	mu   sync.Mutex
+	now  bool
+	kept bytes.Buffer
+}
+
+func (l *later) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now {
+		return l.to.Write(b)
+	}
+	return l.kept.Write(b)
+}
+
+func (l *later) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now = true
+	_, _ = l.kept.WriteTo(l.to)
 }
 
 // breakPatience bounds how long a break may take.
@@ -163,7 +189,7 @@ const breakPatience = 10 * time.Second
 // topBreak breaks the hold that the user saw, and writes the audit record. It returns a text for
 // the user.
 func (a *app) topBreak(ctx context.Context, l *padlock.Locker, audit *slog.Logger, h *sampler.Hold, reason string) string {
-	ctx, cancel := context.WithTimeout(ctx, breakPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), breakPatience)
 	defer cancel()
 	fence, err := l.Break(ctx, h.Name, h.Fence)
 	event := "break"
