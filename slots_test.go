@@ -395,6 +395,7 @@ func TestCloseWaitsForTheGate(t *testing.T) {
 		if left.Load() {
 			t.Error("the caller waited for the release of the gate")
 		}
+		synctest.Wait() // until the gate is being released
 		mine.Release()
 		if err := l.Close(t.Context()); err != nil || !left.Load() {
 			t.Errorf("Close did not wait for the release of the gate: %v", err)
