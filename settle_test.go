@@ -70,7 +70,7 @@ func behindAWriter(t *testing.T, s sharing, l *padlock.Locker, n int, release fu
 		synctest.Wait()
 	}
 	all.Go(func() {
-		h := acquire(t, l, "job")
+		h := acquire(t, l, "job", padlock.Wait(5*time.Minute)) // much less than the leases of the readers
 		mu.Lock()
 		if writers++; inside > 0 {
 			t.Errorf("the writer came in next to %d readers", inside)
@@ -147,7 +147,7 @@ func TestReadersInTrouble(t *testing.T) {
 				together := behindAWriter(t, s, l, 50, func(h *padlock.Lock) {
 					<-time.After(time.Second)
 					release(t, h)
-				}, wait)
+				}, wait, padlock.TTL(time.Hour))
 				if c.all && together != 50 {
 					t.Errorf("%d readers came in together", together)
 				}

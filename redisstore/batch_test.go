@@ -63,14 +63,18 @@ func TestBatchWithTrouble(t *testing.T) {
 	reader := reading(request("shared"))
 	take(t, s, reader)
 	all[4] = driver.Extension{Name: reader.Name, Token: reader.Token, TTL: 2 * time.Minute}
+	note := companion(t, rawClient(t, single(srv.Addr())), "f", all[5].Name)
+	ask(t, srv, "DEL", note)
+	ask(t, srv, "RPUSH", note, "a list")
 	out, err := s.ExtendBatch(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantIs(t, out[5].Err, driver.ErrInvalid, "a note that is a list")
 	wantIs(t, out[1].Err, driver.ErrInvalid, "a list")
 	wantIs(t, out[2].Err, driver.ErrLost, "a key that was deleted")
 	wantIs(t, out[3].Err, driver.ErrLost, "a hold that was released")
-	for _, i := range []int{0, 4, 5} {
+	for _, i := range []int{0, 4} {
 		if out[i].Err != nil || out[i].Grant.TTL < 50*time.Second {
 			t.Errorf("hold %d: %+v", i, out[i])
 		}
