@@ -97,7 +97,9 @@ var slotCases = []testCase{
 				if !c.has.waitSlot || bad.r.Replaces != "" || bad.r.Shared {
 					continue
 				}
-				if err := ability[driver.SlotWaiter](c.a.store).WaitSlot(c.ctx, bad.r, bad.n); !errors.Is(err, driver.ErrInvalid) {
+				ctx, cancel := context.WithTimeout(c.ctx, c.patience)
+				err := ability[driver.SlotWaiter](c.a.store).WaitSlot(ctx, bad.r, bad.n)
+				if cancel(); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("WaitSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
 				}
 			}
