@@ -30,8 +30,8 @@ func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error
 }
 
 // claimLocks extends locks that were handed over as reservations. The supervisor ends the command a
-// grace before the lease ends, and a reservation is shorter than that. If a lock cannot be extended,
-// the supervisor ends the command, and the front says why.
+// grace before the lease ends, and a reservation is shorter than that. If a lock cannot be
+// extended, the supervisor ends the command, and the front says why.
 func (f *front) claimLocks(ctx context.Context) {
 	for _, lock := range f.locks() {
 		if lock.Remaining() <= driver.MaxReservation {

@@ -98,7 +98,8 @@ func bind(pid int, mask uintptr) error {
 	return nil
 }
 
-// yields gives a process the scheduling class SCHED_IDLE: it runs only if no other process wants to.
+// yields gives a process the scheduling class SCHED_IDLE: it runs only if no other process wants
+// to.
 func yields(pid int) error {
 	const schedIdle = 5
 	var priority int32
