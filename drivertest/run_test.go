@@ -40,7 +40,7 @@ func TestFileCasesCanFail(t *testing.T) {
 	}
 }
 
-// TestAlone: a run with Alone makes the faults, and none of the cases that can run at the same time.
+// TestAlone: a run with Alone makes the faults, and no case that can run at the same time as others.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	h := newWorld("").harness()
