@@ -22,6 +22,9 @@ func TestDatabaseFaults(t *testing.T) {
 		if !strings.Contains(row.Name, "SQL") && !strings.Contains(row.Name, "MariaDB") {
 			continue
 		}
+		if strings.Contains(row.Name, "older") || strings.HasPrefix(row.Name, "quorum") {
+			continue // its faults are those of other rows
+		}
 		t.Run(row.Name, func(t *testing.T) {
 			t.Parallel()
 			site := place(t)
