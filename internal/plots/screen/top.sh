@@ -4,6 +4,7 @@
 #
 #   go build -o /tmp/padlock ./cmd/padlock && internal/plots/screen/top.sh /tmp/padlock
 set -eu
+stopped=
 padlock=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -12,7 +13,7 @@ redis-server --port 0 --unixsocket "$work/redis" --port 7391 --bind 127.0.0.1 --
 	--pidfile "$work/redis.pid" --logfile "$work/redis.log" >redis.out
 export PADLOCK_STORE='redis://127.0.0.1:7391?restart-guard=off' # the port may have had another server
 until redis-cli -p 7391 ping >ping.out 2>&1; do sleep 0.1; done
-trap 'kill $(jobs -p) 2>/dev/null; tmux -S "$work/tmux" kill-server; kill "$(cat redis.pid)"' EXIT
+trap 'kill -KILL "$stopped"; kill $(jobs -p) 2>/dev/null; tmux -S "$work/tmux" kill-server; kill "$(cat redis.pid)"' EXIT
 
 # on HOST ARGUMENT… runs padlock on a machine of that name.
 on() { unshare --uts bash -c 'hostname "$1"; shift; exec "$@"' - "$1" "$padlock" "${@:2}"; }
@@ -33,7 +34,8 @@ for host in gpu-4 gpu-5; do on $host run --slots 3 encoder -- true & done
 
 tmux -S tmux -f /dev/null new-session -d -x 100 -y 16 "$padlock top 2>top.err"
 sleep 14 # top has seen a renewal
-kill -STOP "$(pgrep -f 'run --label report.sh nightly-report' | head -1)"
+stopped=$(pgrep -f 'run --label report.sh nightly-report' | head -1)
+kill -STOP "$stopped"
 for _ in $(seq 60); do
 	tmux -S tmux capture-pane -e -p >screen.txt
 	grep -q 'not renewed' screen.txt && grep -q long screen.txt && break
