@@ -40,7 +40,7 @@ func TestFileCasesCanFail(t *testing.T) {
 	}
 }
 
-// TestAlone: a run with Alone makes the faults, and no case that can run at the same time as others.
+// TestAlone: a run with Alone makes the faults, and no case that can run together with others.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	h := newWorld("").harness()
