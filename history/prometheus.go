@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/internal/promtext"
 )
 
@@ -72,7 +71,7 @@ func WriteMetrics(w io.Writer, all []Summary) error {
 	newest = newest[:min(len(newest), MaxMetricNames)]
 	slices.SortFunc(newest, func(a, b *Summary) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range newest {
-		label := promtext.Label("name", visible(s.Name))
+		label := promtext.Label("name", printable.Name(s.Name))
 		if known[label] {
 			continue // a page with the same label twice is refused as a whole
 		}
@@ -121,12 +120,3 @@ func lengthOf(r *Run) (float64, bool) {
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
-
-// visible returns name with escapes for all characters that are not printable.
-func visible(name string) string {
-	if utf8.ValidString(name) && !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return name
-	}
-	quoted := strconv.Quote(name)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-}

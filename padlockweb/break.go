@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/printable"
 )
 
 // target is the lock that a visitor wants to break.
@@ -33,7 +34,7 @@ func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stor
 	if !isSlot {
 		name = stored
 	}
-	t = &target{Title: shown(name), plain: name, slot: -1, Link: nameLink(name), Hex: hex.EncodeToString([]byte(stored))}
+	t = &target{Title: printable.Name(name), plain: name, slot: -1, Link: nameLink(name), Hex: hex.EncodeToString([]byte(stored))}
 	if isSlot {
 		t.Title += ", slot " + strconv.Itoa(slot)
 		t.slot = slot
@@ -54,7 +55,7 @@ func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stor
 	}
 	state, err := w.locker.Inspect(r.Context(), stored)
 	if err != nil {
-		w.message(rw, r, http.StatusServiceUnavailable, v, "The store cannot be read: "+shown(err.Error()))
+		w.message(rw, r, http.StatusServiceUnavailable, v, "The store cannot be read: "+printable.Name(err.Error()))
 		return nil, false
 	}
 	t.State, t.Name = state, stored
@@ -155,12 +156,12 @@ func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t
 			Good:  "The lock is broken. Its holder was " + who(t.Holds[0].Host, t.Holds[0].PID, t.Holds[0].Foreign) + ". The next fence is above " + strconv.FormatUint(fence, 10) + ".",
 		})
 	case errors.Is(err, padlock.ErrUncertain), errors.Is(err, padlock.ErrUnavailable):
-		w.message(rw, r, http.StatusServiceUnavailable, v, "It is not known whether the lock was broken: "+shown(err.Error()))
+		w.message(rw, r, http.StatusServiceUnavailable, v, "It is not known whether the lock was broken: "+printable.Name(err.Error()))
 	case errors.Is(err, padlock.ErrLost):
 		w.message(rw, r, http.StatusConflict, v, "Nothing was broken: the lock has changed hands since you looked.")
 	case errors.Is(err, errors.ErrUnsupported):
 		w.message(rw, r, http.StatusConflict, v, "This store cannot break locks: they end with the process that holds them.")
 	default:
-		w.message(rw, r, http.StatusInternalServerError, v, "The lock was not broken: "+shown(err.Error()))
+		w.message(rw, r, http.StatusInternalServerError, v, "The lock was not broken: "+printable.Name(err.Error()))
 	}
 }

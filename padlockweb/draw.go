@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/sampler"
 )
 
@@ -40,7 +41,7 @@ func serveAsset(rw http.ResponseWriter, r *http.Request) {
 }
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"shown": shown, "span": span, "moment": moment, "mode": mode,
+	"shown": printable.Name, "span": span, "moment": moment, "mode": mode,
 	"hostLink": hostLink, "breakLink": breakLink,
 	"who":      func(h sampler.Hold) string { return who(h.Host, h.PID, h.Foreign) },
 	"holding":  func(h padlock.Hold) string { return who(h.Host, h.PID, h.Foreign) },

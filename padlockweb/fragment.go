@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/sampler"
 )
 
@@ -174,9 +175,9 @@ func trouble(s *sampler.Snapshot) string {
 	case s.Err == nil:
 		return ""
 	case s.Taken.IsZero():
-		return "The store cannot be read: " + shown(s.Err.Error())
+		return "The store cannot be read: " + printable.Name(s.Err.Error())
 	}
-	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(now())), shown(s.Err.Error()))
+	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(now())), printable.Name(s.Err.Error()))
 }
 
 // partial says what may be missing.
@@ -185,7 +186,7 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 	case errors.Is(s.Incomplete, errors.ErrUnsupported):
 		return "This store cannot list its locks. The page shows only the names that were chosen to be watched; the address name?n=NAME shows any other."
 	case s.Incomplete != nil:
-		return "There may be more locks than these: " + shown(s.Incomplete.Error())
+		return "There may be more locks than these: " + printable.Name(s.Incomplete.Error())
 	case s.Unshown > 0 && v.prefix == "":
 		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many."
 	}

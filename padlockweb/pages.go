@@ -2,6 +2,8 @@ package padlockweb
 
 import (
 	"net/http"
+
+	"github.com/padlock-go/padlock/internal/printable"
 )
 
 func (w *Web) showTable(rw http.ResponseWriter, r *http.Request, v *visitor) {
@@ -14,12 +16,12 @@ func (w *Web) showName(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		w.message(rw, r, http.StatusNotFound, v, "There is no lock of this name that you may see.")
 		return
 	}
-	w.showLive(rw, r, v, q, shown(q.name))
+	w.showLive(rw, r, v, q, printable.Name(q.name))
 }
 
 func (w *Web) showHost(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	q := newQuery("host", r.URL.Query())
-	w.showLive(rw, r, v, q, "Host "+shown(q.host))
+	w.showLive(rw, r, v, q, "Host "+printable.Name(q.host))
 }
 
 // showLive answers with a page that changes by itself.

@@ -11,6 +11,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/history"
+	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/sampler"
 )
 
@@ -43,7 +44,7 @@ func (w *Web) runs(ctx context.Context, name string, one *sampler.Name) ([]run, 
 	}
 	switch {
 	case err != nil:
-		return list, "There may be more runs than these: " + shown(err.Error())
+		return list, "There may be more runs than these: " + printable.Name(err.Error())
 	case len(past) > maxRuns:
 		return list, "There are " + strconv.Itoa(len(past)-maxRuns) + " older runs; padlock history shows them."
 	}
@@ -65,7 +66,7 @@ func markRunning(past []history.Run, name string, one *sampler.Name) {
 func newRun(r *history.Run) run {
 	out := run{
 		Began: r.Start, Outcome: r.Outcome(), Took: "unknown", Waited: span(r.Waited),
-		Host: who(r.Host, r.PID, false), Detail: shown(r.Reason),
+		Host: who(r.Host, r.PID, false), Detail: printable.Name(r.Reason),
 	}
 	switch {
 	case r.Skipped:
@@ -73,7 +74,7 @@ func newRun(r *history.Run) run {
 		for i, h := range r.By {
 			out.Detail += []string{" by ", ", "}[min(i, 1)] + who(h.Host, h.PID, false)
 			if h.Label != "" {
-				out.Detail += " (" + shown(h.Label) + ")"
+				out.Detail += " (" + printable.Name(h.Label) + ")"
 			}
 		}
 	case r.Running:
@@ -81,7 +82,7 @@ func newRun(r *history.Run) run {
 	case !r.End.IsZero():
 		out.Took = span(r.Duration())
 		if r.Signal != "" {
-			out.Detail += " killed by " + shown(r.Signal)
+			out.Detail += " killed by " + printable.Name(r.Signal)
 		} else if r.Exit != 0 {
 			out.Detail += " exit status " + strconv.Itoa(r.Exit)
 		}

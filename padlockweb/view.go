@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/sampler"
 )
 
@@ -28,9 +27,9 @@ type row struct {
 // title returns the name to show. A lock file may be known by its path only.
 func title(n *sampler.Name) string {
 	if n.Name == "" {
-		return shown(n.Path)
+		return printable.Name(n.Path)
 	}
-	return shown(n.Name)
+	return printable.Name(n.Name)
 }
 
 // hotWaiters is how many callers must wait for a name that is called hot.
@@ -55,7 +54,7 @@ func newRow(n *sampler.Name) row {
 		why = append(why, string(reason))
 	}
 	if n.State == sampler.Unknown && n.Why != "" {
-		why = append(why, shown(n.Why))
+		why = append(why, printable.Name(n.Why))
 	}
 	return row{
 		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: level(n), Title: title(n),
@@ -90,7 +89,7 @@ const (
 func newQuery(kind string, values url.Values) query {
 	q := query{kind: kind, sort: values.Get("sort")}
 	filter := values.Get("q")
-	q.filter = shown(filter[:min(len(filter), maxFilter)]) // names are compared as they are shown
+	q.filter = printable.Name(filter[:min(len(filter), maxFilter)]) // names are compared as they are shown
 	switch kind {
 	case "name":
 		q.name = values.Get("n")
@@ -189,7 +188,7 @@ func (q query) matches(n *sampler.Name) bool {
 		return true
 	}
 	text := strings.ToLower(q.filter)
-	in := func(s string) bool { return strings.Contains(strings.ToLower(shown(s)), text) }
+	in := func(s string) bool { return strings.Contains(strings.ToLower(printable.Name(s)), text) }
 	return in(n.Name) || in(n.Path) || in(level(n)) || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return in(h.Host) || in(h.Label) })
 }
 
@@ -255,7 +254,7 @@ func who(host string, pid int, foreign bool) string {
 	case host == "" && pid == 0:
 		return "unknown"
 	}
-	return shown(host) + ":" + strconv.Itoa(pid)
+	return printable.Name(host) + ":" + strconv.Itoa(pid)
 }
 
 // mode says how a hold holds the name.
@@ -274,16 +273,6 @@ func mode(h sampler.Hold) string {
 		}
 	}
 	return text
-}
-
-// shown makes a foreign text safe to show: control characters, characters that change the direction
-// of text, and bytes that are not UTF-8 appear as escapes.
-func shown(s string) string {
-	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
-		return s
-	}
-	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // span rounds a duration to the precision that a reader needs.

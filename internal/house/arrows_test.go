@@ -94,11 +94,12 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "internal/printable"}, // foreign texts on screens, pages and in figures
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
-		arrowRow{dir: "history", code: []string{"driver", "internal/promtext", "internal/recordfile"}, tests: rootTests},
+		arrowRow{dir: "history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for everything that counts
-		arrowRow{dir: "padlockweb", code: []string{".", "driver", "sampler", "history", "internal/promtext"}, tests: rootTests},
+		arrowRow{dir: "padlockweb", code: []string{".", "driver", "sampler", "history", "internal/printable", "internal/promtext"}, tests: rootTests},
 		arrowRow{dir: "sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "padlockotel", code: []string{".", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
@@ -112,8 +113,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "open", code: []string{"driver", "memstore", "filestore", "quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "internal/house"},
-		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests
-		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "history", "open", "open/all", "internal/soak", "internal/soak/linear", "sampler", "padlockweb"}, tests: []string{"internal/server"}}, // driver: the names of slots
+		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests},                                                                                                           // the engine of padlock verify and of the chaos tests
+		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "history", "open", "open/all", "internal/printable", "internal/soak", "internal/soak/linear", "sampler", "padlockweb"}, tests: []string{"internal/server"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},
 	)

@@ -4,10 +4,9 @@ package texts
 import (
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/padlock-go/padlock/internal/printable"
 )
 
 // Word matches a text that needs no quotes.
@@ -22,13 +21,7 @@ func Show(s string) string {
 }
 
 // Visible escapes control characters, which a terminal would obey.
-func Visible(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) < 0 {
-		return s
-	}
-	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
-}
+func Visible(s string) string { return printable.Message(s) }
 
 // Clock returns a time of day, with the date unless it is today.
 func Clock(t, now time.Time) string {
