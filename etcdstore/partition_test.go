@@ -16,16 +16,20 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// holding takes a name and extends the hold until ctx ends. It then sends when the lease ends at
-// the earliest, according to the replies that arrived.
+// holding takes a name and extends the hold until ctx ends. It returns when the hold was extended a
+// few times. In the end it sends when the lease ends at the earliest, according to the replies that
+// arrived.
 func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request) chan driver.Instant {
 	t.Helper()
 	clock := driver.SystemClock()
 	sent := clock.Now()
 	end := sent.Add(take(t, s, r).TTL)
-	ended := make(chan driver.Instant, 1)
+	ended, extended := make(chan driver.Instant, 1), make(chan bool)
 	go func() {
-		for ctx.Err() == nil {
+		for i := 0; ctx.Err() == nil; i++ {
+			if i == 4 {
+				close(extended)
+			}
 			sent := clock.Now()
 			each, cancel := context.WithTimeout(ctx, r.TTL/4)
 			g, err := s.Extend(each, r.Name, r.Token, r.TTL)
@@ -43,6 +47,7 @@ func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request
 		}
 		ended <- end
 	}()
+	<-extended
 	return ended
 }
 
