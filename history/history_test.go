@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -264,6 +265,24 @@ func TestDirectoryCannotBeWritten(t *testing.T) {
 	}
 	if runs, err := l.Runs(t.Context(), "a"); err == nil || len(runs) != 1 {
 		t.Errorf("%d runs, error %v", len(runs), err)
+	}
+}
+
+// If neither place can be used, the error names both, in one line.
+func TestBothPlacesFail(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := history.Open(file, failing{memstore.New(), driver.ErrUnavailable, nil})
+	w := l.Writer()
+	w.Put(run("a", 1, 0))
+	_, read := l.Runs(t.Context(), "a")
+	for _, err := range []error{w.Wait(t.Context()), read} {
+		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, syscall.ENOTDIR) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("the error is %v", err)
+		}
 	}
 }
 

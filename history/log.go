@@ -83,7 +83,7 @@ func (l *Log) read(ctx context.Context, name string) ([]Run, error) {
 		}
 		return strings.Compare(b.ID, a.ID)
 	})
-	return runs, errors.Join(errs...)
+	return runs, join(errs)
 }
 
 // inDir and inStore say where an error is from. A store that cannot keep a history has no error.
@@ -99,6 +99,18 @@ func inStore(err error) error {
 		return fmt.Errorf("history in the store: %w", err)
 	}
 	return nil
+}
+
+// join makes one error of the errors of the places, of which there are two. It has one line.
+func join(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return fmt.Errorf("%w; %w", errs[0], join(errs[1:]))
 }
 
 // Names returns the names that begin with prefix and have a history, sorted. With an error, it
@@ -117,7 +129,7 @@ func (l *Log) Names(ctx context.Context, prefix string) ([]string, error) {
 		errs = append(errs, inStore(err))
 	}
 	slices.Sort(names)
-	return slices.Compact(names), errors.Join(errs...)
+	return slices.Compact(names), join(errs)
 }
 
 // Summary is the latest news of a name. A field is nil if the history has no such run.

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 )
@@ -45,7 +44,7 @@ func (w *Writer) Wait(ctx context.Context) error {
 	for _, p := range w.places {
 		errs = append(errs, p.wait(ctx))
 	}
-	return errors.Join(errs...)
+	return join(errs)
 }
 
 // place writes to one place, one run at a time.

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 
+	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/internal/promtext"
 	"github.com/padlock-go/padlock/sampler"
 )
@@ -29,7 +29,7 @@ func (w *Web) showFigures(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	if err := w.writeRuns(r.Context(), &out, v); err != nil {
 		w.logger.Warn("the history could not be read", "error", err.Error())
 	}
-	rw.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	rw.Header().Set("Content-Type", promtext.ContentType)
 	rw.Write(out.Bytes())
 }
 
@@ -45,8 +45,12 @@ func (f *figures) line(name, labels string, value float64) {
 	if labels != "" {
 		labels = "," + labels
 	}
-	fmt.Fprintf(f.out, "%s{%s%s} %s\n", name, f.store, labels, strconv.FormatFloat(value, 'g', -1, 64))
+	fmt.Fprintf(f.out, "%s{%s%s} %s\n", name, f.store, labels, promtext.Number(value))
 }
+
+// groupLabel returns the label of a group. Groups with bytes that are not UTF-8 stay apart, since two
+// lines with the same labels would make the whole page invalid.
+func groupLabel(group string) string { return promtext.Label("group", printable.Name(group)) }
 
 func (f *figures) ofStore(s *sampler.Snapshot) {
 	f.head("padlock_store_up", "gauge", "1 if the store could be read at the last attempt.")
@@ -70,7 +74,7 @@ func (f *figures) ofGroups(groups []sampler.Group) {
 	each := func(name, kind, help string, of func(g *sampler.Group) float64) {
 		f.head(name, kind, help)
 		for i := range groups {
-			f.line(name, promtext.Label("group", groups[i].Group), of(&groups[i]))
+			f.line(name, groupLabel(groups[i].Group), of(&groups[i]))
 		}
 	}
 	each("padlock_sampled_names", "gauge", "Names that are held, cool down or have waiters.", func(g *sampler.Group) float64 { return float64(g.Names) })
@@ -84,7 +88,7 @@ func (f *figures) ofGroups(groups []sampler.Group) {
 	const usual = "padlock_sampled_hold_seconds"
 	f.head(usual, "summary", "How long holds lasted, of those that were seen to end.")
 	for _, g := range groups {
-		label := promtext.Label("group", g.Group)
+		label := groupLabel(g.Group)
 		if g.Usual.Count > 0 {
 			f.line(usual, label+`,quantile="0.5"`, g.Usual.P50.Seconds())
 			f.line(usual, label+`,quantile="0.95"`, g.Usual.P95.Seconds())
@@ -111,7 +115,7 @@ func (f *figures) ofNames(list []row) {
 	each := func(name, help string, of func(t totals) int) {
 		f.head(name, "gauge", help)
 		for _, group := range slices.Sorted(maps.Keys(groups)) {
-			f.line(name, promtext.Label("group", group), float64(of(sum(groups[group]))))
+			f.line(name, groupLabel(group), float64(of(sum(groups[group]))))
 		}
 	}
 	each("padlock_sampled_names", "Names that are held, cool down or have waiters.", func(t totals) int { return t.Names })

@@ -197,7 +197,7 @@ func TestFigures(t *testing.T) {
 	}
 	past := history.Open(t.TempDir(), nil)
 	s := newSite(t, padlockweb.History(past), padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken())
-	held := s.lock(append([]string{"shop/a", "other/b"}, hostile...)...)
+	held := s.lock(append([]string{"shop/a", "other/b", "\xfe:1", "\xff:1", "\x1b[2J:1"}, hostile...)...)
 	held[0].Release()
 	s.sample()
 	for _, name := range append([]string{"shop/a"}, hostile...) {
@@ -213,6 +213,9 @@ func TestFigures(t *testing.T) {
 		for line, want := range map[string]bool{
 			`padlock_store_up{store="memory"} 1`:                         true,
 			`padlock_sampled_holds{store="memory",group="other"} 1`:      token == "",
+			`padlock_sampled_holds{store="memory",group="\\xfe"} 1`:      token == "",
+			`padlock_sampled_holds{store="memory",group="\\xff"} 1`:      token == "",
+			`padlock_sampled_holds{store="memory",group="\\x1b[2J"} 1`:   token == "",
 			`padlock_run_last_success_timestamp_seconds{name="shop/a"} `: true,
 			`padlock_run_last_success_timestamp_seconds{name="new\\n`:    token == "",
 		} {

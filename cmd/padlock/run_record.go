@@ -148,7 +148,7 @@ func (f *front) unrecorded(err error) {
 	if err == nil || f.set.quiet {
 		return
 	}
-	what := err.Error()
+	what := reason(err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		what = "there was no answer within " + short(recordPatience)
 	}
