@@ -6,7 +6,7 @@ import "time"
 // process, or after a reboot. The zero Instant means "none".
 type Instant int64
 
-// Add returns the instant d after i.
+// Add returns i + d.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 
 // Sub returns the time from j to i.

@@ -26,8 +26,8 @@ type Scheme struct {
 	Secrets []string
 	// InProcess means that no other process sees the locks.
 	InProcess bool
-	// Composite means that the store is made of other stores, which the parameters "store" of
-	// its URL name.
+	// Composite means that the store is made of other stores. Their URLs are the values of the
+	// parameters "store".
 	Composite bool
 
 	// Guarantees returns what the store promises unless its URL changes that. It is nil if the
@@ -57,9 +57,9 @@ type Scheme struct {
 	// Schema returns, in order, the statements that create what the store at u needs on its server.
 	// It does not ask the server. Schema is nil for a store that needs nothing.
 	Schema func(u *url.URL) ([]string, error)
-	// Upgrade brings what an older padlock created on the server to the version of this program,
-	// and creates what is missing. from and to are the versions before and after; from is 0 if
-	// there was nothing. ErrUnavailable means that the server has a version that this program does
+	// Upgrade changes the tables that an older padlock created on the server to the version of
+	// this program, and creates those that are missing. It returns the versions before and after.
+	// The first is 0 if there was nothing. ErrUnavailable means that the server has a version that this program does
 	// not know. Upgrade is nil if Schema is nil.
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }

@@ -49,7 +49,7 @@ const (
 
 func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int64][]*group)} }
 
-// fresh is how long after a renewal a lease still counts as just renewed.
+// fresh returns for how long a lease counts as just renewed.
 func fresh(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
 
 // join adds a hold to a group with room whose lease was just renewed, or to a new one.

@@ -6,7 +6,8 @@ import (
 )
 
 // hotPage is the first page of a file that is used often, mapped into memory. The kernel keeps it
-// equal to the file. Each read or write that this saves costs about as much as the rest of Acquire.
+// equal to the file. The mapping replaces reads and writes, and each of them would cost about as
+// much as the rest of Acquire.
 //
 // If another program cuts the file short, touching the page is a fault, which normally ends the
 // program. SetPanicOnFault turns the fault into a panic. touchPage then returns false, and its

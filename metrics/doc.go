@@ -5,8 +5,8 @@
 //	locker := padlock.New(store, padlock.Observe(m))
 //	http.Handle("/metrics", m)
 //
-// All durations are in seconds. Each figure has the labels store and group, and those after the
-// colon:
+// All durations are in seconds. Each figure has the labels store and group. In this table, its
+// other labels stand after a colon.
 //
 //	padlock_lock_wait_seconds               histogram  time of acquires: mode, outcome
 //	padlock_lock_use_seconds                histogram  time of holds: mode, outcome

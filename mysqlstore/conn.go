@@ -23,7 +23,7 @@ import (
 type conn struct {
 	sc      *sql.Conn
 	id      string        // the number of the session
-	place   string        // what tells the server from others
+	place   string        // names the server, to distinguish it from others
 	mark    string        // the lock by which the session is recognised
 	socket  net.Conn      // nil if the pool does not call Dialed
 	until   time.Time     // the deadline of the socket; guarded by mu

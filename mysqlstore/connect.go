@@ -22,7 +22,7 @@ type dialer struct {
 	db       *sql.DB
 	cfg      *config
 	live     func() []*conn         // the live connections of this store
-	place    atomic.Pointer[string] // what tells the server from others
+	place    atomic.Pointer[string] // names the server, to distinguish it from others
 	database atomic.Pointer[string] // the database of the connections
 }
 

@@ -23,7 +23,7 @@ import (
 //
 //	length    3       the length of the token in bytes, decimal
 //	token     length  the token of the hold
-//	state     1       h: held; r: reserved; H: held since the time of the fence, without an at-least
+//	state     1       h: held; r: reserved; H: held since the time of the fence, with no earliest end
 //	at-least  13      when the hold may end at the earliest, in ms since 1970, or 0; absent with H
 //	since     13      when the hold began, in ms since 1970; absent with H
 //	holder    rest    the holder as JSON

@@ -48,7 +48,7 @@ type waiter struct {
 // The kinds of messages to a waiter. Scripts use the same letters.
 const (
 	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence, and often the time
-	msgGranted    = 'g' // a release of the same process has granted it the name; the message has the fence
+	msgGranted    = 'g' // a lock of this process was released and this waiter has it now; the message has the fence
 	msgLookBy     = 'f' // the waiter must look at the name within the number of ms in the message
 	msgTry        = 'b' // the waiter has no place in the queue, and may try
 	msgLook       = 'l' // the waiter must look now

@@ -156,7 +156,7 @@ func (b *book) track(key string, now time.Time) *tracked {
 }
 
 func (b *book) groupOf(name string) *grouped {
-	g := strings.Clone(b.set.group(name)) // a part of the name would keep the whole name
+	g := strings.Clone(b.set.group(name)) // a copy, because a part of the name would keep the whole name in memory
 	if b.groups[g] == nil && len(b.groups) >= b.set.maxGroups {
 		g = Other
 	}

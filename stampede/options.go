@@ -103,9 +103,9 @@ func StaleIfError(d time.Duration) SharedOption {
 // Prevention, 2015.)
 func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early = beta }) }
 
-// Jitter varies at random the time for which a value is fresh. share is the greatest deviation, as
-// a share of that time from 0 to 1, in both directions. So values that were made together do not go
-// stale together.
+// Jitter varies at random the time for which a value is fresh, so that values that were made
+// together do not go stale together. With a share of 0.1, the time is at most 10 % shorter or
+// longer. The share is between 0 and 1.
 func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jitter = share }) }
 
 // ErrorTTL sets for how long after a failure the error is returned without calling the function

@@ -155,7 +155,7 @@ func (hs *holds) take(ss *session, h *hold, st state, n node, fence uint64) erro
 	return nil
 }
 
-// clear notes that h has nothing any more. why is the reason.
+// clear removes the lock from h, because of the error why.
 func (hs *holds) clear(h *hold, why error) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -86,7 +86,9 @@ func (a *app) top(ctx context.Context, set *watching) error {
 	}
 	live := !set.once && !a.json && isTerminal(os.Stdin) && isTerminal(os.Stdout)
 	openLocker := a.looker
-	if live { // it shall see the first lock of a directory that does not exist yet
+	// The live table also opens a directory that does not exist yet. It shows the locks as soon as
+	// another program makes the directory.
+	if live {
 		openLocker = func(ctx context.Context, name string) (*padlock.Locker, error) { return a.locker(ctx, name) }
 	}
 	l, err := openLocker(ctx, "")
@@ -222,7 +224,7 @@ func userName() string {
 	return fmt.Sprint(os.Getuid())
 }
 
-// topRuns is how many runs of a name top shows.
+// topRuns is the number of runs that padlock top shows for a name.
 const topRuns = 10
 
 // topHistory returns the last runs of a name as padlock history prints them.

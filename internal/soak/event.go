@@ -55,16 +55,13 @@ const (
 	Led Op = "led"
 	// Other means that another program than this one runs the worker's process with this Life.
 	Other Op = "other program"
-	// Voting means that a majority of several servers decides. If so, this is the first event of
-	// the history.
+	// Voting is the first event of a history if a majority of several servers decides.
 	Voting Op = "voting"
-	// Regrants means that another holder may get the lock during a conversion. If so, it is among
-	// the first events.
+	// Regrants is among the first events if another holder may get the lock during a conversion.
 	Regrants Op = "regrants"
-	// Ordered means that waiters get a name in order of arrival. If so, it is among the first
-	// events.
+	// Ordered is among the first events if waiters get a name in order of arrival.
 	Ordered Op = "ordered"
-	// Several means that the store is made of other stores. If so, it is among the first events.
+	// Several is among the first events if the store is made of other stores.
 	Several Op = "several"
 	// LearnsLate is among the first events if a holder may learn with a delay of TTL that its hold
 	// ended, for example because the hold ends with a connection.

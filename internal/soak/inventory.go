@@ -29,8 +29,9 @@ func goroutines(except []string) (n int) {
 	if len(except) == 0 {
 		return runtime.NumGoroutine()
 	}
+	// Up to a hundred goroutines may start between the two calls.
 	stacks := make([]runtime.StackRecord, runtime.NumGoroutine()+100)
-	known, _ := runtime.GoroutineProfile(stacks) // there is room for a hundred goroutines that start before this line
+	known, _ := runtime.GoroutineProfile(stacks)
 	for i := range min(known, len(stacks)) {
 		if !within(stacks[i].Stack(), except) {
 			n++

@@ -2,7 +2,7 @@ package soak
 
 import "slices"
 
-// A delay says how late workers learn that a hold ended. The zero delay stands for stores whose
+// A delay says how long it takes until workers learn that a hold ended. The zero delay stands for stores whose
 // holders know the end of their holds in advance.
 type delay struct {
 	most   int64

@@ -105,7 +105,7 @@ type mortal struct {
 	late bool
 
 	mu   sync.Mutex
-	left int // calls until then
+	left int // the number of calls until the store dies
 	died bool
 }
 
