@@ -77,7 +77,7 @@ func (a *app) breakCommand() *cobra.Command {
 	}
 	c.Flags().SortFlags = false
 	c.Flags().IntVar(&set.slot, "slot", -1, "break slot `N` of NAME")
-	c.Flags().Lookup("slot").DefValue = "" // there is no number in the help
+	c.Flags().Lookup("slot").DefValue = "0" // there is no number in the help
 	c.Flags().Uint64Var(&set.fence, "fence", 0, "break it only if its fence is `N`, as padlock status has shown")
 	c.Flags().BoolVar(&set.yes, "yes", false, "do not ask")
 	return c

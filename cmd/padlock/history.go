@@ -278,6 +278,8 @@ func (a *app) tellNames(ctx context.Context, page *bytes.Buffer, l *padlock.Lock
 		start, ended, how := "-", "-", "-"
 		if s.Last != nil {
 			start, how = clock(s.Last.Start, now), outcome(s.Last)
+		} else if s.LastSkipped != nil { // it never ran
+			how = outcome(s.LastSkipped)
 		}
 		if s.LastSuccess != nil {
 			ended = clock(s.LastSuccess.End, now)

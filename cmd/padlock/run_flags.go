@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,8 +12,15 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// envRecord is the variable that stands for --record if it is 1.
+// envRecord is the variable that stands for --record.
 const envRecord = "PADLOCK_RECORD"
+
+// recordsAll reports whether a value of envRecord asks for records. Only an empty one, 0 and false
+// do not: a run that is recorded does no harm, and one that is missing is noticed too late.
+func recordsAll(value string) bool {
+	on, err := strconv.ParseBool(value)
+	return value != "" && (on || err != nil)
+}
 
 // runFlags holds the flags of run.
 type runFlags struct {
@@ -47,7 +55,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew; stop COMMAND before --ttl ends")
 	f.BoolVar(&set.passKey, "pass-key", false, "pass the key of the lock (PADLOCK_LOCK_KEY) and the password in --store to COMMAND")
 	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
-	f.BoolVar(&set.record, "record", os.Getenv(envRecord) == "1", "keep the start and the end of this run for padlock history (or set PADLOCK_RECORD=1)")
+	f.BoolVar(&set.record, "record", recordsAll(os.Getenv(envRecord)), "keep the start and the end of this run for padlock history (or set PADLOCK_RECORD=1)")
 	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
 	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
 		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")

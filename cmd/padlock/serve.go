@@ -100,6 +100,11 @@ type access struct {
 func (set *serving) judge(local bool) (access, error) {
 	var acc access
 	var err error
+	for _, host := range set.hosts {
+		if strings.ContainsAny(host, "/: ") || host == "" {
+			return acc, usage("--allowed-host %s: give the name alone, such as locks.example.org, without scheme and port", show(host))
+		}
+	}
 	if set.tokens != "" {
 		if acc.tokens, err = padlockweb.OpenTokens(set.tokens); err != nil {
 			return acc, usage("%s", printable(err.Error()))

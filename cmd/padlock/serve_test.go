@@ -45,6 +45,8 @@ func TestServeNeeds(t *testing.T) {
 		{"this machine, break, tokens that only read", true, serving{tokens: reads, allowBreak: true}, false, "needs --token-file"},
 		{"proxy", true, serving{hosts: []string{"x"}}, false, "--allowed-host"},
 		{"proxy, tokens", true, serving{hosts: []string{"x"}, tokens: reads}, false, ""},
+		{"proxy, a URL", true, serving{hosts: []string{"https://x"}, insecure: true}, false, "without scheme"},
+		{"proxy, a port", true, serving{hosts: []string{"x:8443"}, insecure: true}, false, "without scheme"},
 		{"proxy, insecure", true, serving{hosts: []string{"x"}, insecure: true}, true, ""},
 		{"network", false, serving{}, false, "other machines"},
 		{"network, tokens", false, serving{tokens: reads}, false, "other machines"},
