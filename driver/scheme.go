@@ -59,8 +59,8 @@ type Scheme struct {
 	Schema func(u *url.URL) ([]string, error)
 	// Upgrade changes the tables that an older padlock created on the server to the version of
 	// this program, and creates those that are missing. It returns the versions before and after.
-	// The first is 0 if there was nothing. ErrUnavailable means that the server has a version that this program does
-	// not know. Upgrade is nil if Schema is nil.
+	// The first is 0 if there was nothing. ErrUnavailable means that the server has a version that
+	// this program does not know. Upgrade is nil if Schema is nil.
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 

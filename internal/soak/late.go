@@ -2,8 +2,8 @@ package soak
 
 import "slices"
 
-// A delay says how long it takes until workers learn that a hold ended. The zero delay stands for stores whose
-// holders know the end of their holds in advance.
+// A delay says how long it takes until workers learn that a hold ended. The zero delay stands
+// for stores whose holders know the end of their holds in advance.
 type delay struct {
 	most   int64
 	stalls map[int]spells // when each worker or the engine stood still
