@@ -225,6 +225,17 @@ func TestLogin(t *testing.T) {
 			t.Fatal("the visit does not end with its token")
 		}
 	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); !s.log.has(t, "level", "ERROR"); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the log does not say that others can write the tokens")
+		}
+		if a := s.get("", with(breaker)); a.StatusCode != http.StatusOK {
+			t.Fatalf("the last tokens are not good any more: %d", a.StatusCode)
+		}
+	}
 }
 
 // An address that fails too often has to wait, even with a good token. A visit goes on.

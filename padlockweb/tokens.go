@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"strconv"
@@ -70,6 +71,7 @@ type Tokens struct {
 type fileVersion struct {
 	size    int64
 	changed time.Time
+	mode    fs.FileMode
 }
 
 // minSecret is the length of the shortest token. A token of 20 random letters cannot be guessed.
@@ -119,7 +121,7 @@ func (t *Tokens) load() error {
 	if err != nil {
 		return fmt.Errorf("the token file cannot be read: %w", err)
 	}
-	t.version = fileVersion{info.Size(), info.ModTime()}
+	t.version = fileVersion{info.Size(), info.ModTime(), info.Mode()}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("the token file %s can be written by other users; chmod 600 it", t.path)
 	}
@@ -148,7 +150,7 @@ func (t *Tokens) refresh(now time.Time) error {
 	}
 	t.looked = now
 	info, err := os.Stat(t.path)
-	if err == nil && t.err == nil && t.version == (fileVersion{info.Size(), info.ModTime()}) {
+	if err == nil && t.err == nil && t.version == (fileVersion{info.Size(), info.ModTime(), info.Mode()}) {
 		return nil
 	}
 	before := t.err

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,7 +27,8 @@ import (
 // A keeper is a small process that acquire --keeper starts. It holds the lock as padlock run does,
 // so every program sees the lock, and it ends the hold when the time is over. extend and release
 // reach it at a socket in Linux's abstract namespace. The name of the socket is a hash of the token
-// in the key, so a list of the sockets does not show the token.
+// in the key, so a list of the sockets does not show the token. Any user can take such a name when
+// the keeper has ended, so both sides prove that they know the token, and neither sends it.
 //
 // acquire and the keeper talk over the keeper's standard input and output:
 //
@@ -65,7 +67,8 @@ type keepReply struct {
 
 // keeping is a request for a keeper, and its answer.
 type keeping struct {
-	Token    string
+	Nonce    string        // of the request
+	Proof    string        // proofOf the side that sends it
 	Extend   time.Duration // 0: release
 	CoolDown time.Duration
 	Lost     bool   // answer: the lock was lost before
@@ -77,6 +80,19 @@ type keeping struct {
 func socketOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return "@padlock-keeper-" + hex.EncodeToString(sum[:20])
+}
+
+// The two sides of a request.
+const (
+	asking    = "ask"
+	answering = "answer"
+)
+
+// proofOf shows that a side knows the token.
+func proofOf(token, side, nonce string) string {
+	mac := hmac.New(sha256.New, []byte(token))
+	mac.Write([]byte(side + ":" + nonce))
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 func (a *app) keeperCommand() *cobra.Command {
@@ -157,7 +173,7 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 			go func() {
 				_ = conn.SetDeadline(time.Now().Add(keeperPatience))
 				var k keeping
-				if json.NewDecoder(conn).Decode(&k) != nil || k.Token != token {
+				if json.NewDecoder(conn).Decode(&k) != nil || !hmac.Equal([]byte(k.Proof), []byte(proofOf(token, asking, k.Nonce))) {
 					_ = conn.Close()
 					return
 				}
@@ -176,7 +192,7 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 		case <-lock.Context().Done():
 			return
 		case r := <-requests:
-			answer, done := keeping{}, false
+			answer, done := keeping{Proof: proofOf(token, answering, r.Nonce)}, false
 			if r.Extend > 0 {
 				if later := time.Now().Add(r.Extend); later.After(end) {
 					end = later
@@ -205,13 +221,15 @@ const keeperPatience = 10 * time.Second
 
 // askKeeper sends a request to the keeper of key. If there is no keeper any more, the lock is lost.
 func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error) {
+	ended := fail(exitLost, "lost", key.Name(), "%s was not %s: the process that kept the lock has ended, and somebody else may have it", show(key.Name()), deed)
 	conn, err := net.Dial("unix", socketOf(key.Token()))
 	if err != nil {
-		return k, fail(exitLost, "lost", key.Name(), "%s was not %s: the process that kept the lock has ended, and somebody else may have it", show(key.Name()), deed)
+		return k, ended
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(keeperPatience))
-	k.Token = key.Token()
+	k.Nonce = rand.Text()
+	k.Proof = proofOf(key.Token(), asking, k.Nonce)
 	var answer keeping
 	if err = json.NewEncoder(conn).Encode(k); err == nil {
 		err = json.NewDecoder(conn).Decode(&answer)
@@ -219,6 +237,8 @@ func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error
 	switch {
 	case err != nil:
 		return answer, fail(exitUnavailable, "uncertain", key.Name(), "the process that keeps %s did not answer; try again", show(key.Name()))
+	case !hmac.Equal([]byte(answer.Proof), []byte(proofOf(key.Token(), answering, k.Nonce))):
+		return answer, ended // another process has the address of the keeper
 	case answer.Problem != "":
 		return answer, fail(exitUsage, "unsupported", key.Name(), "%s was not %s: %s", show(key.Name()), deed, answer.Problem)
 	case answer.Lost:
