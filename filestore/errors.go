@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"syscall"
+	"slices"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -28,11 +28,11 @@ func advise(path string, err error) string {
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return "this system or file system has no file locks; use another directory or another store"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+	case isAny(err, tooManyFiles):
 		return "too many files are open; raise the limit (ulimit -n) or hold fewer locks at once"
-	case errors.Is(err, syscall.EROFS):
+	case isAny(err, readOnly):
 		return "choose a directory that can be written to"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, errQuota):
+	case isAny(err, diskFull):
 		return "make room on the file system, or choose a directory on another"
 	case errors.Is(err, fs.ErrPermission):
 		return "run as the user who owns the directory and its files, or share them with group=yes"
@@ -40,6 +40,11 @@ func advise(path string, err error) string {
 		return "the directory is gone; make it again, for its owner only (mkdir -m 700), or choose another"
 	}
 	return ""
+}
+
+// isAny reports whether err is one of these errors.
+func isAny(err error, these []error) bool {
+	return slices.ContainsFunc(these, func(e error) bool { return errors.Is(err, e) })
 }
 
 // newer returns the error for a file whose format is newer than this build can read.

@@ -4,7 +4,12 @@ package filestore
 
 import "syscall"
 
-const errQuota = syscall.EDQUOT
+// These are the errors of the system for which advise has advice.
+var (
+	tooManyFiles = []error{syscall.EMFILE, syscall.ENFILE}
+	readOnly     = []error{syscall.EROFS}
+	diskFull     = []error{syscall.ENOSPC, syscall.EDQUOT}
+)
 
 // tooMany reports whether the limit of open files was reached.
 func tooMany(err error) bool { return err == syscall.EMFILE || err == syscall.ENFILE }

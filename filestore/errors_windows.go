@@ -2,7 +2,12 @@ package filestore
 
 import "syscall"
 
-const errQuota = syscall.Errno(1295) // ERROR_DISK_QUOTA_EXCEEDED
+// These are the errors of the system for which advise has advice.
+var (
+	tooManyFiles = []error{syscall.EMFILE, syscall.ENFILE}
+	readOnly     = []error{syscall.EROFS}
+	diskFull     = []error{syscall.ENOSPC, syscall.Errno(1295)} // the second is ERROR_DISK_QUOTA_EXCEEDED
+)
 
 // tooMany reports whether the limit of open files was reached. Windows has no such limit.
 func tooMany(error) bool { return false }

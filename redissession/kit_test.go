@@ -50,7 +50,7 @@ func newRedis(t testing.TB, c client, opts ...redissession.Option) *redissession
 	t.Helper()
 	r, err := redissession.Open(t.Context(), place(c.option), opts...)
 	noError(t, err)
-	t.Cleanup(r.Close)
+	t.Cleanup(func() { noError(t, r.Close()) })
 	return r
 }
 

@@ -51,7 +51,7 @@ func TestCredentialsRotate(t *testing.T) {
 		},
 	})
 	noError(t, err)
-	t.Cleanup(r.Close)
+	t.Cleanup(func() { noError(t, r.Close()) })
 	noError(t, touch(t, r))
 	password.Store("")
 	rotate(t, raw, "second-secret")
@@ -74,7 +74,7 @@ func TestPasswordFileRotates(t *testing.T) {
 	noError(t, err)
 	r, err := redissession.FromURL(t.Context(), u)
 	noError(t, err)
-	t.Cleanup(r.Close)
+	t.Cleanup(func() { noError(t, r.Close()) })
 	noError(t, touch(t, r))
 	noError(t, os.WriteFile(file, []byte("second-secret\n"), 0o600))
 	rotate(t, raw, "second-secret")
@@ -115,7 +115,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: %v", u.Redacted(), err)
 			continue
 		}
-		t.Cleanup(r.Close)
+		t.Cleanup(func() { noError(t, r.Close()) })
 		noError(t, touch(t, r))
 	}
 	u, err := url.Parse("redis+sentinel://app:first-secret@" + watch.Addr() + "/main?sentinel-user=watcher&sentinel-password=wrong-secret")

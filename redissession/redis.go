@@ -126,8 +126,11 @@ func clientOption(s *redisconn.Server) rueidis.ClientOption {
 	return o
 }
 
-// Close closes the connection.
-func (r *Redis) Close() { r.client.Close() }
+// Close closes the connection. The error is always nil.
+func (r *Redis) Close() error {
+	r.client.Close()
+	return nil
+}
 
 //go:embed lua/*.lua
 var sources embed.FS

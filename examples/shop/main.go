@@ -130,7 +130,7 @@ func openBacking(ctx context.Context, redis string) (*backing, error) {
 		locks.Close()
 		return nil, err
 	}
-	return &backing{locks, data.Sessions(), data.Values(), data.Close}, nil
+	return &backing{locks, data.Sessions(), data.Values(), func() { _ = data.Close() }}, nil
 }
 
 func newShop(locker *padlock.Locker, store session.Store, values stampede.Values) (*shop, error) {

@@ -103,7 +103,7 @@ func (b *builder) server() redisstore.Config { return redisstore.Config{Addrs: [
 func (b *builder) connect() (*redissession.Redis, error) {
 	r, err := redissession.Open(context.Background(), b.server())
 	if err == nil {
-		b.t.Cleanup(r.Close)
+		b.t.Cleanup(func() { _ = r.Close() })
 	}
 	return r, err
 }
