@@ -19,7 +19,7 @@ type Sampler struct {
 	book    book
 	snap    *Snapshot
 	changed chan struct{} // closed, and made again, when snap changes
-	took    time.Duration // the last sample
+	took    time.Duration // the last sample that succeeded
 }
 
 // New returns a Sampler of the store of l. It sends no request. The Locker stays open.
@@ -126,7 +126,9 @@ func (s *Sampler) cost(r *reading, took time.Duration) Cost {
 	if c.Interval = s.set.interval + took; r.err == nil {
 		c.Interval = max(c.Interval, min(slow, maxInterval))
 	}
-	s.took = took
+	if r.err == nil {
+		s.took = took
+	}
 	c.Requests = float64(c.Calls+c.Names) / c.Interval.Seconds()
 	return c
 }

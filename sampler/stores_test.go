@@ -306,6 +306,11 @@ func TestSlowStore(t *testing.T) {
 		if snap, err := s.Sample(t.Context()); !errors.Is(err, padlock.ErrUnavailable) || snap.Cost.Took != 4*time.Second {
 			t.Errorf("the store is mute: %v, %+v", err, snap.Cost)
 		}
+		store.takes = 2 * time.Second // the first reply after a failure is one slow reply
+		if cost := sample(t, s).Cost; cost.Interval != 3*time.Second {
+			t.Errorf("the store is back: %+v", cost)
+		}
+		store.takes = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		before := s.Snapshot().Number

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -106,6 +107,14 @@ func (n *slotCount) Set(text string) error {
 		return fmt.Errorf("a name has 1 to %d slots", driver.MaxSlots)
 	}
 	*n = slotCount(count)
+	return nil
+}
+
+// watchable checks the names of --watch.
+func watchable(names []string) error {
+	if slices.Contains(names, "") {
+		return usage("--watch: the name of the lock is empty")
+	}
 	return nil
 }
 

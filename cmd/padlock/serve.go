@@ -67,6 +67,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Args:                  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			set.chosen = c.Flags().Changed("listen")
+			if err := watchable(set.watch); err != nil {
+				return err
+			}
 			return a.serve(c.Context(), set)
 		},
 	}

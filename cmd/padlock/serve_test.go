@@ -183,12 +183,13 @@ func TestServeUsage(t *testing.T) {
 	}
 	defer taken.Close()
 	for args, want := range map[string]int{
-		"serve extra":                              exitUsage,
-		"serve --listen nonsense":                  exitUsage,
-		"serve --listen " + taken.Addr().String():  exitUnavailable,
-		"serve --listen 127.0.0.1:0 --allow-break": exitUsage,
-		"serve --listen 0.0.0.0:0":                 exitUsage,
-		"serve --store nonsense://x":               exitUsage,
+		"serve extra":                                    exitUsage,
+		"serve --listen nonsense":                        exitUsage,
+		"serve --listen " + taken.Addr().String():        exitUnavailable,
+		"serve --listen 127.0.0.1:0 --allow-break":       exitUsage,
+		"serve --watch= --insecure --listen 192.0.2.1:1": exitUsage,
+		"serve --listen 0.0.0.0:0":                       exitUsage,
+		"serve --store nonsense://x":                     exitUsage,
 	} {
 		var out, said bytes.Buffer
 		if got := execute(strings.Fields(args), &out, &said); got != want || said.Len() == 0 || out.Len() > 0 {

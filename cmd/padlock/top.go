@@ -84,6 +84,9 @@ func (a *app) top(ctx context.Context, set *watching) error {
 	if set.interval.given && set.interval.d <= 0 {
 		return usage("--interval must be above 0")
 	}
+	if err := watchable(set.watch); err != nil {
+		return err
+	}
 	live := !set.once && !a.json && isTerminal(os.Stdin) && isTerminal(os.Stdout)
 	openLocker := a.looker
 	// The live table also opens a directory that does not exist yet. It shows the locks as soon as

@@ -153,15 +153,17 @@ func (m *Model) endedLine(e *sampler.Ended) string {
 // helpLines explains the table and the keys.
 func helpLines() []string {
 	return strings.Split(strings.TrimSpace(`
-Stuck names (!) come first, then names that others wait for (*), then the longest holds.
+Stuck names (!) come first, then names that others wait for (*), then the
+longest holds.
 
 HELD   how long the longest holder has had the lock; > if it may be longer
 USUAL  95 of 100 holds of this name were shorter, as far as top has seen
 LEFT   until the planned end, or until the lease ends unless it is renewed
 WAIT   callers in the queue; ? if the store does not count them
 
-Not renewed: the holder did not renew its lease in time. Overdue: past its planned
-end. Long: held for more than 3 times the usual time. Unknown: the store cannot tell.
+Not renewed: the holder did not renew its lease in time. Overdue: past its
+planned end. Long: held for more than 3 times the usual time. Unknown: the
+store cannot tell.
 
 ↑ ↓ j k   choose a row             PgUp PgDn g G   far away
 Enter     details of the name      h   everything of its host

@@ -323,6 +323,20 @@ func TestEveryScreenFits(t *testing.T) {
 	}
 }
 
+// 80 columns and 24 lines are enough for the whole help.
+func TestHelpFits(t *testing.T) {
+	b := newBench(t, nil)
+	b.look()
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	b.press("?")
+	screen := ansi.Strip(b.m.View().Content)
+	for _, line := range helpLines() {
+		if !strings.Contains(screen, line) {
+			t.Errorf("the screen lacks %q:\n%s", line, screen)
+		}
+	}
+}
+
 func TestEveryKeyOfTheHelpWorks(t *testing.T) {
 	for s, all := range bindings {
 		seen := map[string]bool{}
