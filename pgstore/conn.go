@@ -115,9 +115,15 @@ func (c *conn) failed(err error, unsent bool) error {
 	return &connError{err: err, unsent: unsent || pgconn.SafeToRetry(err)}
 }
 
-// rest lets watch read the socket if no statement follows for a while.
+// rest ends a statement.
 func (c *conn) rest() {
 	c.mu.Unlock()
+	c.nudge()
+}
+
+// nudge lets watch read the socket if no statement follows for a while. It does not wait for watch,
+// which has ended if the connection has.
+func (c *conn) nudge() {
 	select {
 	case c.kick <- struct{}{}:
 	default:

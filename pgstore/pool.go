@@ -77,7 +77,7 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 	}
 	sl.c = c
 	p.work.Go(c.watch)
-	c.kick <- struct{}{}
+	c.nudge()
 	return c, nil
 }
 

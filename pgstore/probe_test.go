@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -71,4 +72,17 @@ func TestProbe(t *testing.T) {
 	if first.alive() || !errors.Is(context.Cause(first.bound), errTransactionMode) {
 		t.Error("the holds of the first connection are not lost")
 	}
+}
+
+// A connection may end before it is watched. dial calls nudge then too, and must not wait for a
+// goroutine that has ended: it has the mutex of the pool.
+func TestNudgeDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
+		cfg := defaults()
+		c := newConn(nil, &cfg)
+		c.end(errors.New("the server has ended the session"))
+		c.nudge() // as after the statements that set the session up
+		c.watch()
+		c.nudge()
+	})
 }
