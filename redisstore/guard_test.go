@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,6 +66,9 @@ func TestRestartGuard(t *testing.T) {
 		return err == nil || strings.Contains(err.Error(), "restart")
 	})
 	wantIs(t, err, driver.ErrUnavailable, "Acquire after a restart without data")
+	if states, err := knew.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("List calls an empty server complete while the guard acts: %v, %v", states, err)
+	}
 	if _, err := knew.Release(t.Context(), r.Name, r.Token, 0); err != nil {
 		t.Errorf("Release while the guard acts: %v", err)
 	}

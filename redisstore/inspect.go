@@ -63,7 +63,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			}
 		}
 	}
-	return l.states, nil
+	_, err = s.ready(ctx, true) // while no locks may be granted, other names may be held too
+	return l.states, err
 }
 
 // glob makes a pattern that matches text and nothing else.
