@@ -141,30 +141,42 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		return driver.State{}, err
 	}
 	defer done()
-	st, now, err := s.rows.peek(ctx, name)
-	if err != nil {
-		return driver.State{}, failure(ctx, err, false)
-	}
-	return st.report(name, now), nil
+	var out driver.State
+	err = s.reread(ctx, func() error {
+		st, now, err := s.rows.peek(ctx, name)
+		if err == nil {
+			out = st.report(name, now)
+		}
+		return err
+	})
+	return out, failure(ctx, err, false)
 }
 
 // List implements driver.Lister.
-func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+func (s *Store) List(ctx context.Context, prefix string) (out []driver.State, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+	err = s.reread(ctx, func() error {
+		out, err = s.list(ctx, prefix)
+		return err
+	})
+	return out, failure(ctx, err, false)
+}
+
+// list reads the rows whose names begin with prefix.
+func (s *Store) list(ctx context.Context, prefix string) (out []driver.State, err error) {
 	rows, err := s.rows.db.QueryContext(ctx, s.rows.sql.list, []byte(prefix), []byte{})
 	if err != nil {
-		return nil, failure(ctx, err, false)
+		return nil, err
 	}
 	defer rows.Close()
-	var out []driver.State
 	for rows.Next() {
 		name, st, now, err := scan(rows)
 		if err != nil {
-			return nil, failure(ctx, err, false)
+			return nil, err
 		}
 		if !strings.HasPrefix(name, prefix) {
 			break
@@ -173,7 +185,21 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			out = append(out, state)
 		}
 	}
-	return out, failure(ctx, rows.Err(), false)
+	return out, rows.Err()
+}
+
+// maxReads bounds how often a statement that only reads is tried.
+const maxReads = 20
+
+// reread calls f, and again while the server refuses f because of others. Above READ COMMITTED,
+// PostgreSQL may refuse even a statement that only reads.
+func (s *Store) reread(ctx context.Context, f func() error) error {
+	for try := 1; ; try++ {
+		err := f()
+		if err == nil || judge(err) != again || try == maxReads || !s.pause(ctx, try) {
+			return err
+		}
+	}
 }
 
 // StoreID implements driver.Identifier. The id is kept in the table of padlock's own settings.

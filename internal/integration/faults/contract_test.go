@@ -17,7 +17,7 @@ import (
 func TestContractOnFive(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
-	drivertest.Run(t, drivertest.Harness{Open: r.open, Slow: true, Parallel: 4})
+	runPatiently(t, drivertest.Harness{Open: r.open, Slow: true, Parallel: 4})
 }
 
 // open makes a patient quorum of all servers, without proxies. It is patient because the machine

@@ -33,8 +33,15 @@ func TestContractOnThreeKinds(t *testing.T) {
 		q, err := quorum.New(quorum.Majority, stores, quorum.MemberTimeout(time.Second))
 		return paced{q}, err
 	}
+	runPatiently(t, drivertest.Harness{Open: open, Slow: true, Parallel: 16})
+}
+
+// runPatiently is drivertest.Run for a quorum on a machine that may be busy.
+func runPatiently(t *testing.T, h drivertest.Harness) {
+	t.Helper()
+	h.Logf = t.Logf
 	silent := 0
-	for _, f := range drivertest.Check(drivertest.Harness{Open: open, Slow: true, Parallel: 16, Logf: t.Logf}) {
+	for _, f := range drivertest.Check(h) {
 		// MemberTimeout is a second at most, which is too short at times on a busy machine, and the
 		// suite expects an answer.
 		if silent++; strings.Contains(f.Seen, "members agree") && silent <= mostSilent {

@@ -57,7 +57,7 @@ func blocks(t *testing.T, language string) []block {
 	return all
 }
 
-// programs are the Go blocks that are whole files. Those of one page are one package.
+// programs are the Go blocks that are whole files.
 func programs(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -93,6 +93,22 @@ func write(t *testing.T, texts []string) []string {
 	return names
 }
 
+// mains divides the files of a page into programs. A page may have several functions main, and each
+// begins a program.
+func mains(texts []string) (all [][]string) {
+	began := false
+	for _, text := range texts {
+		main := strings.Contains(text, "\nfunc main() {")
+		if len(all) == 0 || main && began {
+			all = append(all, nil)
+			began = false
+		}
+		began = began || main
+		all[len(all)-1] = append(all[len(all)-1], text)
+	}
+	return all
+}
+
 // Every program compiles, is formatted, and passes go vet.
 func TestProgramsCompile(t *testing.T) {
 	all := programs(t)
@@ -103,12 +119,14 @@ func TestProgramsCompile(t *testing.T) {
 	}
 	for page, texts := range all {
 		t.Run(page, func(t *testing.T) {
-			files := write(t, texts)
-			if out, err := exec.Command("go", append([]string{"vet"}, files...)...).CombinedOutput(); err != nil {
-				t.Errorf("go vet: %v\n%s", err, out)
-			}
-			if out, err := exec.Command("gofmt", append([]string{"-l"}, files...)...).CombinedOutput(); err != nil || len(out) > 0 {
-				t.Errorf("gofmt would change a program: %v", err)
+			for _, program := range mains(texts) {
+				files := write(t, program)
+				if out, err := exec.Command("go", append([]string{"vet"}, files...)...).CombinedOutput(); err != nil {
+					t.Errorf("go vet: %v\n%s", err, out)
+				}
+				if out, err := exec.Command("gofmt", append([]string{"-l"}, files...)...).CombinedOutput(); err != nil || len(out) > 0 {
+					t.Errorf("gofmt would change a program: %v", err)
+				}
 			}
 		})
 	}
