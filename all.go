@@ -182,8 +182,8 @@ type lockSet struct {
 	set   settings
 	start driver.Instant  // only if Wait is given
 	holds []*hold         // in the order in which they were taken
-	room  [setRoom]*hold  // the first memory of holds
-	own   [setRoom]string // the first memory of the sorted names
+	room  [setRoom]*hold  // memory for holds, up to setRoom of them
+	own   [setRoom]string // memory for the sorted names, up to setRoom of them
 
 	requests []driver.Request // the request of each hold; only if HoldAtLeast is given
 
@@ -191,7 +191,7 @@ type lockSet struct {
 	lasting context.Context // ends when the first hold is over; in DoAll, it also ends with ctx
 }
 
-// setRoom is the number of names up to which the parts of a lockSet need no memory of their own.
+// setRoom is how many names a lockSet can have before its slices need memory outside of it.
 const setRoom = 4
 
 func (s *lockSet) init(l *Locker, ctx context.Context, c call, opts []Option) {
@@ -293,19 +293,19 @@ func (s *lockSet) takeNext(name string) error {
 	return s.taken(&a, name, err)
 }
 
-// waitFor continues a in the line. The wait also ends when a hold that s has is over.
+// waitFor lets the attempt wait in the line. The wait also ends when a hold of s is over.
 func (s *lockSet) waitFor(a attempt, name string) error {
 	waiting, stop := s.until(a.ctx)
 	defer stop(nil)
 	a.ctx = waiting
 	err := s.taken(&a, name, a.wait())
 	if cause := context.Cause(waiting); err != nil && cause != nil && s.ctx.Err() == nil {
-		return cause // a lock that s had is over
+		return cause // a hold of s is over
 	}
 	return err
 }
 
-// taken adds the hold that a got, or ends a if it failed.
+// taken adds the hold of an attempt that succeeded. If err is not nil, it ends the attempt.
 func (s *lockSet) taken(a *attempt, name string, err error) error {
 	if err != nil {
 		return a.refused(name, err)
@@ -379,8 +379,8 @@ func (s *lockSet) context() context.Context {
 
 // holdAtLeast repeats the requests of all holds with AtLeast, if HoldAtLeast is given. If AtLeast
 // were in the first requests and a later name were refused, the earlier names would stay taken. If
-// the caller gives up while holdAtLeast runs, it still gets all locks. So no name stays taken
-// without the others.
+// the caller gives up while holdAtLeast runs, the caller still gets all locks. So no name stays
+// taken without the others.
 func (s *lockSet) holdAtLeast() error {
 	if s.set.holdAtLeast == 0 {
 		return nil

@@ -78,7 +78,7 @@ func (c *cleaner) dropped(what cleanUp) {
 	what.events.noteCall(Event{Kind: EventDropped})
 }
 
-// work does jobs until there are no more.
+// work does jobs until none are left.
 func (c *cleaner) work() {
 	c.l.mu.Lock()
 	for len(c.jobs) > 0 {

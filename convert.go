@@ -180,7 +180,7 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// settled reports whether err makes the outcome of earlier requests known too. ErrUnavailable does
+// settled reports whether err also shows the outcome of the earlier requests. ErrUnavailable does
 // not, because it is only about the last request.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil

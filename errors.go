@@ -142,7 +142,7 @@ func callerError(ctx context.Context, err error) error {
 	return &without{err, []error{context.Canceled, context.DeadlineExceeded}}
 }
 
-// without is err, except that errors.Is does not find the errors of untrue in it.
+// without wraps an error, in which errors.Is then does not find the listed errors.
 type without struct {
 	err    error
 	untrue []error

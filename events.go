@@ -23,24 +23,26 @@ const (
 	// has at most one EventContended. Err is the *HeldError, or nil if the caller waits behind
 	// other callers of its Locker and has not asked the store.
 	EventContended
-	// EventAcquired: the lock was granted. Took is the time from the beginning of the acquire. It
-	// is 0 if a store in this process granted the lock at once.
+	// EventAcquired: the lock was granted. Event.Took is the time since the acquire began. It is 0
+	// if a store in this process granted the lock at once.
 	EventAcquired
-	// EventRefused: an acquire failed. Err and Outcome say why. Took is the time since the acquire
-	// began.
+	// EventRefused: an acquire failed. Err and Outcome tell the reason. Event.Took is the time
+	// since the acquire began.
 	EventRefused
-	// EventRenewed: the lease was extended, by the Locker or by Extend. Slack is how much of the
-	// lease was left when the store confirmed it, and Took is how long the request took.
+	// EventRenewed: the lease was extended, by the Locker or by Extend. Event.Slack is how much of
+	// the lease was left when the store confirmed the renewal. Event.Took is the duration of the
+	// request.
 	EventRenewed
 	// EventRenewFailed: the store did not confirm a renewal. The Locker tries again until the lease
-	// ends. Err says why, and Slack is how much of the lease is left.
+	// ends. Err tells the reason, and Event.Slack is how much of the lease is left.
 	EventRenewFailed
 	// EventConverted: Promote or Demote ended, or the Locker noticed that another program demoted
-	// the lock. Mode is the mode of the lock now, and Err is what the method returned.
+	// the lock. Event.Mode is the mode of the lock from now on, and Event.Err is the error that the
+	// method returned.
 	EventConverted
 	// EventLost: a lock ended before its Release, against the caller's will. Err is ErrLost or
 	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
-	// the store says that the lock is gone. Took is how long the lock was held.
+	// the store says that the lock is gone. Event.Took is how long the lock was held.
 	EventLost
 	// EventEnded: a lock ended before its Release for one of these reasons, which the caller had
 	// planned:
@@ -50,14 +52,14 @@ const (
 	//   - the Locker was closed and did not release the lock, because the lock was exported or the
 	//     store did not reply (ErrClosed).
 	//
-	// Took is how long the lock was held.
+	// Event.Took is how long the lock was held.
 	EventEnded
 	// EventReleasing: Release, the end of Do, or Close begins to release the lock. The hold is over
-	// in this process, but nothing has been sent to the store yet. Took is how long the lock was
-	// held.
-	EventReleasing
-	// EventReleased: the release is done. Err is what Release returns. Took is how long the lock
+	// in this process, but nothing has been sent to the store yet. Event.Took is how long the lock
 	// was held.
+	EventReleasing
+	// EventReleased: the release is done. Err is the error that Release returns. Event.Took is how
+	// long the lock was held.
 	EventReleased
 	// EventForgotten: a Lock was garbage-collected without Release or Export. It stays held and
 	// renewed until its MaxHold or Locker.Close. If a Locker takes more than a thousand locks in a
@@ -67,8 +69,8 @@ const (
 	// EventUncertain: an acquire or a release got no reply. If a lock may be left in the store, the
 	// Locker releases it in the background.
 	EventUncertain
-	// EventCleaned: a release in the background (see EventUncertain) is done. Took is the time
-	// since EventUncertain.
+	// EventCleaned: a release in the background (see EventUncertain) is done. Event.Took is the
+	// time since EventUncertain.
 	EventCleaned
 	// EventDropped: the Locker gave up a release in the background. If a lock was granted, it lasts
 	// until its lease ends.

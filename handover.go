@@ -7,8 +7,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// chooseNext returns the turn that will get the lock that is being released, or nil. The state of
-// that turn is passing until passingOver changes it. Until then Close waits. The caller holds mu.
+// chooseNext returns the turn that will get the lock that is being released, or nil. That turn
+// stays in the state passing until passingOver changes its state. Until then Close waits. The
+// caller holds mu.
 func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
 	if l.closed || !q.headParked() {
@@ -56,7 +57,8 @@ func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passe
 
 // passedTo ends the passing state of t when the store has replied. A grant that no waiter takes is
 // cleaned up. If the waiter has given up, passedTo begins that clean-up. Otherwise the state
-// becomes unsure, and the waiter begins it. passedTo returns how t got the lock, or NoHandOver.
+// becomes unsure, and the waiter begins the clean-up. passedTo returns how t got the lock, or
+// NoHandOver.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
 	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()

@@ -68,8 +68,8 @@ type hold struct {
 	usable atomic.Int64
 
 	noRenewal bool
-	detached  bool // it is not bound to this process, although the store binds others
-	within    bool // this is a hold of Do: Context also ends when the context from ends
+	detached  bool // this hold is not bound to this process, although the store binds other holds
+	within    bool // this is a hold of Do: Context also ends when the caller's context ends
 
 	// Guarded by locker.mu.
 	shared     bool
@@ -132,7 +132,8 @@ func (h *hold) context() context.Context {
 	return h.ctx
 }
 
-// addCancel makes f be called when h is over, as well as the present cancel. The caller holds mu.
+// addCancel arranges a call of f when h is over, after the functions that were added before. The
+// caller holds mu.
 func (h *hold) addCancel(f context.CancelCauseFunc) {
 	if before := h.cancel; before != nil {
 		h.cancel = func(cause error) { before(cause); f(cause) }

@@ -18,7 +18,7 @@ type queue struct {
 
 	// If a waiter gives up before it has asked the store, its error is made from these two:
 	held   error // the last *HeldError that the store returned
-	holder *hold // the hold that this Locker got after held was returned
+	holder *hold // the hold that this Locker got after the store returned that error
 }
 
 // turn is the place of one waiter in a queue.
@@ -180,7 +180,7 @@ func (p *parking) over() {
 	}
 }
 
-// passes reports whether the lock that a gets may be passed on later.
+// passes reports whether this attempt's lock may be passed on later.
 func (a *attempt) passes() bool {
 	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
 }
@@ -294,8 +294,9 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// follows reports whether a may take over the hold of h in the store. The record of h in the store
-// must describe a correctly too, and a must not need anything that only the store can grant.
+// follows reports whether this attempt may take over the hold of h in the store. The record of h in
+// the store must describe the attempt correctly too, and the attempt must not need anything that
+// only the store can grant.
 func (a *attempt) follows(h *hold) bool {
 	n := a.h
 	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&

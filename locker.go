@@ -138,8 +138,8 @@ func (l *Locker) storeID(ctx context.Context) string {
 }
 
 // Tokens come from ChaCha8. Its key comes from the system's random generator and is replaced after
-// tokensPerSeed tokens. Reading each token from the system would cost a quarter of an acquire in
-// memory. A token identifies a hold and is used for nothing else.
+// tokensPerSeed tokens. Reading each token from the system would take a quarter of the time of an
+// acquire from a memstore. A token identifies a hold and is used for nothing else.
 const tokensPerSeed = 1 << 16
 
 func (l *Locker) reseed() {

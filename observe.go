@@ -158,7 +158,7 @@ type eventQueue struct {
 	ctx      context.Context // passed to the observers
 	mode     Mode            // the mode of the acquire; a hold has a mode of its own
 	queue    []Event
-	room     [1]Event      // the first memory of queue
+	room     [1]Event      // memory for a queue of one event
 	next     *eventQueue   // in the list Locker.pending
 	busy     bool          // a goroutine is delivering events, or will deliver them when it unlocks mu
 	idle     chan struct{} // closed when that goroutine is done; nil if nobody waits for that
@@ -280,7 +280,7 @@ func (n *eventQueue) deliver() {
 		}
 		n.l.mu.Lock()
 		n.ctx, locked = ctx, true
-		if n.queue == nil { // use the memory again
+		if n.queue == nil { // reuse the memory
 			clear(due)
 			n.queue = due[:0]
 		}

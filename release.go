@@ -144,8 +144,8 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 }
 
 // releaseAtStore sends the release up to three times, until the store replies. After that the
-// cleaner goes on with it. unsure means that an earlier request, or the attempt to pass h on, may
-// have released h.
+// cleaner goes on with it. The result unsure is true if an earlier request, or the attempt to pass
+// h on, may have released h.
 func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
@@ -171,8 +171,8 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 	return out, unsure, err
 }
 
-// verdict returns the error of Release. before is the reason why the lock was over before Release,
-// or nil.
+// verdict returns the error of Release. If the lock was over already when Release was called, the
+// parameter before is the reason, else nil.
 func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	switch {
 	case err != nil && errors.Is(before, ErrMaxHold) && !errors.Is(err, ErrInvalid):

@@ -65,8 +65,8 @@ func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, max
 }
 
 // watch ends h when bound ends. bound stands for the connection, session or process that h is bound
-// to, and may be nil. After a conversion, h may be bound to another one than before. The caller
-// holds mu.
+// to, and may be nil. A conversion may bind h to a different connection, session or process. The
+// caller holds mu.
 func (k *renewer) watch(h *hold, bound context.Context) {
 	if bound == nil || bound == h.bound {
 		return
@@ -122,8 +122,8 @@ const lookEvery = 2 * time.Second
 
 // scheduleRenewal plans the renewal after a third of the TTL. It varies this time by up to a tenth,
 // so that locks that were taken at the same time are not always renewed at the same time. If the
-// store granted a lease longer than the TTL, the renewal is due later: when the lease can be used
-// for two thirds of the TTL more. If the lease is shorter, which it may be after a hand-over, the
+// store granted a lease longer than the TTL, the renewal is due later: when two thirds of the TTL
+// are left of the usable lease. If the lease is shorter, which it may be after a hand-over, the
 // renewal is due after a third of the lease.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = never
@@ -316,7 +316,7 @@ func (k *renewer) renew(holds []*hold) {
 	}
 }
 
-// renewed takes over the store's answer to a renewal or a claim of h. The caller holds mu.
+// renewed applies the store's answer to a renewal or a claim of h. The caller holds mu.
 func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Grant, err error) {
 	r := h.renewing
 	if h.cause != nil {
@@ -347,7 +347,7 @@ func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Gr
 	}
 }
 
-// renewAgain returns when a renewal that failed at now is repeated.
+// renewAgain returns the time at which a renewal that has just failed is repeated.
 func (h *hold) renewAgain(now driver.Instant) driver.Instant {
 	again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
 	if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease, or a lease longer than MaxHold

@@ -18,9 +18,9 @@ type renewal struct {
 // mostTogether is how many holds one request renews at most. A store may divide a batch further.
 const mostTogether = 1024
 
-// early is how much earlier than planned a lease may be renewed, so that it is renewed together
-// with others. Waking up separately for each lease costs more than renewing it. It is longer if one
-// request renews many leases, because then the store sees no burst of requests.
+// early returns how long before its planned time a lease may be renewed. The lease is then renewed
+// together with others. Waking up separately for each lease costs more than renewing it. This time
+// is longer if one request can renew many leases, because then the store sees no burst of requests.
 func (k *renewer) early(ttl time.Duration) time.Duration {
 	if k.batcher == nil {
 		return min(ttl/100, 100*time.Millisecond)
@@ -28,8 +28,8 @@ func (k *renewer) early(ttl time.Duration) time.Duration {
 	return min(ttl/60, 500*time.Millisecond)
 }
 
-// needsWorker reports whether the workers that are about to begin will not take all holds that are
-// due. The caller holds mu.
+// needsWorker reports whether another worker is needed, because those that are about to begin
+// cannot take all holds that are due. The caller holds mu.
 func (k *renewer) needsWorker() bool {
 	if k.batcher == nil {
 		return true
@@ -57,7 +57,7 @@ func (k *renewer) takeDue() (holds []*hold) {
 	return holds
 }
 
-// renewalBatch is the renewals that are sent with one request.
+// renewalBatch contains the renewals that are sent with one request.
 type renewalBatch struct {
 	ctx         context.Context
 	cancel      context.CancelFunc

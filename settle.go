@@ -7,7 +7,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// settle completes an attempt that got the lock at now. The caller holds mu.
+// settle completes an attempt that has just got the lock. The caller holds mu.
 func (a *attempt) settle(now driver.Instant) {
 	l := a.l
 	if !a.gate {
@@ -47,8 +47,9 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// passingOver changes the state of t from passing to becomes and calls the waiter. It does neither
-// if the waiter has given up, unless the lock was given to it. The caller holds mu.
+// passingOver ends the passing state of t, gives it the new state and calls the waiter. If the
+// waiter has given up, passingOver does this only if the lock was given to the waiter. The caller
+// holds mu.
 func (l *Locker) passingOver(t *turn, becomes turnState) {
 	if !t.gone || becomes == given {
 		t.state = becomes
@@ -59,7 +60,7 @@ func (l *Locker) passingOver(t *turn, becomes turnState) {
 
 // When a reader gets its lock, the readers that stand directly behind it in line can have theirs
 // too. If the store can take several shared holds at once (driver.SharedTaker), one request brings
-// them in. Otherwise each becomes the head in turn and sends its own.
+// them in. Otherwise each of these readers becomes the head in turn and sends its own request.
 
 // readers are turns that come in together. Their states are passing meanwhile.
 type readers []*turn
@@ -67,8 +68,9 @@ type readers []*turn
 // mostReaders is how many readers one request brings in. The last of them brings in the next ones.
 const mostReaders = 128
 
-// readersBehind returns the readers that come in with a, which has just got the lock, or nil. They
-// must want the same lease, since the request has only one. The caller holds mu.
+// readersBehind returns the readers that come in with this attempt, which has just got the lock. It
+// returns nil if there are none. They must want the same lease, since the request has only one. The
+// caller holds mu.
 func (a *attempt) readersBehind() (come readers) {
 	l, q := a.l, a.line
 	if l.sharers == nil || !a.h.shared || l.closed || len(q.line) == 0 || q.line[0] != a.place {
@@ -93,7 +95,7 @@ func (a *attempt) readersBehind() (come readers) {
 	return come
 }
 
-// comesWith reports whether a can be asked for together with the readers in come.
+// comesWith reports whether one request can ask for this attempt and the given readers.
 func (a *attempt) comesWith(come readers) bool {
 	r := &a.request
 	if !r.Shared || r.AtLeast != 0 || r.FenceAbove != 0 || r.Detached || a.part {
@@ -106,7 +108,7 @@ func (a *attempt) comesWith(come readers) bool {
 	return r.TTL == first.TTL && r.Holder == first.Holder
 }
 
-// comeIn asks the store for all of come.
+// comeIn asks the store for shared holds for all these readers.
 func (come readers) comeIn(l *Locker, q *queue) {
 	rs := make([]driver.Request, len(come))
 	l.mu.Lock()

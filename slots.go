@@ -104,8 +104,8 @@ func (a *attempt) beginPermit(name string) (*hold, *attempt, error) {
 	return nil, &onHeap, nil
 }
 
-// takePermit takes one of the permits of name. a has been given the options of the call. It may
-// have tried every permit; a.held is the result.
+// takePermit takes one of the permits of name. The attempt already has the options of the call. It
+// may have tried every permit before; then a.held is the result.
 //
 //go:noinline
 func (a *attempt) takePermit(name string) (*hold, error) {
@@ -169,7 +169,8 @@ func (p *permits) checkPlaces() error {
 	return err
 }
 
-// take runs the states of permits. tried is the refusal if every permit has been tried, else nil.
+// take runs the states of permits. If every permit has been tried already, the parameter tried is
+// the refusal, else nil.
 func (p *permits) take(tried error) (*hold, error) {
 	l := p.l
 	l.mu.Lock()
@@ -199,7 +200,8 @@ func (p *permits) take(tried error) (*hold, error) {
 	return p.queue()
 }
 
-// first is the first scan. If tried is not nil, it is the result.
+// first makes the first scan. If the parameter tried is not nil, first returns that error and does
+// not scan.
 func (p *permits) first(tried error) (*hold, error) {
 	if tried != nil {
 		return nil, p.heldAll(tried)

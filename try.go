@@ -50,9 +50,9 @@ type attempt struct {
 	leave     func() bool // gives up the place in the queue of a store in this process
 }
 
-// try asks the store once, and repeats the request if its reply was lost. sent is the time now. If
-// the store may have made a grant without a reply, that grant is cleaned up when the token is given
-// up.
+// try asks the store once, and repeats the request if its reply was lost. The parameter sent is the
+// present time. If the store may have made a grant without a reply, that grant is cleaned up when
+// the token is given up.
 func (a *attempt) try(sent driver.Instant) error {
 	for i := 0; ; i++ {
 		g, err := a.ask()
@@ -226,9 +226,9 @@ func (a *attempt) announceRefusal(err error) {
 	a.events.detach()
 }
 
-// renewToken replaces a token that is spent. Request.Spent lists the last few spent tokens. So a
-// composite store (quorum) knows that a hold of such a token is a remainder, not the hold of
-// another caller.
+// renewToken replaces a token that is spent. Request.Spent lists the last few spent tokens. With
+// this list, a composite store (quorum) knows that a hold of such a token is a remainder, not the
+// hold of another caller.
 func (a *attempt) renewToken() {
 	a.giveUpToken()
 	a.l.mu.Lock()

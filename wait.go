@@ -74,9 +74,9 @@ func (a *attempt) answered() error {
 	return err
 }
 
-// waitEnded returns the error of a wait that ended: a *HeldError with the holder of the name,
-// joined with the error of the context if that has ended, and with trouble, the last error of the
-// store, if that is not nil. If the Locker was closed, the error is ErrClosed instead of the
+// waitEnded returns the error of a wait that ended: a *HeldError with the holder of the name. The
+// error of the context is joined to it if the context has ended. The last error of the store is
+// joined to it if there is one. If the Locker was closed, the error is ErrClosed instead of the
 // *HeldError.
 func (a *attempt) waitEnded(cause, trouble error) error {
 	err := a.heldBy()
@@ -250,8 +250,8 @@ func (a *attempt) head() error {
 	}
 }
 
-// askStore waits until the store hands the name over, or until a try may succeed. Then it takes the
-// lock or makes the try.
+// askStore waits until the store hands the name over, or until a try may succeed. After that, it
+// takes the lock or makes the try.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
@@ -288,8 +288,8 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	return a.try(a.l.now())
 }
 
-// mayUse reports whether a may use the reservation g before it is claimed. Others must be able to
-// rely on a longer lease if one of the conditions is not met.
+// mayUse reports whether this attempt may use the reservation g before it is claimed. If one of the
+// conditions is not met, others must be able to rely on a longer lease.
 func (a *attempt) mayUse(g *driver.Grant) bool {
 	l, r := a.l, &a.request
 	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
