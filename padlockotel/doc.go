@@ -9,9 +9,9 @@
 // # Metrics
 //
 // All times are in seconds. The attribute padlock.group is the group of the name: by default the
-// text before its first ':' or '/'. At most 100 groups of a store have a name, and further groups
-// count as "_other". A name itself is never an attribute of a metric, because the number of names
-// has no bound.
+// text before its first ':' or '/'. A store has at most 100 groups, and the names of all further
+// groups count as "_other". A name itself is never an attribute of a metric, because the number of
+// names has no bound.
 //
 //	padlock.lock.wait_time            histogram  how long an acquire took: padlock.store, padlock.group, padlock.mode,
 //	                                             padlock.outcome (acquired, held, timeout, canceled, error), error.type
@@ -26,11 +26,12 @@
 // # Spans
 //
 // An acquire has a span "padlock acquire" with the events "contended" and "granted". The time from
-// the grant to the release, so the function of Do, has a span "padlock hold", and the release a
-// span "padlock release". All are children of the span in the caller's context, and Lock.Context
-// has the hold's span. They have the full name of the lock as padlock.lock.name.
+// the grant to the release has a span "padlock hold"; with Do, that is the run of the function. The
+// release has a span "padlock release". All are children of the span in the caller's context, and
+// Lock.Context has the hold's span. They have the full name of the lock as padlock.lock.name.
 //
-// If an acquire finds the lock held, its span is linked to the trace of the holder, if that is
-// known: for a holder that uses the same Observer, and, with padlock.TraceHolders, for every holder
-// whose trace the store keeps. So a trace of a slow request leads to the job that held the lock.
+// If an acquire finds the lock held, its span gets a link to the trace of the holder, if that trace
+// is known. It is known for a holder that uses the same Observer. With padlock.TraceHolders it is
+// also known for every holder whose trace the store keeps. So the trace of a slow request leads to
+// the job that held the lock.
 package padlockotel

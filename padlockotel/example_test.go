@@ -15,8 +15,8 @@ import (
 )
 
 func Example() {
-	// A program has an exporter, such as otlptracehttp, in place of these two, which keep all in
-	// memory.
+	// These two keep everything in memory. A real program uses an exporter, such as otlptracehttp,
+	// instead.
 	spans := tracetest.NewInMemoryExporter()
 	reader := sdkmetric.NewManualReader()
 

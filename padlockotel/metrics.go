@@ -12,7 +12,8 @@ import (
 // labels are the attributes of a metric. Empty ones are left out.
 type labels struct{ store, group, mode, outcome, reason, operation, errorType string }
 
-// with returns labels as an option. Their number is bounded, so the options are kept.
+// with returns l as an option. It keeps every option, because the number of different labels is
+// bounded.
 func (o *Observer) with(l labels) metric.MeasurementOption {
 	if known, ok := o.attributes.Load(l); ok {
 		return known.(metric.MeasurementOption)
@@ -30,7 +31,7 @@ func (o *Observer) with(l labels) metric.MeasurementOption {
 	return made.(metric.MeasurementOption)
 }
 
-// count changes the metrics as an event says. The comments of padlock's EventKinds say which events
+// count updates the metrics for an event. The comments of padlock's EventKinds say which events
 // begin and end an acquire and a hold.
 func (o *Observer) count(ctx context.Context, e *padlock.Event) {
 	i := &o.instruments
@@ -72,8 +73,8 @@ func acquireOutcome(out padlock.Outcome) (outcome, errorType string) {
 }
 
 // Election adds the metric padlock.election.leading for the candidate e, such as an
-// *election.Election, with the attribute padlock.election of the value name. The registration ends
-// with Unregister of the result.
+// *election.Election. The attribute padlock.election has the value name. To end the registration,
+// call Unregister of the result.
 func (o *Observer) Election(name string, e interface{ Leads() bool }) (metric.Registration, error) {
 	with := metric.WithAttributes(attribute.String("padlock.election", name))
 	return o.meters.Meter(scope).RegisterCallback(func(_ context.Context, to metric.Observer) error {

@@ -31,7 +31,7 @@ type Observer struct {
 	tracer trace.Tracer
 
 	instruments instruments
-	attributes  sync.Map // the metric.MeasurementOption of each labels
+	attributes  sync.Map // a metric.MeasurementOption for each value of labels
 
 	mu     sync.Mutex
 	groups map[string]map[string]bool // the groups of each store
@@ -69,7 +69,7 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups limits the number of groups of a store, without Other. With 0, all names belong to
+// MaxGroups limits the number of groups of a store, not counting Other. With 0, all names belong to
 // Other. With less than 0, MaxGroups does nothing.
 func MaxGroups(n int) Option {
 	return func(c *config) {
@@ -79,7 +79,7 @@ func MaxGroups(n int) Option {
 	}
 }
 
-// New returns an Observer. The error is that of the MeterProvider for an instrument.
+// New returns an Observer. It returns an error if the MeterProvider cannot make an instrument.
 func New(opts ...Option) (*Observer, error) {
 	c := config{group: group.Of, most: DefaultMaxGroups, meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
 	for _, o := range opts {

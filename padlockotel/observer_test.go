@@ -42,8 +42,8 @@ func newTelemetry(t *testing.T, opts ...padlockotel.Option) *telemetry {
 	return s
 }
 
-// values returns the metrics: of a histogram the count, and of all others the value, by name and
-// attributes. It checks the buckets.
+// values returns a number for each metric, by name and attributes: the count of a histogram, or the
+// value of any other metric. It also checks the buckets of the histograms.
 func (s *telemetry) values(t *testing.T) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics

@@ -88,7 +88,7 @@ func (o *Observer) endHold(c *call, e *padlock.Event, failed bool) {
 	c.hold = nil
 }
 
-// trace changes the spans as an event says.
+// trace updates the spans for an event.
 func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
 	c := callOf(ctx)
 	if c == nil {
@@ -114,12 +114,13 @@ func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
 	}
 }
 
-// refusal reports whether an acquire failed as the caller had planned for.
+// refusal reports whether an acquire failed in a way for which the caller had planned.
 func refusal(out padlock.Outcome) bool {
 	return out == padlock.OutcomeHeld || out == padlock.OutcomeTimeout || out == padlock.OutcomeCanceled
 }
 
-// contended notes who holds the lock, and links the acquire to the holder's trace.
+// contended records the holder of the lock in the span of the acquire, and links the acquire to the
+// holder's trace.
 func (o *Observer) contended(c *call, e *padlock.Event) {
 	var known []attribute.KeyValue
 	linked := false
@@ -169,7 +170,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// fence is below 2^53.
+// fence returns the fence as an attribute. Every fence is below 2^53.
 func fence(e *padlock.Event) attribute.KeyValue {
 	return attribute.Int64("padlock.lock.fence", int64(e.Fence))
 }

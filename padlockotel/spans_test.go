@@ -45,7 +45,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// A refusal is no error of the program, a lost lock is.
+// A refused acquire is not an error of the program, but a lost lock is one.
 func TestOutcomesOfSpans(t *testing.T) {
 	t.Parallel()
 	s := newTelemetry(t)
@@ -86,9 +86,9 @@ func TestOutcomesOfSpans(t *testing.T) {
 	}
 }
 
-// An acquire that finds the lock held is linked to the trace of the holder: in this process always,
-// and in another one with TraceHolders. The other process is another Observer here, on the same
-// store.
+// An acquire that finds the lock held is linked to the trace of the holder. If the holder is in
+// another process, that needs TraceHolders. Here another Observer on the same store stands for the
+// other process.
 func TestLinkToTheHolder(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
