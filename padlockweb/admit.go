@@ -32,8 +32,8 @@ func (w *Web) admit(rw http.ResponseWriter, r *http.Request, need Right) (*visit
 	return nil, false
 }
 
-// visitor finds out who sent a request. wait is above 0 if the client has to wait because of failed
-// logins; then nothing was compared.
+// visitor finds out who sent a request. If the client has to wait because of failed logins, the
+// result wait is above 0, and no secret was compared.
 func (w *Web) visitor(r *http.Request) (v *visitor, wait time.Duration) {
 	if w.authorize != nil {
 		found := w.authorize(r)

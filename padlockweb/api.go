@@ -9,7 +9,8 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// listing is the answer of /api/locks. Names that padlock ls --json also has mean the same there.
+// listing is the answer of /api/locks. If padlock ls --json has a field of the same name, both
+// fields mean the same.
 type listing struct {
 	Store      string      `json:"store"`
 	Place      string      `json:"place,omitempty"` // without secrets
@@ -83,8 +84,8 @@ type costJSON struct {
 	Requests float64 `json:"requests_per_second"`
 }
 
-// listJSON answers with the rows of the table. The parameters q, sort, n and h choose them as they
-// do for the pages.
+// listJSON answers with the rows of the table. The parameters q, sort, n and h select the rows as
+// they do for the pages.
 func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	values := r.URL.Query()
 	kind := "table"

@@ -35,7 +35,7 @@ type records struct {
 	mu      sync.Mutex
 	second  int64
 	written int // in that second
-	left    int // not written since the last one that was
+	left    int // left out since the last written record
 }
 
 const perSecond = 20

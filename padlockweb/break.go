@@ -27,8 +27,8 @@ type target struct {
 // maxReason is the length of the longest reason for a break.
 const maxReason = 300
 
-// mayBreak checks everything that does not depend on the lock. If something is missing, it answers
-// the request and returns false.
+// mayBreak checks everything that does not depend on the lock. If a check fails, it answers the
+// request and returns false.
 func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stored string) (t *target, ok bool) {
 	name, slot, isSlot := driver.SplitSlot(stored)
 	if !isSlot {
@@ -75,7 +75,7 @@ func (w *Web) askBreak(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	w.page(rw, r, http.StatusOK, v, "break", &content{Title: "Break " + t.Title, Target: t})
 }
 
-// unbreakable says why there is nothing to break, or "".
+// unbreakable returns the reason why the target cannot be broken, or "" if it can.
 func unbreakable(t *target) string {
 	switch {
 	case len(t.Holds) == 0:

@@ -1,5 +1,5 @@
-// Package padlockweb shows the locks of a store on a web page: which are held and by whom, which
-// are stuck, and what many wait for. It needs the standard library only.
+// Package padlockweb shows the locks of a store on a web page: which locks are held and by whom,
+// which are stuck, and for which many callers wait. It needs the standard library only.
 //
 //	web := padlockweb.Handler(locker)
 //	defer web.Close()
@@ -18,16 +18,16 @@
 //	/healthz     200 while the Handler works
 //	/readyz      200 while the store can be read, otherwise 503
 //
-// The pages change by themselves. Without a script they reload every few seconds. A package sampler
-// reads the store; so the page also shows locks that PHP, redsync or flock(1) took.
+// The pages change by themselves. Without a script they reload every few seconds. A Sampler of
+// package sampler reads the store, so the page also shows locks that PHP, redsync or flock(1) took.
 //
 // # Rights
 //
 // The Handler is read-only unless AllowBreak is given. Without Accept and Authorize, each visitor
-// may read everything: protect the path as you protect the rest of your server. Accept takes tokens
-// of a file, and Authorize asks a function of your own. A visitor whose right is bound to a prefix
-// sees and breaks only names that begin with it, on every page, in the events, the JSON and the
-// metrics.
+// may read everything: protect the path as you protect the rest of your server. With Accept the
+// Handler asks for a token from a file, and with Authorize it asks a function of your own. A
+// visitor whose right is bound to a prefix sees and breaks only names that begin with it, on every
+// page, in the events, the JSON and the metrics.
 //
 // A break always needs a visitor with a name and with RightBreak, the fence that was seen, and a
 // reason. The option Logger gets a record for each break and for each refused request.

@@ -52,7 +52,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"since": func(t time.Time) string { return span(now().Sub(t)) },
 }).ParseFS(files, "assets/*.html"))
 
-// waiters formats a number of waiters. A store without a queue does not know it.
+// waiters formats a number of waiters. A store without a queue does not know the number.
 func waiters(n int) string {
 	if n < 0 {
 		return "unknown"
@@ -60,7 +60,7 @@ func waiters(n int) string {
 	return strconv.Itoa(n)
 }
 
-// held says how long a hold lasts.
+// held returns how long a hold has lasted.
 func held(h sampler.Hold) string {
 	if h.AtLeast {
 		return "at least " + span(h.Held)
@@ -68,7 +68,7 @@ func held(h sampler.Hold) string {
 	return span(h.Held)
 }
 
-// until says when a hold is planned to end, or when its lease ends.
+// until returns a text about the planned end of a hold, or else about the end of its lease.
 func until(h sampler.Hold) string {
 	in := func(what string, t time.Time) string {
 		if d := t.Sub(now()); d > 0 {
@@ -109,7 +109,7 @@ type content struct {
 	Runs             []run
 	NoRuns           string
 
-	// page sets these.
+	// The method page sets these fields.
 	Place    string
 	Token    string // the name of the visitor's token
 	CanLogIn bool
@@ -148,7 +148,7 @@ func (w *Web) frame(rw http.ResponseWriter, r *http.Request, status int, v *visi
 	}
 }
 
-// message answers with a page that says one thing.
+// message answers with a page that shows only a text.
 func (w *Web) message(rw http.ResponseWriter, r *http.Request, status int, v *visitor, text string) {
 	w.page(rw, r, status, v, "message", &content{Title: http.StatusText(status), Problem: text})
 }

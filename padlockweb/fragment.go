@@ -14,7 +14,7 @@ import (
 )
 
 // drawn keeps the parts of pages that were made from the current snapshot, because many streams
-// show the same.
+// show the same part.
 type drawn struct {
 	mu     sync.Mutex
 	number uint64
@@ -29,14 +29,14 @@ type drawnKey struct {
 	known  bool
 }
 
-// fragment is made once.
+// fragment is a part of a page, which is made only once.
 type fragment struct {
 	once sync.Once
 	body []byte
 	err  error
 }
 
-// maxDrawn bounds how many parts are kept. Further ones are made each time.
+// maxDrawn is how many parts are kept. A further part is made again for each request.
 const maxDrawn = 256
 
 // fragment returns the part of a page that shows the snapshot. The result must not be changed.
@@ -49,7 +49,7 @@ func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q q
 	return f.body, f.err
 }
 
-// at returns the fragment with the key for a snapshot.
+// at returns the fragment for a key and the snapshot with the given number.
 func (d *drawn) at(number uint64, key drawnKey) *fragment {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,14 +86,14 @@ func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
 	return s
 }
 
-// live collects what a page that changes by itself shows.
+// live collects the content of a page that changes by itself.
 func (w *Web) live(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
 	c := &content{Query: q, MayBreak: w.allowBreak && v.right >= RightBreak && v.known()}
 	c.Trouble, c.Partial = trouble(s), partial(s, v)
 	if !s.Taken.IsZero() {
 		c.Taken = moment(s.Taken)
 	}
-	if v.prefix == "" { // the cost would tell how many other names there are
+	if v.prefix == "" { // the cost would show how many other names there are
 		c.Cost = cost(s)
 	}
 	c.Rows = rows(s, v, q)
@@ -117,7 +117,7 @@ func (w *Web) live(ctx context.Context, s *sampler.Snapshot, v *visitor, q query
 	return c
 }
 
-// addName adds what the page of one name shows.
+// addName adds the content of the page of one name.
 func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
 	if len(c.Rows) > 0 {
 		c.One = &c.Rows[0]
@@ -136,7 +136,8 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
 // lookPatience bounds a request for one name.
 const lookPatience = 5 * time.Second
 
-// look asks the store for a name that has no row: it is free, or the sampler does not know it.
+// look asks the store about a name that has no row. Such a name is free, or the sampler does not
+// know it.
 func (w *Web) look(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
 	if remembered, ok := w.sampler.Lookup(name); ok && s.Err == nil && s.Incomplete == nil {
 		return &remembered
@@ -167,7 +168,7 @@ func (w *Web) look(ctx context.Context, s *sampler.Snapshot, name string) *sampl
 	return n
 }
 
-// trouble says that the page may be out of date.
+// trouble returns a warning if the page may be out of date, otherwise "".
 func trouble(s *sampler.Snapshot) string {
 	switch {
 	case s.Err == nil && s.Taken.IsZero():
@@ -180,7 +181,7 @@ func trouble(s *sampler.Snapshot) string {
 	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(now())), printable.Name(s.Err.Error()))
 }
 
-// partial says what may be missing.
+// partial returns a text about the locks that the page may lack, or "" if it shows all.
 func partial(s *sampler.Snapshot, v *visitor) string {
 	switch {
 	case errors.Is(s.Incomplete, errors.ErrUnsupported):
@@ -193,7 +194,7 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 	return ""
 }
 
-// cost says how much work the page makes for the store.
+// cost returns a text about the work that the page causes at the store.
 func cost(s *sampler.Snapshot) string {
 	return fmt.Sprintf("One look every %s reads %s and makes %s requests a second.",
 		span(s.Cost.Interval), count(s.Cost.Names, "name", "names"), strconv.FormatFloat(s.Cost.Requests, 'f', 1, 64))

@@ -115,7 +115,7 @@ func (s *site) sample() {
 	}
 }
 
-// lock takes locks and takes a sample.
+// lock locks the names and then takes a sample.
 func (s *site) lock(names ...string) (held []*padlock.Lock) {
 	s.t.Helper()
 	for _, name := range names {
@@ -158,7 +158,7 @@ type answer struct {
 	text string
 }
 
-// ask sends a request that change may change. It follows no redirect.
+// ask sends a request, after the functions of change have changed it. It follows no redirect.
 func (s *site) ask(method, path string, body string, change ...func(*http.Request)) answer {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
@@ -188,7 +188,7 @@ func (s *site) get(path string, change ...func(*http.Request)) answer {
 	return s.ask(http.MethodGet, path, "", change...)
 }
 
-// with sends a token.
+// with returns a function that adds the token to a request.
 func with(token string) func(*http.Request) {
 	return func(r *http.Request) {
 		if token != "" {
@@ -214,7 +214,7 @@ func form(pairs ...string) string {
 	return values.Encode()
 }
 
-// events opens a stream. next reads one event.
+// events opens a stream. The function next reads one event.
 func (s *site) events(query string, change ...func(*http.Request)) (status int, next func() (event, data string)) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"events?"+query, nil)

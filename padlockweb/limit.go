@@ -18,7 +18,7 @@ type attempts struct {
 // bucket counts the failures of one address that are not forgiven yet.
 type bucket struct {
 	failures float64
-	at       time.Time // when failures was right
+	at       time.Time // the time for which failures is right
 }
 
 const (
@@ -59,7 +59,7 @@ func (a *attempts) failed(address string, now time.Time) {
 		a.drop(now)
 	}
 	if a.all[address] == nil && len(a.all) >= maxAddresses {
-		address = otherAddresses // one more entry than maxAddresses, and no more
+		address = otherAddresses // so there is only one entry above maxAddresses
 	}
 	b := a.all[address]
 	if b == nil {
@@ -115,7 +115,7 @@ type places struct {
 	gone bool // the Handler is closed
 }
 
-// take takes a place for a stream of the client. free gives the place back.
+// take takes a place for a stream of the client. The function free gives the place back.
 func (p *places) take(client string) (free func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

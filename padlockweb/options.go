@@ -60,10 +60,10 @@ func Authorize(f func(r *http.Request) Visitor) Option {
 func AllowBreak() Option { return func(set *settings) { set.allowBreak = true } }
 
 // Hosts names the hosts by which browsers reach the Handler, without ports. A request for another
-// host name is refused with status 421, so that a page of an attacker whose name was pointed at
-// this server cannot read the locks (DNS rebinding). "localhost" and IP addresses are always
-// allowed. Without Hosts, the names are checked on connections that arrive at a loopback address
-// only. The name "*" allows every host.
+// host name is refused with status 421. This protects against DNS rebinding: an attacker points a
+// host name at this server, so that a page of the attacker could read the locks. "localhost" and IP
+// addresses are always allowed. Without Hosts, the names are checked on connections that arrive at
+// a loopback address only. The name "*" allows every host.
 func Hosts(names ...string) Option {
 	return func(set *settings) {
 		if set.hosts == nil {
@@ -98,7 +98,7 @@ func MaxStreams(n int) Option {
 	}
 }
 
-// History makes the page of a name show the runs that log has, and /metrics their figures.
+// History makes the page of a name show the runs in log, and makes /metrics show their figures.
 func History(log *history.Log) Option { return func(set *settings) { set.history = log } }
 
 // Place sets the text that names the store on the page. It must not contain secrets. The default is

@@ -43,7 +43,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A token with a prefix knows nothing of other names, wherever it looks.
+// A visitor whose token has a prefix sees no other names on any page.
 func TestPrefix(t *testing.T) {
 	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak())
 	s.lock("shop/a", "secret-1", "secret-2/shop/")
@@ -122,7 +122,7 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-// Without AllowBreak nothing can be broken, and without tokens neither.
+// Nothing can be broken without AllowBreak, and nothing by a visitor without a name.
 func TestReadOnly(t *testing.T) {
 	for what, opts := range map[string][]padlockweb.Option{
 		"read-only": {padlockweb.Accept(tokens(t))},
@@ -151,7 +151,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A slot is broken alone.
+// A break of one slot does not end the hold of another slot.
 func TestBreakSlot(t *testing.T) {
 	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak())
 	for range 2 {

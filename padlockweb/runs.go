@@ -19,7 +19,7 @@ import (
 type run struct {
 	Began              time.Time
 	Outcome            history.Outcome
-	Detail             string // why, or because of whom
+	Detail             string // the reason, the holders that were in the way, the signal or the exit status
 	Waited, Took, Host string
 }
 

@@ -43,7 +43,7 @@ type token struct {
 	name   string
 	hash   [sha256.Size]byte // of the secret
 	right  Right
-	prefix string // the token is good for names that begin with it
+	prefix string // the token is valid for names that begin with it
 }
 
 // Tokens are the tokens that a Handler accepts. They are safe for concurrent use.

@@ -32,7 +32,7 @@ func title(n *sampler.Name) string {
 	return printable.Name(n.Name)
 }
 
-// hotWaiters is how many callers must wait for a name that is called hot.
+// hotWaiters is the number of waiters from which on a name counts as hot.
 const hotWaiters = 2
 
 // level says in one word what an operator should know about a name first.
@@ -222,7 +222,7 @@ func sum(rows []row) (t totals) {
 	return t
 }
 
-// summary is the sentence that a screen reader speaks when it changes.
+// summary is the sentence that a screen reader speaks when the sentence changes.
 func (t totals) summary() string {
 	text := count(t.Held, "name is", "names are") + " held"
 	if t.Waiters > 0 {
@@ -244,7 +244,7 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// who names a holder.
+// who returns a text that names a holder.
 func who(host string, pid int, foreign bool) string {
 	switch {
 	case foreign && pid != 0:

@@ -30,8 +30,8 @@ func (v *visitor) known() bool { return v.token.name != "" }
 func newVisitor(k token) *visitor { return &visitor{k, k.right, k.prefix} }
 
 // visits are the browsers that are logged in. The cookie holds a random number, and only its hash
-// is kept here. A visit ends with a logout, after visitTime, with its token, or when the process
-// ends.
+// is kept here. A visit ends at a logout, after visitTime, when its token is removed, or when the
+// process ends.
 type visits struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]visit

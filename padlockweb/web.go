@@ -63,7 +63,7 @@ func (w *Web) Close() error {
 	return nil
 }
 
-// route is a page. right is the least right of its visitors.
+// route is a page. Its visitors need at least the Right in the field right.
 type route struct {
 	pattern string
 	right   Right
@@ -125,8 +125,8 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mux.ServeHTTP(rw, r)
 }
 
-// maxBody is the size of the largest body: a name of 1,024 bytes, each of them escaped as three,
-// and a reason.
+// maxBody is the size of the largest body: a name of 1,024 bytes, each byte escaped as three, and a
+// reason.
 const maxBody = 16 << 10
 
 // ready tells load balancers and monitors whether the store can be read.
