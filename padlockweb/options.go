@@ -60,8 +60,8 @@ func Authorize(f func(r *http.Request) Visitor) Option {
 func AllowBreak() Option { return func(set *settings) { set.allowBreak = true } }
 
 // Hosts names the hosts by which browsers reach the Handler, without ports. A request for another
-// host name is refused with status 421. This protects against DNS rebinding: an attacker points a
-// host name at this server, so that a page of the attacker could read the locks. "localhost" and IP
+// host name is refused with status 421. Otherwise an attacker could point a host name at this
+// server, and a page of that name could read the locks (DNS rebinding). "localhost" and IP
 // addresses are always allowed. Without Hosts, the names are checked on connections that arrive at
 // a loopback address only. The name "*" allows every host.
 func Hosts(names ...string) Option {

@@ -32,7 +32,7 @@ func title(n *sampler.Name) string {
 	return printable.Name(n.Name)
 }
 
-// hotWaiters is the number of waiters from which on a name counts as hot.
+// hotWaiters is the smallest number of waiters that makes a name hot.
 const hotWaiters = 2
 
 // level says in one word what an operator should know about a name first.
@@ -244,7 +244,7 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// who returns a text that names a holder.
+// The function who returns a text that names a holder.
 func who(host string, pid int, foreign bool) string {
 	switch {
 	case foreign && pid != 0:
