@@ -88,7 +88,7 @@ func endText(until, now time.Time) string {
 
 func anybody(h padlock.Hold) bool { return h.Host != "" || h.PID != 0 || h.Label != "" }
 
-// who names a holder.
+// The function who returns a text that names a holder.
 func who(h padlock.Hold) string {
 	var name string
 	switch {

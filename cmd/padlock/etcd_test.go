@@ -19,7 +19,7 @@ func TestEtcd(t *testing.T) {
 	p := scripts("testdata/etcd")
 	p.Setup = func(env *testscript.Env) error {
 		err := setUpScript(env)
-		env.Setenv("PADLOCK_STORE", "etcd://"+addr+"/"+filepath.Base(env.WorkDir)+"/") // each its own names
+		env.Setenv("PADLOCK_STORE", "etcd://"+addr+"/"+filepath.Base(env.WorkDir)+"/") // each script has names of its own
 		return err
 	}
 	testscript.Run(t, p)

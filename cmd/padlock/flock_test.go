@@ -15,7 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// realFlock is util-linux's flock. It is found before scripts have padlock's in their PATH.
+// realFlock is util-linux's flock. It is looked up here, before the scripts have padlock's flock in
+// their PATH.
 var realFlock, _ = exec.LookPath("flock")
 
 // TestFlock runs the scripts of testdata/flock. There flock is padlock under that name, and $FLOCK
@@ -30,7 +31,7 @@ func TestFlock(t *testing.T) {
 	p := scripts("testdata/flock")
 	p.Setup = func(env *testscript.Env) error {
 		bin := filepath.Join(env.WorkDir, "bin")
-		padlock, err := exec.LookPath("padlock") // testscript has put it there
+		padlock, err := exec.LookPath("padlock") // testscript has put padlock into PATH
 		if err == nil {
 			err = os.Mkdir(bin, 0o700)
 		}

@@ -50,7 +50,7 @@ func writePids(file string) {
 	}
 }
 
-// leaseMain is padlock with a store that has leases, as one on a server has.
+// leaseMain is padlock with a store that has leases, as a store on a server has.
 func leaseMain() {
 	closePatience = 300 * time.Millisecond
 	historyDir = func() (string, error) { return filepath.Join(os.Getenv("STATE"), "history"), nil }

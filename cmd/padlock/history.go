@@ -78,8 +78,8 @@ func (a *app) completeRecorded(c *cobra.Command, args []string, begun string) ([
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// showHistory shows the runs of name, or of all names if it is "". A store that cannot be opened
-// leaves the history of the machine.
+// showHistory shows the runs of name, or of all names if name is "". If the store cannot be opened,
+// it shows only the history of the machine.
 func (a *app) showHistory(ctx context.Context, name string, prometheus bool) error {
 	l, problem := a.looker(ctx, name)
 	if problem == nil {
@@ -116,7 +116,7 @@ type pastRun struct {
 	End     *time.Time      `json:"end,omitempty"`
 	Seconds float64         `json:"seconds,omitempty"` // how long it took
 	Waited  float64         `json:"waited_seconds"`
-	Exit    *int            `json:"exit,omitempty"` // absent without an end
+	Exit    *int            `json:"exit,omitempty"` // absent if the run has no end
 	Signal  string          `json:"signal,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 	Host    string          `json:"host,omitempty"`
@@ -181,7 +181,7 @@ func (a *app) tellRuns(ctx context.Context, page *bytes.Buffer, l *padlock.Locke
 }
 
 // markRunning asks the store which of the runs without an end hold the lock. If the store cannot
-// tell, or l is nil, they count as runs without an end.
+// answer, or l is nil, the runs count as runs without an end.
 func markRunning(ctx context.Context, l *padlock.Locker, runs []history.Run) {
 	asked := map[string]bool{}
 	if l == nil {
@@ -243,7 +243,7 @@ func outcome(r *history.Run) string {
 	return text
 }
 
-// lastRuns are the latest news of a name in JSON.
+// lastRuns are the latest runs of a name in JSON.
 type lastRuns struct {
 	named
 	Last    *pastRun `json:"last,omitempty"`
@@ -278,7 +278,7 @@ func (a *app) tellNames(ctx context.Context, page *bytes.Buffer, l *padlock.Lock
 		start, ended, how := "-", "-", "-"
 		if s.Last != nil {
 			start, how = clock(s.Last.Start, now), outcome(s.Last)
-		} else if s.LastSkipped != nil { // it never ran
+		} else if s.LastSkipped != nil { // the command of this name never ran
 			how = outcome(s.LastSkipped)
 		}
 		if s.LastSuccess != nil {

@@ -88,7 +88,7 @@ const (
 	answering = "answer"
 )
 
-// proofOf shows that a side knows the token.
+// proofOf returns a proof that a side knows the token.
 func proofOf(token, side, nonce string) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	mac.Write([]byte(side + ":" + nonce))
@@ -113,7 +113,8 @@ func (a *app) keeperCommand() *cobra.Command {
 	}
 }
 
-// keep is the keeper: it takes the lock, reports the key, and holds the lock until its end.
+// keep is the keeper: it takes the lock, reports the key, and holds the lock until the time is over
+// or the lock is released.
 func (a *app) keep(from context.Context, order *keepOrder, in *bufio.Reader) error {
 	ctx, cancel := context.WithCancel(from)
 	defer cancel()
@@ -247,7 +248,7 @@ func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error
 	return answer, nil
 }
 
-// taking returns the flags of acquire that an order has.
+// taking returns the flags of acquire that the order contains.
 func (o *keepOrder) taking() *taking {
 	set := &taking{shared: o.Shared, nonblock: o.Nonblock, conflict: o.Conflict, label: o.Label, keeper: true}
 	set.wait, set.atLeast = seconds{d: o.Wait, given: o.WaitGiven}, seconds{d: o.Least}

@@ -4,5 +4,6 @@ package main
 
 import "syscall"
 
-// ownSession makes a process one that no terminal and no signal to this process's group ends.
+// ownSession returns attributes that give a process a session of its own. So neither a terminal nor
+// a signal to this process's group ends that process.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -124,8 +124,8 @@ func (a *app) tokenOf(set *conversion) error {
 	return a.printSecret(converted{named: newNamed(key.Name()), Token: key.Token(), Shared: key.Shared()}, key.Token())
 }
 
-// printSecret prints line, unless the secret was written to a file. With --json it prints out as
-// JSON instead.
+// printSecret prints the secret as a line, or nothing if line is empty because the secret was
+// written to a file. With --json it always prints the first parameter as JSON.
 func (a *app) printSecret(out converted, line string) error {
 	switch {
 	case a.json:

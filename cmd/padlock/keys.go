@@ -196,7 +196,8 @@ func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) e
 	return why
 }
 
-// tellKey writes the key of a lock to its place. remark is what the user should know besides.
+// tellKey writes the key of a lock to its place. The text remark is added to the message for the
+// user.
 func (a *app) tellKey(name string, out handedOver, place *keyPlace, remark string) error {
 	word := out.Key
 	if place.tmp != nil {

@@ -139,7 +139,7 @@ func (p *page) verb(c *cobra.Command) {
 	}
 }
 
-// flags lists the flags in f as their help does. It leaves out the flags in before.
+// flags lists the flags in f as their help does. It leaves out the flags of the parameter before.
 func (p *page) flags(f, before *pflag.FlagSet) {
 	f.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || before != nil && before.Lookup(f.Name) != nil {

@@ -37,7 +37,7 @@ func (a *app) place() string {
 	return "the store " + open.Redacted(url, schemes)
 }
 
-// from says where the URL of the store comes from, or "" for the default.
+// The method from returns the source of the store's URL as a text, or "" for the default.
 func (a *app) from() string {
 	if a.storeURL != "" {
 		return "--store"

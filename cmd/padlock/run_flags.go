@@ -15,8 +15,8 @@ import (
 // envRecord is the variable that stands for --record.
 const envRecord = "PADLOCK_RECORD"
 
-// recordsAll reports whether a value of envRecord asks for records. Only an empty one, 0 and false
-// do not: a run that is recorded does no harm, and one that is missing is noticed too late.
+// recordsAll reports whether a value of envRecord asks for records. Every value does, except 0,
+// false and an empty value. An unwanted record does no harm, but a missing one is noticed too late.
 func recordsAll(value string) bool {
 	on, err := strconv.ParseBool(value)
 	return value != "" && (on || err != nil)

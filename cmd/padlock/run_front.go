@@ -240,7 +240,7 @@ func (f *front) refused(err error) error {
 	return why
 }
 
-// heldNow adds the current holder to the failure why.
+// heldNow adds the current holder to a failure.
 func (f *front) heldNow(why *failure) *failure {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

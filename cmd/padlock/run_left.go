@@ -46,8 +46,8 @@ func (l *left) names() string {
 	return text
 }
 
-// sentence returns a text that names the processes that command has left running. them is the
-// pronoun for these processes.
+// sentence returns a text that names the processes that command has left running. The result them
+// is the pronoun for these processes.
 func (l *left) sentence(command string) (text, them string) {
 	names := l.names()
 	switch {

@@ -29,9 +29,9 @@ func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error
 	return err
 }
 
-// claimLocks extends locks that were handed over as reservations. The supervisor ends the command a
-// grace before the lease ends, and a reservation is shorter than that. If a lock cannot be
-// extended, the supervisor ends the command, and the front says why.
+// claimLocks extends locks that were handed over as reservations. The supervisor ends the command
+// when the rest of the lease is as short as the grace, and a reservation is shorter than the grace.
+// If a lock cannot be extended, the supervisor ends the command, and the front says why.
 func (f *front) claimLocks(ctx context.Context) {
 	for _, lock := range f.locks() {
 		if lock.Remaining() <= driver.MaxReservation {

@@ -96,8 +96,8 @@ func (r *recording) wait() error {
 	return r.w.Wait(ctx)
 }
 
-// recordSkip records a run whose command is not run. why is the failure that padlock ends with, and
-// err is the library's error, or nil.
+// recordSkip records a run whose command is not run. Its parameters are the failure with which
+// padlock ends, and the library's error, or nil.
 func (f *front) recordSkip(why, err error) {
 	var end *failure
 	if f.record == nil || !errors.As(why, &end) {

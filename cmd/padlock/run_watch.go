@@ -109,8 +109,8 @@ func (f *front) supervisorLost() {
 	f.stuck.in(stuckAfter)
 }
 
-// because records why the job is ended, and prints it. It returns false if there was already a
-// reason.
+// The method because records and prints the reason for which the job is ended. It returns false if
+// there was already a reason.
 func (f *front) because(why *failure) bool {
 	if f.why != nil {
 		return false

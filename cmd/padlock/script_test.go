@@ -21,7 +21,7 @@ import (
 
 // The commands that scripts run, besides the system's.
 func TestMain(m *testing.M) {
-	if calledFlock() { // not among those below: they hide the system's
+	if calledFlock() { // flock is not in the map below, because the map's commands hide the system's
 		main()
 	}
 	testscript.Main(m, map[string]func(){

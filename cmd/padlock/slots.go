@@ -61,7 +61,8 @@ func fold(states []padlock.State) []slotted {
 	return all
 }
 
-// inspectSlots asks for each of the n slots of name. It needs no store that can list names.
+// inspectSlots asks for each of the n slots of name. It also works with a store that cannot list
+// names.
 func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (slotted, error) {
 	f := slotted{State: padlock.State{Name: name, Waiters: -1}, count: n}
 	for i := range n {
@@ -84,7 +85,7 @@ func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (s
 const listPatience = 2 * time.Second
 
 // inspect returns the state of name. If the store can list names, the result includes the slots
-// that are held. A failure to list them is no failure of inspect, because the state of name is
+// that are held. If the slots cannot be listed, inspect does not fail, because the state of name is
 // known.
 func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, error) {
 	s, err := l.Inspect(ctx, name)
@@ -197,7 +198,7 @@ func slotOf(lock *padlock.Lock) *int {
 	return nil
 }
 
-// withoutSlot returns the name that the user gave for a name of driver.SlotName.
+// withoutSlot returns the name that the user gave, without what driver.SlotName has added.
 func withoutSlot(name string) string {
 	if base, _, ok := driver.SplitSlot(name); ok {
 		return base
@@ -213,7 +214,7 @@ func title(name string) string {
 	return show(name)
 }
 
-// operands returns the arguments with which a command line ends that is about a name or a slot.
+// operands returns the last arguments of a command line for a name or a slot.
 func operands(name string) string {
 	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
 		return fmt.Sprintf("--slot %d %s", number, show(base))

@@ -105,7 +105,7 @@ type promised struct {
 	URL      string    `json:"url,omitempty"`     // only for one store; without secrets
 	Store    string    `json:"store"`
 	Lease    bool      `json:"lease"`
-	EndsWith string    `json:"ends_with"`         // what ends a hold other than the end of its lease: nothing, connection or process
+	EndsWith string    `json:"ends_with"`         // what ends a hold besides the end of its lease: nothing, connection or process
 	Restart  string    `json:"survives_restart"`  // yes, partly or no
 	Failover string    `json:"survives_failover"` // yes, partly or no
 	ClockSet string    `json:"safe_clock_jump"`

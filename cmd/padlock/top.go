@@ -163,8 +163,8 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	return nil
 }
 
-// later is a writer that keeps what it gets until flush, unless now is set. It is safe for
-// concurrent use.
+// The type later is a writer that keeps its input until flush. If the field now is set, it writes
+// at once. It is safe for concurrent use.
 type later struct {
 	to   io.Writer
 	mu   sync.Mutex

@@ -103,7 +103,7 @@ func TestOnlyAWholeYesIsOne(t *testing.T) {
 // partial is a store that cannot list all names.
 type partial struct {
 	driver.Store
-	err   error // why; nil: it does not reply in time
+	err   error // the error of List; nil means that List does not reply in time
 	known []driver.State
 }
 
@@ -238,7 +238,7 @@ func TestWaitRidesOutAnOutage(t *testing.T) {
 			if took := time.Since(begin); c.want != nil && took > 40*time.Second {
 				t.Errorf("an outage of %v: given up after %v", c.outage, took)
 			}
-			<-time.After(150 * time.Second) // the release is over
+			<-time.After(150 * time.Second) // by then the release is over
 		})
 	}
 }

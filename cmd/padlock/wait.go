@@ -104,8 +104,8 @@ const (
 	outage = 30 * time.Second
 )
 
-// free returns the last state that it saw. In that state the name is free, or it is still held
-// because the time is over.
+// free returns the last state that it saw. In that state the name is free, or still held if the
+// time is over.
 func (w *watcher) free(ctx context.Context) (slotted, error) {
 	first := true
 	for {

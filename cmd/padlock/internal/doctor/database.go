@@ -2,8 +2,8 @@ package doctor
 
 import "cmp"
 
-// A setting is a setting of a database, of memcached, of ZooKeeper or of MongoDB that matters for
-// locks.
+// setting is a setting of a database, memcached, ZooKeeper or MongoDB on which the safety of locks
+// depends.
 type setting struct {
 	name string // as the store reports it
 	why  string

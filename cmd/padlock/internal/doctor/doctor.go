@@ -64,7 +64,7 @@ func (v *visit) quick(ctx context.Context) ([]Finding, error) {
 	return v.found, nil
 }
 
-// one examines a store that is not made of others.
+// The method one examines a store that is not made of other stores.
 func (v *visit) one(ctx context.Context) error {
 	if v.u.Scheme == "file" {
 		if there := v.directory(systemFiles{}); !there {
@@ -84,7 +84,8 @@ func (v *visit) one(ctx context.Context) error {
 	return nil
 }
 
-// several examines a store made of others: each member, and the store as a whole.
+// The method several examines a store that is made of other stores: each member, and the store as a
+// whole.
 func (v *visit) several(ctx context.Context) ([]Finding, error) {
 	members := v.u.Query()["store"]
 	first := map[string]string{} // the key is the run id of a server, the value the member that reported it first

@@ -163,10 +163,10 @@ func TestMembers(t *testing.T) {
 type skewed struct {
 	driver.Store
 	begin time.Time
-	off   time.Duration // ahead
-	rate  float64       // fast, as a fraction
-	stuck uint64        // fences from there on only count
-	trip  time.Duration // of an acquire
+	off   time.Duration // by how much the clock is ahead
+	rate  float64       // by which fraction the clock is too fast
+	stuck uint64        // if not 0, each fence is one more than the last, from here on
+	trip  time.Duration // the duration of an acquire
 	count *uint64
 }
 

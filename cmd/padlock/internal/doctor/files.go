@@ -86,7 +86,7 @@ func systemLink(path string) bool {
 }
 
 // cleaned lists directories in which programs delete files. Some programs delete only old files,
-// others delete all files at a logout or a boot. by names the programs.
+// others delete all files at a logout or a boot. The field by names these programs.
 var cleaned = []struct{ dir, by string }{
 	{"/tmp", "systemd-tmpfiles, tmpreaper or a boot"},
 	{"/var/tmp", "systemd-tmpfiles or tmpreaper"},

@@ -34,15 +34,15 @@ func (v *visit) network() {
 	}
 }
 
-// trusted has parameters that switch the check of the certificate off. For each it says what to
-// write instead.
+// trusted maps each parameter that switches off the check of the certificate to the text to write
+// instead.
 var trusted = map[string]string{
 	"tls-verify=no":   "remove tls-verify=no from the URL; name your own certificate authority with ca=FILE",
 	"sslmode=require": "write sslmode=verify-full; name your own certificate authority with sslrootcert=FILE",
 	"tls=skip-verify": "write tls=true",
 }
 
-// unchecked returns the parameter that switches the check of the certificate off, or "".
+// unchecked returns the parameter that switches off the check of the certificate, or "".
 func unchecked(query url.Values) string {
 	for parameter := range trusted {
 		if name, value, _ := strings.Cut(parameter, "="); query.Get(name) == value {

@@ -72,7 +72,7 @@ func (v *visit) node(n node, g padlock.Guarantees) {
 	v.database(n)
 }
 
-// said reports the value of a fact, or that the value is unknown.
+// The method said reports the value of a fact, or that the value is unknown.
 func (v *visit) said(f padlock.Finding, check, seen, why, do string) {
 	if f.Value == unknownValue {
 		v.unknown(check, "unknown", why, do)

@@ -39,7 +39,7 @@ func (v *visit) members(members []string) {
 	}
 }
 
-// start checks that programs that use the quorum can start while a member is down.
+// start checks whether programs can start while a member of the quorum is down.
 func (v *visit) start(members []string) {
 	for _, m := range members {
 		if u := placeOf(m, v.Schemes).u; v.u.Scheme == "quorum" && u.Query().Get("lazy") == "no" {

@@ -102,8 +102,8 @@ func TestKillGoesOn(t *testing.T) {
 	await(t, j.Gone(), "nothing is left")
 }
 
-// Another process may have the number of a command that was waited for. So neither that number nor
-// its group gets a signal any more.
+// After a command was reaped, another process may get its number. So padlock sends no more signals
+// to that number or to its group.
 func TestNoSignalAfterTheEnd(t *testing.T) {
 	j := start(t, false, "sh", "-c", "setsid sleep 60 & exit 0")
 	await(t, j.Done(), "the command has ended")

@@ -11,8 +11,9 @@ import (
 // the job is a child of this process.
 type Reaper struct{ job *Job }
 
-// Call NewReaper before the process that will start the job is started. Then this process inherits
-// the processes that the other one leaves behind. leave is the field Leave of the job's Spec.
+// NewReaper returns a Reaper. Call it before you start the process that starts the job. From then
+// on, this process inherits the processes that the other one leaves behind. The parameter leave is
+// Leave of the job's Spec.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true
@@ -29,10 +30,10 @@ func (r *Reaper) Rest() []int { return r.job.Rest() }
 func (r *Reaper) Group(group int) { r.job.pid = group }
 
 // TakeOver kills the remaining processes, and returns when none is left. The process that started
-// the job must have been reaped. ended says that the command had ended before that. Then another
-// process may have the command's number, so TakeOver avoids sending a signal to the command's
-// group. It sends one only if the leftover processes cannot be found as children of this process,
-// and Leave is not set.
+// the job must have been reaped. If ended is true, the command had ended before that, and another
+// process may have the command's number. In that case TakeOver sends a signal to the command's
+// group only if the leftover processes cannot be found as children of this process, and Leave is
+// not set.
 func (r *Reaper) TakeOver(ended bool) {
 	j := r.job
 	j.killing.Store(true)

@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// adopt makes this process the parent of processes that the command leaves behind. It notes the
-// children that exist already: this program may have replaced a shell that had some.
+// adopt makes this process the parent of processes that the command leaves behind. It records the
+// children that this process already has: if this program has replaced a shell, the shell may have
+// had children.
 func (j *Job) adopt() {
 	const setChildSubreaper = 36
 	if j.leave {
@@ -61,9 +62,9 @@ func awaitChild(whom int) error {
 	return nil
 }
 
-// childless reports whether this process has no child, living or dead. Then it has no descendants
-// either, because it would have inherited them. This call is fast, while reading the table of
-// processes takes longer the more processes the machine has.
+// childless reports whether this process has no child, living or dead. A process without children
+// has no descendants either, because it would have inherited them. This call is fast. Reading the
+// table of processes is slow on a machine with many processes.
 func childless() bool {
 	const all, exited, nowait, wall = 0, 0x4, 0x1000000, 0x40000000
 	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, 0, exited|nowait|wall|syscall.WNOHANG, 0, 0)

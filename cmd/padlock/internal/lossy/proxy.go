@@ -38,7 +38,7 @@ type pair struct {
 	lost           bool
 }
 
-// Listen starts a proxy to the address to.
+// Listen starts a proxy that forwards connections to the given address.
 func Listen(to string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,8 +132,8 @@ func (p *Proxy) pass(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy forwards one direction until either side ends. least is the smallest Loss that loses the
-// data of this direction.
+// copy forwards one direction until either side ends. The parameter least is the smallest Loss that
+// loses the data of this direction.
 func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	defer c.end()
 	buffer := make([]byte, 16<<10)
@@ -150,7 +150,7 @@ func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	}
 }
 
-// loses reports whether the data that was just read is lost. If so, it marks the connection.
+// loses reports whether the data that was just read is lost. It marks a connection that loses data.
 func (p *Proxy) loses(c *pair, least Loss) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

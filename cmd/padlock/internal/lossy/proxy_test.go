@@ -90,11 +90,11 @@ func TestLosses(t *testing.T) {
 			t.Errorf("loss %d: the request arrived: %v", loss, got)
 		}
 		conn, r = through(t, p)
-		exchange(t, conn, r) // a new connection is as any other
+		exchange(t, conn, r) // a new connection works
 	}
 }
 
-// await waits until data was lost and more is true.
+// await waits until the proxy has lost data and the given condition is true.
 func await(t *testing.T, p *Proxy, more func() bool) {
 	t.Helper()
 	lost := func() bool {

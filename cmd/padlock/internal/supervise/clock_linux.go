@@ -17,7 +17,7 @@ func now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// until returns the moment when the time left is over, or nil if left is Forever.
+// until returns the moment at which the given time is over, or nil for Forever.
 func until(left time.Duration) *moment {
 	if left == Forever {
 		return nil
@@ -25,7 +25,7 @@ func until(left time.Duration) *moment {
 	return &moment{now() + left}
 }
 
-// arrived notes that the moment was received.
+// arrived does nothing, because the moment is an absolute time.
 func (*moment) arrived() {}
 
 func (m *moment) left() time.Duration { return m.Boot - now() }

@@ -19,7 +19,7 @@ var start = time.Now()
 
 func now() time.Duration { return time.Since(start) }
 
-// until returns the moment when the time left is over, or nil if left is Forever.
+// until returns the moment at which the given time is over, or nil for Forever.
 func until(left time.Duration) *moment {
 	if left == Forever {
 		return nil
@@ -27,7 +27,7 @@ func until(left time.Duration) *moment {
 	return &moment{Wall: time.Now().Add(left).Round(0), Left: left, since: time.Now()}
 }
 
-// arrived notes that the moment was received.
+// arrived records the time at which the moment was received.
 func (m *moment) arrived() { m.since = time.Now() }
 
 func (m *moment) left() time.Duration {

@@ -41,7 +41,7 @@ type server struct {
 	left   chan []Leftover // processes that the command left running
 
 	lease  *moment       // when the lock ends; nil if never
-	due    time.Duration // when the next look is due, by this process's clock
+	due    time.Duration // when to call look next, by this process's clock
 	late   bool          // the supervisor was late since the front's last answer
 	asked  time.Duration // until when it waits for the front's answer; 0 if it did not ask
 	ending bool          // the job was asked to end
@@ -228,7 +228,7 @@ func (s *server) tellDone() {
 	s.tell(&news{Is: isDone, Code: e.Code, Signal: int(e.Signal)})
 }
 
-// look does all work that is due.
+// The method look does all work that is due.
 func (s *server) look() {
 	s.late = s.late || now()-s.due > lateAfter
 	if s.lease != nil {
@@ -247,7 +247,8 @@ func (s *server) look() {
 
 // waitsForAnswer reports whether the supervisor waits for the front before it acts on the end of
 // the lease. A supervisor that was stopped or starved (late) has not read the front's messages yet,
-// so the lease may have a later end than the supervisor knows. Then it asks the front.
+// so the lease may have a later end than the supervisor knows. In that case the supervisor asks the
+// front.
 //
 //	late  the front's answer             the supervisor
 //	no    was not asked for              acts on the end that it knows
@@ -311,7 +312,7 @@ func (s *server) kill() {
 	}
 }
 
-// rest returns pause, and notes when the pause will be over.
+// rest returns the result of pause, and records when that time will be over.
 func (s *server) rest() time.Duration {
 	d := s.pause()
 	s.due = now() + d

@@ -70,8 +70,8 @@ type Process struct {
 type link interface {
 	join()       // waits until the supervisor is gone and its files are closed
 	kill() error // kills only the supervisor; after join it does nothing
-	// takeOver ends the processes that the supervisor leaves running. Call it after join. ended
-	// says that the command had ended.
+	// takeOver ends the processes that the supervisor leaves running. Call it after join. If ended
+	// is true, the command had already ended.
 	takeOver(group int, ended bool)
 	rest() []int // the living processes of the job that can be found
 	open() (io.ReadWriteCloser, error)
@@ -209,7 +209,8 @@ func (p *Process) send(o *order) {
 	_ = p.out.Encode(o)
 }
 
-// listen reads the supervisor's news. When the supervisor has died, it takes over.
+// listen reads the supervisor's news. When the supervisor has died, listen ends what is left of the
+// job.
 func (p *Process) listen(in *json.Decoder) {
 	for {
 		var n news

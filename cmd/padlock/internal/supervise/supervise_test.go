@@ -197,9 +197,9 @@ func TestSupervisorStoppedAndContinued(t *testing.T) {
 	if err := syscall.Kill(supervisor, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	stopped(t, supervisor) // before that it may still read what follows
+	stopped(t, supervisor) // before it has stopped, it may read the next orders
 	for end := time.Now().Add(3 * lease); time.Now().Before(end); {
-		p.Lease(-lease) // over, as those of a longer stop are
+		p.Lease(-lease) // a lease that is over, as after a long stop
 		<-time.After(lease / 10)
 	}
 	if err := syscall.Kill(supervisor, syscall.SIGCONT); err != nil {
@@ -233,7 +233,7 @@ func TestSupervisorThatHangs(t *testing.T) {
 	}
 }
 
-// A supervisor that was waited for is not killed, because another process may have its number.
+// A supervisor that was reaped is not killed, because another process may have its number.
 func TestNoKillAfterJoin(t *testing.T) {
 	if err := supervise.KillAfterJoin(); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("%v, want %v", err, os.ErrProcessDone)

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// an ordering sorts the rows. The first one keeps the order of the snapshot.
+// An ordering sorts the rows. The first one of orders keeps the order of the snapshot.
 type ordering struct {
 	column  string
 	compare func(a, b *sampler.Name) int

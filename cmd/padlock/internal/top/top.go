@@ -20,14 +20,15 @@ type Config struct {
 	// Next waits for a snapshot that is newer than the one with this number.
 	Next func(ctx context.Context, number uint64) (*sampler.Snapshot, error)
 
-	// Lookup returns what is known of a name that has no row.
+	// Lookup returns the known facts about a name that has no row.
 	Lookup func(name string) (sampler.Name, bool)
 
 	// Break breaks a hold that the user saw, for the reason that the user gave. It returns a text
 	// about the result. If Break is nil, the screen is read-only.
 	Break func(ctx context.Context, h sampler.Hold, reason string) string
 
-	// Reason returns the text of an error for a person. If Reason is nil, it is that of the error.
+	// Reason returns the text of an error for a person. If Reason is nil, the screen shows the text
+	// of the error itself.
 	Reason func(error) string
 
 	// History returns the last runs of a name, one per line. It may be nil.
@@ -63,7 +64,7 @@ type Model struct {
 	now    time.Time
 
 	width, height int
-	screen, from  screen // from is the screen to which a question or the help returns
+	screen, from  screen // the present screen, and the one to which a question or the help returns
 
 	filter, host string // only rows that match
 	order        int    // an index of orders
@@ -71,7 +72,7 @@ type Model struct {
 	cursor       string // the key of the chosen row, which may move
 	index        int    // where that row was
 	detail       sampler.Name
-	hold         int // the chosen hold of detail
+	hold         int // the index of the chosen hold on the screen details
 	scroll       int // the first line of the details
 	runs         []string
 

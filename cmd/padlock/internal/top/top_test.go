@@ -248,7 +248,7 @@ func TestReadOnly(t *testing.T) {
 	b.lacks("Why?")
 }
 
-// sometimes is a store that fails as err says.
+// sometimes is a store whose List fails while err is not nil.
 type sometimes struct {
 	padlock.Store
 	err error

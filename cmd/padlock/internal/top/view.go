@@ -75,7 +75,7 @@ func Print(w io.Writer, c Config, snap *sampler.Snapshot) error {
 	return nil
 }
 
-// head describes the store, the cost of looking, and what is not known.
+// head describes the store, the cost of its samples, and the unknown facts.
 func (m *Model) head() []string {
 	s := m.snap
 	left := styled(bold, "padlock top") + "  " + texts.Visible(m.config.Place)
@@ -103,7 +103,7 @@ func (m *Model) head() []string {
 	return append(lines, "")
 }
 
-// why returns the text of an error.
+// The method why returns the text of an error.
 func (m *Model) why(err error) string {
 	if m.config.Reason != nil {
 		return texts.Visible(m.config.Reason(err))
@@ -178,8 +178,8 @@ func (m *Model) tableLines(room int) []string {
 	return lines
 }
 
-// nothing says that there are no rows. Unless everything is known, that does not mean that all is
-// free.
+// The method nothing returns the text for a table without rows. If some names are unknown, such a
+// table does not mean that all names are free.
 func (m *Model) nothing() string {
 	switch {
 	case m.filter != "" || m.host != "":

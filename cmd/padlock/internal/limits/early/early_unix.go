@@ -10,8 +10,8 @@ package early
 
 import "syscall"
 
-// least is how many more files must be possible: two of the runtime, one of the library, and one
-// to spare.
+// least is how many more files this process must be able to open: two for the runtime, one for the
+// library, and one to spare.
 const least = 4
 
 // status is the exit status of padlock if the system has no room for it.
