@@ -174,7 +174,7 @@ func TestAnUncertainAcquireThatThenFindsTheStoreDown(t *testing.T) {
 }
 
 // After a lost reply the store says that the name is held. That was true at that moment, but the
-// first request may still arrive: it is cleaned up, and the error stays ErrHeld.
+// first request may still arrive. So its grant is cleaned up, and the error stays ErrHeld.
 func TestAnUncertainAcquireThatThenFindsTheNameHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

@@ -56,7 +56,7 @@ func TestAdopt(t *testing.T) {
 				if adopted.Name() != name || adopted.Shared() != shared || adopted.Fence() <= h.Fence() {
 					t.Errorf("adopted %q, shared %v, fence %d after %d", adopted.Name(), adopted.Shared(), adopted.Fence(), h.Fence())
 				}
-				// The exporter is out when it asks.
+				// The exporter learns that it has lost the lock when it asks the store.
 				wantOnly(t, h.Check(t.Context()), "check", padlock.ErrLost)
 				wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
 				wantOnly(t, h.Release(), "release", padlock.ErrLost)
@@ -70,7 +70,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// An exported lock works as before until it is adopted; its next renewal finds that.
+// An exported lock works as before until it is adopted; its next renewal shows that.
 func TestExportedLockGoesOnUntilItIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -91,7 +91,7 @@ func TestExportedLockGoesOnUntilItIsAdopted(t *testing.T) {
 			t.Errorf("the exporter noticed it after %v", d)
 		}
 		wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
-		// A key is good for once.
+		// A key can be used for one adoption only.
 		_, err = l.Adopt(t.Context(), key)
 		wantOnly(t, err, "adopt", padlock.ErrLost)
 		release(t, adopted)
@@ -99,7 +99,7 @@ func TestExportedLockGoesOnUntilItIsAdopted(t *testing.T) {
 	})
 }
 
-// Adopt never takes a lock afresh.
+// Adopt never acquires a name that is free.
 func TestAdoptOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

@@ -101,7 +101,7 @@ func TestContextEndsAfterAcquire(t *testing.T) {
 	})
 }
 
-// The clean-up goes on until the store confirms it, so the name is not held for longer than that.
+// The clean-up goes on until the store confirms it. After that the name is free.
 func TestCleanUpIsTriedUntilConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -222,7 +222,8 @@ func TestATryOfACleanUpIsGivenUp(t *testing.T) {
 }
 
 // The first request of a waiter is lost, and the next one finds the name held. The waiter goes on
-// with another token, and the first is cleaned up: otherwise it would wait for itself.
+// with another token, and the first token is cleaned up. Otherwise the waiter would wait for
+// itself.
 func TestALateRequestOfAWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

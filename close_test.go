@@ -154,7 +154,7 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 		if d := time.Since(start); d > 3*time.Second {
 			t.Errorf("Close took %v", d)
 		}
-		// Nobody renews these locks any more, and their contexts end in time.
+		// These locks are no longer renewed, and their contexts end in time.
 		<-time.After(padlock.DefaultTTL)
 		for _, h := range held {
 			if h.Context().Err() == nil {

@@ -166,7 +166,7 @@ func TestHopelessErrorsEndAWait(t *testing.T) {
 	}
 }
 
-// The error at the end of a wait has the trouble that came during the wait.
+// The error at the end of a wait contains the store's errors during the wait.
 func TestErrorsDuringAWaitAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

@@ -136,7 +136,7 @@ func TestEventsOfTrouble(t *testing.T) {
 	})
 }
 
-// The end of a lock that its options ask for is no loss.
+// If the options of a lock ask for its end, that end is no loss.
 func TestEventEnded(t *testing.T) {
 	for what, c := range map[string]struct {
 		opts []padlock.Option
@@ -215,7 +215,7 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// The log has the events that an operator must know, and no everyday ones.
+// The log has the events that an operator must know about, and no everyday events.
 func TestLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out safeBuffer
@@ -353,7 +353,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Places that are given up behind a long wait are not kept.
+// If waiters give up behind a long wait, the Locker does not keep their places.
 func TestALongWaitKeepsNothingOfOthers(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s, padlock.TTL(24*time.Hour))

@@ -39,7 +39,7 @@ func (r relay) RaiseFence(ctx context.Context, name, token string, fence uint64)
 	return r.on(c, func(ctx context.Context) error { return r.Store.RaiseFence(ctx, name, token, fence) })
 }
 
-// requests are how many there were, of each kind.
+// requests returns the number of requests of each kind.
 func (r *remote) requests() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +206,7 @@ func TestGivingUpWhileTheLockIsPassedOn(t *testing.T) {
 	}
 }
 
-// The same is true of a goroutine that gives up while the reply about it is lost.
+// The same is true of a goroutine that gives up while the reply to its hand-over is lost.
 func TestGivingUpBeforeALostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
@@ -248,7 +248,7 @@ func TestGivenToWhoGivesUp(t *testing.T) {
 			for l.Stats().Waiting == 0 {
 				runtime.Gosched()
 			}
-			runtime.Gosched() // now it is parked
+			runtime.Gosched() // after this the goroutine is parked
 			cancel()
 			release(t, h)
 			if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, padlock.ErrUncertain) {

@@ -80,8 +80,8 @@ var eventsOfAHold = map[string]func(*held) error{
 	},
 }
 
-// after is what a caller sees after an event: the error of the method, the cause of the lock's end,
-// and whether the name is taken in the store.
+// after contains what a caller sees after an event: the error of the method, the cause of the
+// lock's end, and whether the name is taken in the store.
 type after struct {
 	err, cause error
 	taken      bool

@@ -211,7 +211,7 @@ func (p *passing) check(t *testing.T, closing string) {
 	if !errors.Is(p.err, want) {
 		t.Errorf("the waiter's error is %v", p.err)
 	}
-	// It knows of a doubt if the answer came before it left.
+	// The waiter knows that the outcome is uncertain if the answer came before it left.
 	granted := p.becomes == "given" && !p.locally && closing == ", Close before"
 	doubt := p.does == givesUpLate && (p.becomes == "unsure" || granted)
 	if doubt != errors.Is(p.err, padlock.ErrUncertain) {
@@ -244,7 +244,7 @@ func (p *passing) checkEnd(t *testing.T) {
 	if st := p.l.Stats(); st.Held != 0 || st.Waiting != 0 || st.CleanUps != 0 || st.CleanUpsDropped != 0 {
 		t.Errorf("%+v", st)
 	}
-	// The token that Pass was called with is spent, unless Pass did nothing.
+	// If Pass did anything, the token with which it was called is spent.
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	spent := map[string]bool{}

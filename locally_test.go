@@ -24,7 +24,7 @@ func crowd(t *testing.T, l *padlock.Locker, n int, opts ...padlock.Option) (*pad
 	return h, all
 }
 
-// pass gives h back and returns what the next one has at once.
+// pass releases h and returns the lock that the next waiter then has at once.
 func pass(t *testing.T, h *padlock.Lock, next *waiter) *padlock.Lock {
 	t.Helper()
 	release(t, h)
@@ -326,7 +326,7 @@ func TestPassingLocallyInAQuorum(t *testing.T) {
 	})
 }
 
-// The last block of fences below 2^53 is as long as they reach.
+// The last block of fences ends below 2^53, and may be shorter than the others.
 func TestPassingLocallyUpToTheLastFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}

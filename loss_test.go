@@ -190,7 +190,7 @@ func TestTheEndOfTheConnectionEndsTheLock(t *testing.T) {
 		if n := len(store.log("extend")); n != 0 {
 			t.Errorf("%d renewals of a lock without a lease", n)
 		}
-		b.Release() // its time in the memstore is over: what that says is not the point
+		b.Release() // its lease in the memstore is over, so the result does not matter here
 		hangUp(errReset)
 		synctest.Wait()
 		cause := context.Cause(a.Context())
@@ -273,7 +273,7 @@ func TestAShortSuspendIsSurvived(t *testing.T) {
 		if d := before - h.Remaining(); d != 20*time.Second {
 			t.Errorf("a suspend of 20s cost %v", d)
 		}
-		clock.Advance(time.Second) // the renewal is due since long
+		clock.Advance(time.Second) // the renewal has been due for a long time
 		synctest.Wait()
 		if left := h.Remaining(); left < 28*time.Second {
 			t.Errorf("%v remain: it was not renewed", left)
@@ -301,8 +301,8 @@ func TestReleaseAfterASuspendIsNoSuccess(t *testing.T) {
 	})
 }
 
-// A conversion may move a lock to another connection: then the lock ends with that one and not with
-// the first.
+// A conversion may move a lock to another connection: the lock then ends with the new connection
+// and not with the first one.
 func TestAConvertedLockEndsWithItsNewConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -349,7 +349,7 @@ func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
 				if h.Expired() || renewed > 0 || l.Stats().Renewals > 0 {
 					t.Errorf("expired %v, %d events of renewals, %+v", h.Expired(), renewed, l.Stats())
 				}
-				store.request("extend", fails(driver.ErrUnavailable)) // that says nothing
+				store.request("extend", fails(driver.ErrUnavailable)) // that is no loss
 				<-time.After(10 * time.Second)
 				if h.Expired() {
 					t.Fatal("a look that failed has ended the lock")
@@ -358,7 +358,7 @@ func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
 				<-time.After(3 * time.Second)
 				wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
 				store.heal()
-				_ = h.Release() // the store knows better here
+				_ = h.Release() // the server has not really lost the lock, so the result does not matter
 			})
 		})
 	}

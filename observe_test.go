@@ -66,7 +66,7 @@ func TestOutcomeOfAnAcquire(t *testing.T) {
 	}
 }
 
-// keyOf is a key that no lock was exported to.
+// keyOf returns a key that does not come from an exported lock.
 func keyOf(name string) padlock.Key {
 	var key padlock.Key
 	if err := key.UnmarshalText([]byte(keyText(name, "token"))); err != nil {
@@ -152,7 +152,7 @@ func TestSlackOfARenewal(t *testing.T) {
 	})
 }
 
-// tracer keeps, in the contexts that it derives, what began.
+// tracer records in the contexts that it derives which acquires, holds and releases have begun.
 type tracer struct {
 	recorder
 	seen []string // kind of the event, and what had begun before

@@ -84,7 +84,7 @@ func TestReleaseTellsTheTruth(t *testing.T) {
 	}
 }
 
-// outcome is a store whose releases say what a test wants.
+// outcome is a store whose releases return the result that a test sets.
 type outcome struct {
 	*remote
 	out driver.Outcome
@@ -238,8 +238,8 @@ func TestReleaseJoinsTheRenewal(t *testing.T) {
 	}
 }
 
-// Renewals wait for a worker while others hang. A release does not wait for a renewal that was not
-// sent yet, and that renewal is never sent.
+// Renewals wait for a worker while others hang. A release does not wait for a renewal that has not
+// been sent yet, and such a renewal is never sent.
 func TestReleaseOfALockThatWaitsForItsRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
@@ -249,7 +249,7 @@ func TestReleaseOfALockThatWaitsForItsRenewal(t *testing.T) {
 		for i := range 100 {
 			held = append(held, acquire(t, l, fmt.Sprint(i)))
 		}
-		<-time.After(11500 * time.Millisecond) // all are due, as many are sent as there are workers
+		<-time.After(11500 * time.Millisecond) // all renewals are due, and each worker has sent one
 		sent := store.log("extend")
 		for _, h := range held {
 			tokens := map[string]bool{}

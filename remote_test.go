@@ -20,8 +20,8 @@ type remote struct {
 	guarantees driver.Guarantees
 
 	mu     sync.Mutex
-	before map[string]trouble // what becomes of a request on its way
-	after  map[string]trouble // what becomes of the reply to a request that was carried out
+	before map[string]trouble // the trouble of a request on its way
+	after  map[string]trouble // the trouble of the reply to a request that was carried out
 	grant  func(*driver.Grant)
 	calls  []call
 }
@@ -113,7 +113,7 @@ func (r *remote) on(c call, serve func(ctx context.Context) error) error {
 	return err
 }
 
-// answer makes a grant one that came over a network: its TTL counts from before the request.
+// answer makes a grant look as if it came over a network: its TTL counts from before the request.
 func (r *remote) answer(g driver.Grant) driver.Grant {
 	g.From = 0
 	r.mu.Lock()
@@ -178,7 +178,7 @@ type bare struct{ driver.Store }
 
 func fails(err error) trouble { return func(context.Context, int) error { return err } }
 
-// takes is a network that needs d.
+// takes is a network that delays a message by d.
 func takes(d time.Duration) trouble {
 	return func(ctx context.Context, _ int) error { return sleep(ctx, d) }
 }
@@ -194,7 +194,7 @@ func deaf(context.Context, int) error {
 	return errors.Join(driver.ErrUncertain, errors.New("i/o timeout"))
 }
 
-// first lets t happen to the first n requests only.
+// first returns trouble that affects only the first n requests.
 func first(n int, t trouble) trouble {
 	return func(ctx context.Context, i int) error {
 		if i < n {
@@ -287,7 +287,7 @@ func free(t *testing.T, s *remote, name string) bool {
 	return len(state.Holds) == 0 && state.Waiters == 0
 }
 
-// margins are what the face keeps back of a lease, by the rule of design.md.
+// margins returns how much earlier than its lease a lock ends, by the rule of design.md.
 func margins(ttl time.Duration) time.Duration {
 	return ttl/100 + min(2*time.Millisecond, ttl/20) + min(50*time.Millisecond, ttl/10)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // reserving is a server that hands names over as reservations, and knows when each was made. The
-// message about a hand-over needs the time late.
+// field late is how long the message about a hand-over travels.
 type reserving struct {
 	*remote
 	late time.Duration

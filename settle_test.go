@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// sharing is a server that takes several shared holds with one request, at most some at a time.
+// sharing is a server that takes several shared holds with one request, up to a limit.
 type sharing struct {
 	*remote
 	most int

@@ -38,7 +38,7 @@ func TestTorture(t *testing.T) {
 
 const (
 	tortured     = 24 // goroutines
-	tortures     = 60 // of each
+	tortures     = 60 // how many times each goroutine tries to take a lock
 	lostOf100    = 3
 	longestHold  = 2               // ms
 	longestQueue = 8 * time.Second // a small part of the lease

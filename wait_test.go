@@ -66,7 +66,7 @@ func TestWaitersGetTheirTurnInOrder(t *testing.T) {
 	})
 }
 
-// The bounds of a wait: that of Wait, that of the context, the first to end.
+// A wait ends with the time of Wait or with the context, whichever ends first.
 func TestBoundsOfAWait(t *testing.T) {
 	held := []error{padlock.ErrHeld}
 	byCtx := []error{padlock.ErrHeld, context.DeadlineExceeded}
@@ -348,7 +348,7 @@ func TestTheLineTellsWhoHoldsTheName(t *testing.T) {
 	})
 }
 
-// A briefly is a store whose releases hand holds over that have a short lease at first.
+// A briefly is a store whose releases hand over holds with a lease that is short at first.
 type briefly struct{ *remote }
 
 func (b briefly) Wait(ctx context.Context, q driver.Request, reserve bool) (driver.Grant, error) {

@@ -56,7 +56,8 @@ func TestBenchTurns(t *testing.T) {
 	}
 }
 
-// counting counts who has the name.
+// counting is a store that counts how many callers have the name at once, and how many were
+// refused.
 type counting struct {
 	driver.Store
 	inside, most, refused *atomic.Int64

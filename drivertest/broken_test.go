@@ -10,9 +10,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// broken lists, for each bug, exactly the cases that find it. A case with a question mark finds it
-// only if the scheduler lets it: a waiter that spins is in time for a release that comes early
-// enough. The crowd cases may find any bug, and are listed if they must.
+// broken lists, for each bug, exactly the cases that find it. A case with a question mark finds the
+// bug only if the scheduler allows that. For example, a waiter that spins notices in time a release
+// that comes early enough. The crowd cases may find any bug. They are listed with the bugs that
+// they must find.
 var broken = map[bug]string{
 	actsOnOldNews:          "crowd/exclusive crowd/shared crowd/waiting",
 	anyLabel:               "limits/holder",
@@ -244,7 +245,7 @@ var broken = map[bug]string{
 }
 
 // TestBrokenStores runs the suite against a store with one bug at a time. The race detector is slow
-// and looks for something else, so with it only the cases run that must fail.
+// and looks for other errors. So under it only the cases that must fail are run.
 func TestBrokenStores(t *testing.T) {
 	for b, list := range broken {
 		t.Run(string(b), func(t *testing.T) {

@@ -226,7 +226,7 @@ func (c *check) blind(cl *client, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// notNo checks that err is none of the errors in no. Each of them would claim that the request
+// notNo checks that err is none of the listed errors. Each of these would claim that the request
 // failed, which the store cannot know.
 func (c *check) notNo(err error, what string, no ...error) {
 	for _, n := range no {

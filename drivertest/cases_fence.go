@@ -223,7 +223,8 @@ func (c *check) lastFence(shared bool) *lease {
 	return l
 }
 
-// unlessHeld repeats the request until the error is not ErrHeld, and returns the error.
+// unlessHeld repeats the request as long as the error is ErrHeld, and returns the first other
+// result.
 func (c *check) unlessHeld(cl *client, r driver.Request) (err error) {
 	c.poll(c.patience, func() bool {
 		r.Token = newToken()
@@ -240,7 +241,7 @@ func (c *check) wantUsedUp(err error, what string) {
 }
 
 // ahead takes the name of r with a fence a minute ahead of the clock. If the fence were not ahead,
-// a store that forgot it could still mint a greater one from the clock.
+// a store that forgot this fence could still make a greater one from its clock.
 func (c *check) ahead(r driver.Request) *lease {
 	l := c.take(c.a, c.request(r.Name), "of a free name")
 	c.free(l)
@@ -248,7 +249,7 @@ func (c *check) ahead(r driver.Request) *lease {
 	return c.soon(c.a, r, "with FenceAbove")
 }
 
-// above checks that l's fence is greater than last, and returns it.
+// above checks that the fence of l is greater than the last one, and returns the fence of l.
 func (c *check) above(l *lease, last uint64) uint64 {
 	if l.grant.Fence <= last {
 		c.failf("after fence %d a new grant has fence %d", last, l.grant.Fence)

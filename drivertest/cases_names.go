@@ -136,8 +136,7 @@ func lookalikes(n string) []string {
 	return names
 }
 
-// apart takes all names in one process at the same time, checks that another process finds each of
-// them held, and gives them back one by one.
+// location returns the place in which the store keeps the lock on name.
 func (c *check) location(name string) string {
 	v, _ := driver.As[driver.Locator](c.a.store)
 	at, err := v.Location(name)
@@ -147,6 +146,8 @@ func (c *check) location(name string) string {
 	return at
 }
 
+// apart takes all names in one process at the same time, checks that another process finds each of
+// them held, and gives them back one by one.
 func (c *check) apart(names []string) {
 	holds := make([]*lease, len(names))
 	for i, n := range names {
@@ -205,8 +206,8 @@ var fixedCollisions = sync.OnceValue(func() (pairs [][2]string) {
 })
 
 // collide tries endings of one length until two have the same hash. By the birthday paradox, that
-// takes about 80,000 endings. The table keeps only the last ending of each bucket, so it misses
-// some pairs, but it finds a later one.
+// takes about 80,000 endings. The table keeps only the last ending of each bucket. So collide
+// misses some pairs, but finds a later one.
 func collide(hash func([]byte) uint32) [2]string {
 	table := make([]uint32, 1<<17)
 	var number [8]byte

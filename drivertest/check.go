@@ -33,7 +33,7 @@ type check struct {
 	lively atomic.Int64 // when the case last did anything, on Go's clock
 
 	mu       sync.Mutex
-	over     bool // failures that are reported after this are ignored
+	over     bool // the attempt is over: failures that are reported from now on are ignored
 	failures []Failure
 	names    int
 	undo     []func()

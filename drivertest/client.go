@@ -15,7 +15,8 @@ type client struct {
 	store driver.Store
 }
 
-// ability returns s as a T. probe has found that s is one.
+// ability returns s as the optional interface T. The method probe has found that s has this
+// interface.
 func ability[T any](s driver.Store) T {
 	t, _ := driver.As[T](s)
 	return t

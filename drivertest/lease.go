@@ -131,7 +131,7 @@ func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*
 		return held
 	}
 	if errors.Is(err, driver.ErrHeld) {
-		return &driver.HeldError{Waiters: -1} // answers/errors, which watches, reports this
+		return &driver.HeldError{Waiters: -1} // the case answers/errors reports this
 	}
 	for _, l := range inTheWay {
 		c.tooSlow(l.sure)
@@ -149,7 +149,8 @@ func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string)
 	return c.takeOverLate(cl, r, t, 0, when)
 }
 
-// takeOverLate is takeOver for a name that may become free later than t, by at most late.
+// takeOverLate is takeOver for a name that may become free after t. The parameter late bounds this
+// delay.
 func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late time.Duration, when string) *lease {
 	early := t.Add(-slack(t.Sub(c.now())))
 	var l *lease

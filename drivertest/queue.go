@@ -50,8 +50,8 @@ func (c *check) waitOn(cl *client, r driver.Request) *turn {
 	})
 }
 
-// line waits for its turn as a caller does. It tries, waits, and then claims or tries again, until
-// it has the name.
+// line starts a waiter that waits for its turn as a caller does. The waiter tries, waits, and then
+// claims or tries again, until it has the name.
 func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
 		for ; t.returns < spinning; t.returns++ {

@@ -16,7 +16,7 @@ func (s *ref) Extend(ctx context.Context, name, token string, ttl time.Duration)
 		return g, err
 	}
 	if s.is(closedAnswers) {
-		s = &ref{w: s.w, bound: s.bound} // one that was never closed
+		s = &ref{w: s.w, bound: s.bound} // a store that was never closed
 	}
 	err = s.ask(ctx, func() error { g, err = s.extend(s.w.entry(name), token, ttl); return err })
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 	return s.grant(h), nil
 }
 
-// find returns the live hold of token, or why there is none.
+// find returns the live hold of token, or an error that says why there is none.
 func (w *world) find(e *entry, token string) (*hold, error) {
 	if h := w.live(e, token); h != nil && !h.reserved {
 		return h, nil
@@ -81,7 +81,7 @@ func (w *world) find(e *entry, token string) (*hold, error) {
 	return nil, driver.ErrLost
 }
 
-// revive brings a hold back whose lease has run out, if that is the bug.
+// revive restores a hold whose lease has run out, if that is the bug.
 func (w *world) revive(e *entry, token string) (*hold, error) {
 	for _, h := range e.holds {
 		switch {
@@ -188,7 +188,7 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 		end = w.now().Add(keep)
 	}
 	if s.is(refusedQueues) && e.refused == 3 {
-		end = later(end, w.now().Add(400*time.Millisecond)) // for the first that was refused
+		end = later(end, w.now().Add(400*time.Millisecond)) // for the first caller that was refused
 	}
 	if end.After(w.now()) && (!s.is(coolDownForgotten) || keep == 0) {
 		e.cooling = later(e.cooling, end)

@@ -236,7 +236,7 @@ func (w *world) pause() (resume func() error, err error) {
 		}
 	}
 	return func() error {
-		cuts.Wait() // or a late one would end holds of the next case
+		cuts.Wait() // otherwise a late cut would end holds of the next case
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.silent = nil
@@ -307,7 +307,7 @@ func (s passer) File(name, token string) (*os.File, error) {
 		return w, nil
 	}
 	child := &hold{owner: s.ref, token: "child of " + token, shared: true, since: h.since}
-	h.shared = true // so that both can be there
+	h.shared = true // so that both holds can exist
 	e.holds = append(e.holds, child)
 	go func() {
 		r.Read(make([]byte, 1)) // returns when the last copy is closed

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// recordsOf returns the records of name by ID. With a bug, each process has its own.
+// recordsOf returns the records of name by ID. With a bug, each process has its own records.
 func (s *ref) recordsOf(name string) map[string]string {
 	if s.w.recs == nil {
 		s.w.recs = map[string]map[string]string{}
@@ -50,7 +50,7 @@ func (s *ref) Record(ctx context.Context, name string, rs []driver.Record) error
 	})
 }
 
-// trim removes the records of a series that are too much.
+// trim removes the records of a series that exceed its limit.
 func (s *ref) trim(of map[string]string, series string) {
 	if s.is(recordsShareABound) {
 		series = ""

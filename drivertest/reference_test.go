@@ -24,10 +24,10 @@ type world struct {
 	g      driver.Guarantees
 	names  map[string]*entry
 	now    func() time.Time
-	timers bool // now is Go's clock, so timers fire when it says
+	timers bool // the field now is Go's clock, so Go's timers can be used
 	passes bool
-	trip   time.Duration // half of the time that a request takes
-	silent chan struct{} // closed when the server answers again; nil while it does
+	trip   time.Duration // the time for one way, to the server or back
+	silent chan struct{} // closed when the server answers again; nil while the server answers
 	opens  []*ref
 	full   bool
 	starts int                          // with no data
@@ -48,7 +48,7 @@ type entry struct {
 	intends time.Time // when the intent lapses
 	queue   []*waiting
 	refused int                       // Acquires that were refused
-	past    map[string]driver.Outcome // what became of tokens
+	past    map[string]driver.Outcome // how the hold of each token ended
 	changed chan struct{}             // closed at each change
 }
 
@@ -56,7 +56,7 @@ type hold struct {
 	owner                 *ref // nil: a program other than padlock
 	token                 string
 	shared                bool
-	asked                 bool // to be shared, when it was granted
+	asked                 bool // the granted request asked for a shared hold
 	reserved              bool
 	fence                 uint64
 	since, until, atLeast time.Time
@@ -77,7 +77,7 @@ type ref struct {
 	waits  sync.WaitGroup
 	bound  context.Context
 	unbind context.CancelCauseFunc
-	lose   atomic.Bool // the next reply
+	lose   atomic.Bool // lose the next reply
 }
 
 var refGuarantees = driver.Guarantees{

@@ -58,7 +58,8 @@ func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request,
 	}
 }
 
-// turn reports whether it is worth trying, for a waiter in the queue or outside of it.
+// turn reports whether a try of this waiter may succeed. The waiter is in the queue or outside of
+// it.
 func (w *world) turn(e *entry, p *waiting, r *driver.Request, reserve bool) bool {
 	if reserve && (len(e.queue) == 0 || e.queue[0] != p) {
 		return false

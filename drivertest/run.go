@@ -41,7 +41,8 @@ func (r *run) finish() []Failure {
 }
 
 // each calls do for every case that applies. It first runs most cases in parallel. Then it runs the
-// cases that disturb others, one by one. Some cases check what all the others saw; they come last.
+// cases that disturb others, one by one. Some cases check the results of all the others; they come
+// last.
 func (r *run) each(do func(*testCase)) {
 	var crowd, alone, watchers []*testCase
 	for i := range table {

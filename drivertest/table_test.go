@@ -105,7 +105,8 @@ func declared(g *ast.GenDecl) (words []string) {
 	return slices.DeleteFunc(words, func(w string) bool { return !ast.IsExported(w) || isPromise(w) })
 }
 
-// method names a method of an error; other functions are there for stores to call.
+// method returns the name of d if d is a method of an error. Stores call the other functions, so
+// these need no case.
 func method(d *ast.FuncDecl) []string {
 	if d.Recv == nil {
 		return nil
