@@ -189,7 +189,7 @@ func exclude(t *testing.T, p *php, s *mongostore.Store, name string) {
 	p.says("yes", "release "+name)
 }
 
-// PHP sees what the default layout holds, and the other way round.
+// PHP respects the holds of the default layout, and the default layout respects those of PHP.
 func TestPHPBesideTheDefaultLayout(t *testing.T) {
 	u := serverURL(t, "MONGODB_URL")
 	u.Path = "/padlock_test"
@@ -222,7 +222,8 @@ func TestPHPBesideTheDefaultLayout(t *testing.T) {
 	p.says("no", "acquire reads")
 }
 
-// The hook of the suite for programs other than padlock.
+// foreign returns a function that takes a name in Symfony's layout. The suite uses it as another
+// program.
 func (b *bench) foreign(t *testing.T) func(name string) (func() error, error) {
 	s, err := mongostore.Open(t.Context(), b.config, mongostore.SymfonyLayout())
 	if err != nil {

@@ -33,7 +33,7 @@ func serverURL(t *testing.T, variable string) *url.URL {
 	return u
 }
 
-// with returns u with a parameter.
+// with sets a parameter in a copy of u, and returns the copy.
 func with(u *url.URL, name, value string) *url.URL {
 	there, query := *u, u.Query()
 	query.Set(name, value)
@@ -59,7 +59,7 @@ func newBench(t *testing.T, u *url.URL, opts ...mongostore.Option) *bench {
 	if len(addresses) != 1 || encrypted {
 		return b
 	}
-	// The proxies start here, because the suite counts the goroutines that begin in open.
+	// The proxies start before open, because the suite counts the goroutines that start in open.
 	b.addr, b.made = addresses[0], make(chan *server.Proxy)
 	query := u.Query()
 	query.Del("replicaSet") // its members would be reached without the proxy
@@ -131,7 +131,7 @@ func (b *bench) pause() (resume func() error, err error) {
 	return func() error { return silence(false) }, silence(true)
 }
 
-// changes reports whether a request can change a lock.
+// changes returns true for a request that can change a lock.
 func changes(request []byte) bool {
 	for _, command := range []string{"findAndModify", "update", "delete"} {
 		if bytes.Contains(request, []byte("\x02"+command+"\x00")) {

@@ -16,10 +16,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// patience is how long a request waits for a silent server.
+// patience is the longest time that a request waits for a silent server.
 const patience = driver.MaxSilence - 500*time.Millisecond
 
-// search is how long a request looks for a primary. The caller tries again if it can wait.
+// search is the longest time that a request looks for a primary. The caller tries again if it can
+// wait.
 const search = 2 * time.Second
 
 // A conn is the collection of a store, with its client.

@@ -70,8 +70,8 @@ func TestRefusalWritesNothing(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// The index removes a document a week after its last lease, and no document whose fence is ahead of
-// the clock.
+// The index removes a document a week after its last lease. It never removes a document whose fence
+// is ahead of the clock.
 func TestForget(t *testing.T) {
 	s, c := documents(t)
 	specs, err := c.Indexes().ListSpecifications(t.Context())

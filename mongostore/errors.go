@@ -37,8 +37,9 @@ const (
 	advisePipelines = "the server does not know updates with pipelines, which MongoDB 5.0 and later have; locks that PHP shares work there, with symfony+mongodb:"
 )
 
-// failure returns the error that callers see. wrote says that the request could change something. A
-// context error that is not ctx's is a limit of the store and must not look like the caller's.
+// failure returns the error that callers see. wrote is true if the request could change something.
+// If err is a context error although ctx has not ended, a limit of the store has ended the request.
+// The caller must not take that error for the end of its own context.
 func failure(ctx context.Context, err error, wrote bool) error {
 	var refused mongo.CommandError
 	var doubt mongo.WriteException
@@ -67,8 +68,8 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	return fmt.Errorf("%w: MongoDB: %s", driver.ErrUnavailable, plain(err))
 }
 
-// awaitDeadline waits until ctx has ended if err is about its deadline. The client gives a request
-// up when the deadline is nearer than a usual round trip.
+// If err is about the deadline of ctx, awaitDeadline waits until ctx has ended. The client gives up
+// a request before the deadline if a usual round trip takes longer than the time that is left.
 func awaitDeadline(ctx context.Context, err error) {
 	if deadline, ok := ctx.Deadline(); ok && mongo.IsTimeout(err) && time.Until(deadline) < time.Second {
 		<-ctx.Done()
@@ -97,10 +98,11 @@ func isDuplicate(err error) bool {
 	return mongo.IsDuplicateKeyError(err) || err != nil && strings.Contains(err.Error(), "duplicate key value violates unique constraint")
 }
 
-// selection is in the client's error if it finds no server for a request.
+// If the client finds no server for a request, its error contains the text selection.
 const selection = "server selection error"
 
-// lastError returns why the client did not find a server. Its error describes all servers.
+// lastError returns the reason for which the client found no server. The client's own error
+// describes all servers.
 func lastError(err error) string {
 	_, last, found := strings.Cut(err.Error(), "Last error: ")
 	if !found {

@@ -56,26 +56,27 @@ func some(array expr) expr           { return gt(size(array), int32(0)) }
 // or0 is x, or zero if x is missing.
 func or0(x, zero expr) expr { return op("$ifNull", x, zero) }
 
-// only is the elements of an array for which cond holds. cond calls an element $$h.
+// A call of only keeps the elements of an array for which cond holds. cond calls an element $$h.
 func only(array, cond expr) expr {
 	return bson.D{{Key: "$filter", Value: object("input", array, "as", "h", "cond", cond)}}
 }
 
-// each changes the elements of an array for which cond holds to the result of change. Both call an
-// element $$h.
+// each makes a new array: change replaces every element for which cond holds. Both expressions call
+// an element $$h.
 func each(array, cond, change expr) expr {
 	return bson.D{{Key: "$map", Value: object("input", array, "as", "h", "in", either(cond, change, "$$h"))}}
 }
 
-// last is the latest of an array of times, and at least now.
+// last is the latest time in an array, or the server's time if that is later.
 func last(times expr) expr {
 	return bson.D{{Key: "$reduce", Value: object("input", times, "initialValue", now, "in", greatest("$$value", "$$this"))}}
 }
 
-// A branch of choose.
+// A branch is a condition and its result, for choose.
 type branch struct{ when, then expr }
 
-// choose is the result of the first branch whose condition holds.
+// choose is the result of the first branch whose condition holds. If no condition holds, it is
+// other.
 func choose(other expr, branches ...branch) expr {
 	all := list{}
 	for _, b := range branches {
@@ -84,7 +85,7 @@ func choose(other expr, branches ...branch) expr {
 	return bson.D{{Key: "$switch", Value: object("branches", all, "default", other)}}
 }
 
-// after is the server's time, plus d. MongoDB's times are whole milliseconds.
+// after is the server's time plus d. MongoDB's times are whole milliseconds.
 func after(d time.Duration) expr { return add(now, millis(d)) }
 
 // millis rounds up, so that a lease is never shorter than it should be.

@@ -18,7 +18,7 @@ type Config struct {
 	// Database and Collection are where the locks are. The store makes the collection if it is
 	// missing. No other data belongs in it, except the locks of PHP's Symfony.
 	Database, Collection string
-	// User and Password, if User is not empty, log in instead of those in URI.
+	// User and Password replace the user and the password in URI, unless User is empty.
 	User, Password string
 	// TLS, if not nil, is used for every connection.
 	TLS *tls.Config
@@ -46,9 +46,9 @@ type config struct {
 	lazy    bool
 }
 
-// SymfonyLayout does what the MongoDbStore of PHP's Symfony does, with the same requests: a
-// document for each lock, whose end is judged by the clock of each client. So the clocks of all
-// clients must agree, and there are no fences, no shared locks and no cool-downs.
+// SymfonyLayout makes the store send the same requests as the MongoDbStore of PHP's Symfony. Each
+// lock is a document, and each client judges the end of the lock by its own clock. So the clocks of
+// all clients must agree, and there are no fences, no shared locks and no cool-downs.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
 // Lazy opens the store without a request to the server, which may be down.

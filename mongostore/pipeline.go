@@ -23,15 +23,15 @@ import (
 //
 //	open    reads the document: p.was is the whole document, p.now the server's time, padlock the
 //	        record with a foreign holder as one of its holds, and p.live the holds whose leases last
-//	decide  p.do is the name of what the operation does, or refuse
+//	decide  sets p.do to the name of the change that the operation makes, or to refuse
 //	change  changes the record
 //	write   writes token and expires_at as PHP reads them, or the old values again if the operation
 //	        is refused. MongoDB writes nothing if a document stays as it is.
 const (
 	refuse = "refuse"
 
-	// nobody is in the field token while readers hold the name or it cools down. A PHP client
-	// takes it for the token of another client.
+	// nobody is the value of the field token while readers hold the name or the name cools down. A
+	// PHP client takes this value for the token of another client.
 	nobody = "padlock"
 
 	// version is the version of the record. A document with a newer one is left alone.
@@ -79,8 +79,8 @@ var write = []bson.D{
 	))),
 	set("padlock", merge("$padlock", object(
 		"v", int32(version), "token", "$p.token", "until", "$p.until",
-		// The index that removes old documents skips a document whose fence the clock will not have
-		// passed by then.
+		// The index must not remove a document before the clock has passed its fence. So it skips a
+		// document whose fence is far ahead of the clock.
 		"old", op("$lt", "$padlock.fence", add(microseconds, (forgetAfter/2).Microseconds())),
 	))),
 	set("token", unlessRefused("$p.token", "token"),
@@ -117,8 +117,9 @@ func holds(token any) expr { return in(token, "$p.live.t") }
 
 func isToken(token any) expr { return eq("$$h.t", token) }
 
-// intended holds if a reader other than token waits for its promotion. An intent that lasts longer
-// than it may comes from a clock that was set back.
+// intended is true if another token is that of a reader that waits for its promotion. An intent
+// lasts at most driver.MaxIntent. If one would last longer, the clock was set back, and the intent
+// does not count.
 func intended(token any) expr {
 	return and(gt("$padlock.intent.u", now), op("$lte", "$padlock.intent.u", after(driver.MaxIntent)),
 		in("$padlock.intent.t", "$p.live.t"), ne("$padlock.intent.t", token))
@@ -203,7 +204,7 @@ func release(token string, keep time.Duration) []bson.D {
 	)
 }
 
-// withdrawn is the intent of the name without that of token.
+// withdrawn is the intent of the name, or an empty one if that intent belongs to token.
 func withdrawn(token any) expr {
 	return either(eq("$padlock.intent.t", token), object(), "$padlock.intent")
 }
@@ -239,7 +240,8 @@ func convert(r *driver.Request) []bson.D {
 	)
 }
 
-// evict ends all holds and the cool-down, and mints a new fence, if the fence is still seen.
+// evict ends all holds and the cool-down, and mints a new fence. It does so only if the fence of
+// the name still equals seen.
 func evict(seen uint64) []bson.D {
 	same := eq("$padlock.fence", int64(seen))
 	if seen == 0 { // only PHP has used the name

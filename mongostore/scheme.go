@@ -91,8 +91,9 @@ func address(host string) string {
 	return net.JoinHostPort(strings.Trim(strings.TrimSuffix(host, ":"), "[]"), defaultPort)
 }
 
-// at returns the URL of the same server at another address. A member of a replica set names the
-// others, so the client must not look for them. With TLS the certificate would not fit.
+// at returns a copy of u with another address for its only server. A member of a replica set names
+// the others, so the copy tells the client not to look for them. With TLS, at returns nil, because
+// the certificate would not fit the address.
 func at(u *url.URL, address string) *url.URL {
 	addresses, encrypted := servers(u)
 	if len(addresses) != 1 || encrypted {

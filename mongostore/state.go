@@ -14,7 +14,7 @@ import (
 type record struct {
 	Version int32         `bson:"v"`
 	Token   bson.RawValue `bson:"token"` // what padlock wrote to the document's field token
-	Until   bson.DateTime `bson:"until"` // and to expires_at
+	Until   bson.DateTime `bson:"until"` // what padlock wrote to expires_at
 	Old     bool          `bson:"old"`   // the index may remove the document a week after expires_at
 	Fence   int64         `bson:"fence"` // the highest fence so far
 	Holds   []hold        `bson:"holds"` // lapsed holds stay in it until somebody else gets the name
@@ -35,7 +35,7 @@ type hold struct {
 	Holder  holder        `bson:"h"`
 }
 
-// An intent is that of a reader that waits for its promotion.
+// An intent belongs to a reader that waits for its promotion.
 type intent struct {
 	Token bson.RawValue `bson:"t"`
 	Until bson.DateTime `bson:"u"`
@@ -81,8 +81,8 @@ type state struct {
 // projection is the fields of a document that the store asks for, with the server's time.
 var projection = object("token", int32(1), "expires_at", int32(1), "padlock", int32(1), "now", clock)
 
-// decode reads a document. It does what the stages open do: a token that padlock did not write is
-// the hold of another program.
+// decode reads a document in the same way as the first stages of a pipeline. A token that padlock
+// did not write belongs to the hold of another program.
 func decode(raw bson.Raw) (*state, error) {
 	var s state
 	if err := bson.Unmarshal(raw, &s); err != nil {
@@ -142,7 +142,7 @@ func (s *state) held(token string) (*hold, error) {
 // has no fence of its own, so nobody can tell.
 func (s *state) overtaken(h *hold) bool { return h.Foreign || h.Fence < s.Record.Fence }
 
-// outcome is what a Release of token finds in the state.
+// outcome returns the result of a Release of token in this state.
 func (s *state) outcome(token string) driver.Outcome {
 	switch h := s.find(token); {
 	case h == nil, h.Until <= s.Now && h.Foreign:
@@ -155,7 +155,7 @@ func (s *state) outcome(token string) driver.Outcome {
 	return driver.Expired
 }
 
-// next is the fence of the next grant.
+// next returns the fence for the next grant.
 func (s *state) next(above uint64) uint64 {
 	return max(uint64(s.Record.Fence)+1, above+1, uint64(max(s.Now, 0))*1000)
 }
@@ -226,8 +226,8 @@ func heldBy(holds []driver.Hold) error {
 	return err
 }
 
-// reports lists the live holds except that of token, and the cool-down, with times by this
-// process's clock.
+// reports returns the cool-down and the live holds, without the hold of token. The times are by
+// this process's clock.
 func (s *state) reports(token string) (out []driver.Hold) {
 	wall := time.Now()
 	at := func(t bson.DateTime) time.Time { return wall.Add(t.Time().Sub(s.Now.Time())) }
@@ -252,7 +252,7 @@ func (s *state) reports(token string) (out []driver.Hold) {
 	return out
 }
 
-// report returns the state as Inspect and List do.
+// report returns the state in the form that Inspect and List return.
 func (s *state) report(name string) driver.State {
 	return driver.State{Name: strings.Clone(name), Holds: s.reports(""), Fence: uint64(s.Record.Fence), Waiters: -1}
 }

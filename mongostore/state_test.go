@@ -56,7 +56,7 @@ func read(t *testing.T, d bson.D) *state {
 	return s
 }
 
-// Each document means something else for the token "mine".
+// For the token "mine", each of these documents has another meaning.
 func TestDocuments(t *testing.T) {
 	mine := written("mine", instant+50, fenceNow, held("mine", 50, fenceNow, false))
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestFenceOutlivesForeignHolds(t *testing.T) {
 	}
 }
 
-// The document after a refused try says why it was refused.
+// After a refused try, the document shows the reason of the refusal.
 func TestRefusals(t *testing.T) {
 	free := written("", instant, fenceNow)
 	others := written("other", instant+50, fenceNow, held("other", 50, fenceNow, false))

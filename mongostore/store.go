@@ -33,7 +33,7 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// Open opens a store. Unless an option says Lazy, it asks the server once, and makes the index that
+// Open opens a store. Without Lazy, Open sends the server one request, and makes the index that
 // removes the documents of names that nobody has used for a week. ctx bounds only the opening. No
 // error contains a password.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
@@ -111,7 +111,7 @@ type request struct {
 	name   string
 	stages []bson.D
 	upsert bool // a missing document is made
-	before bool // the document before the change is wanted, not the one after it
+	before bool // returns the document as it was before the change
 }
 
 // document is the filter for the document of a name. It leaves out a document of a newer version.
@@ -125,8 +125,8 @@ func document(name string) bson.D {
 // errNoDocument means that the name has no document.
 var errNoDocument = errors.New("no document")
 
-// send carries out a request. Two processes that make the same document at the same time can get a
-// duplicate key, and then the document exists.
+// send carries out a request. If two processes make the same document at the same time, one of them
+// can get the error of a duplicate key. The document exists then, so send tries again.
 func (s *Store) send(ctx context.Context, r request) (*state, error) {
 	limited, end, err := s.conn.begin(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // this process's wall clock, as PHP does.
 type symfony struct{ conn *conn }
 
-// A lease is what the store reads of a document in Symfony's layout.
+// A lease has the fields that the store reads from a document in Symfony's layout.
 type lease struct {
 	ExpiresAt bson.DateTime `bson:"expires_at"`
 }
@@ -73,7 +73,7 @@ func (s *symfony) acquire(ctx context.Context, r *driver.Request) (driver.Grant,
 	return driver.Grant{}, failure(ctx, driver.ErrUnavailable, false)
 }
 
-// replace hands the hold of r.Replaces over, or repeats that.
+// replace hands over the hold of r.Replaces. If r.Token has the hold already, replace renews it.
 func (s *symfony) replace(ctx, limited context.Context, r *driver.Request) (driver.Grant, error) {
 	t := wall()
 	for _, token := range []string{r.Token, r.Replaces} {
@@ -105,7 +105,7 @@ func (s *symfony) extend(ctx context.Context, name, token string, ttl time.Durat
 	}
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
-		return driver.Grant{}, driver.ErrLost // PHP leaves no trace, so nobody can tell
+		return driver.Grant{}, driver.ErrLost // PHP leaves no trace of a later holder
 	case err != nil:
 		return driver.Grant{}, failure(ctx, err, ttl != 0)
 	}

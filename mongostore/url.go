@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// FromURL opens the store that a URL names. It is MongoDB's connection string with a database:
+// FromURL opens the store that a URL names. The URL is MongoDB's connection string with a database:
 //
 //	mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…]/DATABASE
 //	mongodb+srv://[USER:PASSWORD@]HOST/DATABASE
@@ -47,11 +47,12 @@ const (
 
 var schemes = []string{"mongodb", "mongodb+srv"}
 
-// own are the parameters of padlock, which are not sent to MongoDB's client.
+// own lists the parameters of padlock. MongoDB's client does not get them.
 var own = []string{"collection", "layout", "lazy", "password-file"}
 
-// connects are the options of MongoDB's connection string that a URL may have, in lower case. Those
-// that are missing here decide when a write or a read is done, which is for the store to decide.
+// connects lists, in lower case, the options of MongoDB's connection string that a URL may have.
+// The options that decide when a write or a read is done are not in this list, because the store
+// sets them itself.
 var connects = []string{
 	"appname", "authmechanism", "authmechanismproperties", "authsource", "compressors", "connecttimeoutms",
 	"directconnection", "heartbeatfrequencyms", "loadbalanced", "localthresholdms", "maxconnecting", "maxidletimems",
@@ -60,7 +61,7 @@ var connects = []string{
 	"tlscertificatefile", "tlscertificatekeyfile", "tlsinsecure", "tlsprivatekeyfile", "zlibcompressionlevel",
 }
 
-// decides are the options of MongoDB's connection string that the store decides itself.
+// decides lists the options of MongoDB's connection string that the store sets itself.
 var decides = []string{
 	"fsync", "journal", "maxstalenessseconds", "readconcernlevel", "readpreference", "readpreferencetags",
 	"serverselectiontimeoutms", "sockettimeoutms", "timeoutms", "w", "wtimeoutms", "waitqueuetimeoutms",

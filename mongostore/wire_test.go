@@ -14,9 +14,9 @@ import (
 	"github.com/padlock-go/padlock/mongostore"
 )
 
-// A script answers requests as a server would that has a fault at the wanted moment. No real
-// server can be made to have these faults. A script carries out no request, so it shows how the
-// store reads a reply, and nothing about MongoDB.
+// A script stands in for a server that has a fault at a chosen moment. No real server can be made
+// to have these faults. A script carries out no request, so it shows how the store reads a reply,
+// and nothing about MongoDB.
 type script struct {
 	// reply returns the reply to a command of the store. nil closes the connection. A reply with
 	// the field silence is not sent.
