@@ -98,7 +98,7 @@ func isDuplicate(err error) bool {
 	return mongo.IsDuplicateKeyError(err) || err != nil && strings.Contains(err.Error(), "duplicate key value violates unique constraint")
 }
 
-// If the client finds no server for a request, its error contains the text selection.
+// selection is a text in the client's error if the client found no server for a request.
 const selection = "server selection error"
 
 // lastError returns the reason for which the client found no server. The client's own error

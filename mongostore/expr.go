@@ -75,8 +75,8 @@ func last(times expr) expr {
 // A branch is a condition and its result, for choose.
 type branch struct{ when, then expr }
 
-// choose is the result of the first branch whose condition holds. If no condition holds, it is
-// other.
+// choose is the result of the first branch whose condition holds. Without such a branch, the result
+// is the parameter other.
 func choose(other expr, branches ...branch) expr {
 	all := list{}
 	for _, b := range branches {

@@ -117,9 +117,9 @@ func holds(token any) expr { return in(token, "$p.live.t") }
 
 func isToken(token any) expr { return eq("$$h.t", token) }
 
-// intended is true if another token is that of a reader that waits for its promotion. An intent
-// lasts at most driver.MaxIntent. If one would last longer, the clock was set back, and the intent
-// does not count.
+// intended is true if a reader waits for its promotion and has another token. An intent lasts at
+// most driver.MaxIntent. If one would last longer, the clock was set back, and the intent does not
+// count.
 func intended(token any) expr {
 	return and(gt("$padlock.intent.u", now), op("$lte", "$padlock.intent.u", after(driver.MaxIntent)),
 		in("$padlock.intent.t", "$p.live.t"), ne("$padlock.intent.t", token))

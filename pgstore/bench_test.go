@@ -10,9 +10,9 @@ import (
 	"github.com/padlock-go/padlock/pgstore"
 )
 
-// BenchmarkHold compares a hold with the bare statements on one connection, which it should not
-// cost more than 1.3 times. The two take turns, so that the load of the machine counts for both
-// alike.
+// BenchmarkHold compares a hold with its bare statements on one connection. A hold should cost at
+// most 1.3 times as much as these statements. The two take turns, so that the load of the machine
+// counts for both alike.
 func BenchmarkHold(b *testing.B) {
 	srv := server.Postgres(b, server.PostgresOptions{})
 	b.Run("without-fence", func(b *testing.B) {

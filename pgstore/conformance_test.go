@@ -55,7 +55,7 @@ func limited(t testing.TB, srv *server.Server) string {
 	return strings.Replace(srv.URL(), "postgres@", "app@", 1)
 }
 
-// many is for suites that open many stores at once.
+// many has the arguments for a server whose suite opens a large number of stores at once.
 var many = []string{"-c", "max_connections=400"}
 
 // TestContract runs the suite as a user with four rights on a table that an administrator made.
@@ -92,7 +92,7 @@ type bench struct {
 	made chan *server.Proxy
 }
 
-// newBench starts the proxies here: the suite counts the goroutines that begin in open.
+// newBench starts the proxies, because the suite counts the goroutines that start in open.
 func newBench(t testing.TB, srv *server.Server) *bench {
 	b := &bench{srv: srv, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
 	var wg sync.WaitGroup

@@ -13,7 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// restBefore is how long a connection must have had no statement before the store reads its socket.
+// restBefore is the time without a statement after which the store reads the socket of a
+// connection.
 const restBefore = 5 * time.Millisecond
 
 // A conn is one connection. Once it has ended, it is never used again. Between statements, a
@@ -121,8 +122,8 @@ func (c *conn) rest() {
 	c.nudge()
 }
 
-// nudge lets watch read the socket if no statement follows for a while. It does not wait for watch,
-// which has ended if the connection has.
+// nudge lets watch read the socket if no statement follows for a while. nudge does not wait for
+// watch, because watch ends with the connection.
 func (c *conn) nudge() {
 	select {
 	case c.kick <- struct{}{}:

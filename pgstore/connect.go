@@ -97,8 +97,8 @@ func (d *dialer) open(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// reason returns the reason in an error of pgconn, which puts the user, the database and the
-// addresses in front of it.
+// pgconn puts the user, the database and the addresses in front of its errors. reason returns such
+// an error without them.
 func reason(err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -159,7 +159,7 @@ func (d *dialer) setUp(c *conn) error {
 	}
 	pid, _ := strconv.ParseUint(string(row[0]), 10, 32)
 	c.pid, c.start = uint32(pid), string(row[1])
-	c.pooled = c.pid != c.pg.PID() // a pooler gives its clients other numbers than the server's process id
+	c.pooled = c.pid != c.pg.PID() // a pooler does not give its clients the process id of the server's process
 	return nil
 }
 

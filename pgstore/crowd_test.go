@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/pgstore"
 )
 
-// Readers, writers and readers that are promoted, in one process and so in few sessions, exclude
-// each other, although the server lets a session take a lock twice.
+// In one process, the callers share few sessions, and the server lets a session take a lock twice.
+// Readers, writers and promoted readers exclude each other all the same.
 func TestCrowdInOneProcess(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})

@@ -16,8 +16,8 @@ import (
 // locks counts the advisory locks of sessions of padlock.
 const locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND application_name LIKE 'padlock %'"
 
-// The kill of a process of the server that has nothing to do with the lock makes the server drop
-// all connections, and all advisory locks with them.
+// A process of the server is killed. It has nothing to do with the lock, but the server drops all
+// connections, and all advisory locks end with them.
 func TestUnrelatedBackendKilled(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
@@ -50,8 +50,8 @@ func TestTerminatedBackend(t *testing.T) {
 	}
 }
 
-// The session of a holder does not answer its release, and the connection is given up. The next
-// release does not say that the lock is free while that session still has it.
+// The session of a holder does not answer a release, so the store gives up the connection. While
+// that session still has the lock, the next release does not report the lock as free.
 func TestReleaseInAStuckSession(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
@@ -78,8 +78,8 @@ func TestReleaseInAStuckSession(t *testing.T) {
 	take(t, b, request("job"))
 }
 
-// Of two readers that want to be promoted, the second one fails at once, and the first is
-// promoted when it has gone, although a writer waits.
+// Two readers want to be promoted. The second one fails at once. When the second one has gone, the
+// first one is promoted, although a writer waits.
 func TestTwoPromoters(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
@@ -126,7 +126,7 @@ func TestPromotionAtTheTimeOut(t *testing.T) {
 		take(t, b, second)
 		write := first
 		write.Shared = false
-		a.Convert(t.Context(), write) // the intent is noted, so the next one waits for the lock alone
+		a.Convert(t.Context(), write) // sets the intent, so the next Convert waits for the lock alone
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -170,7 +170,7 @@ func TestHolderKilled(t *testing.T) {
 	eventually(t, s, "job")
 }
 
-// A process that was stopped while it waited is granted the lock by the server, which takes it
+// A process is stopped while it waits. The server grants it the lock, and later takes the lock
 // back.
 func TestWaiterStopped(t *testing.T) {
 	t.Parallel()
@@ -188,8 +188,8 @@ func TestWaiterStopped(t *testing.T) {
 	eventually(t, s, "job")
 }
 
-// The holds of a thousand names need 4 connections, and 20 contenders for one leave nothing
-// behind.
+// The holds of a thousand names need 4 connections. When 20 contenders for one name have finished,
+// nothing is left behind.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})

@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// soon is how long a test waits at most.
+// soon is the longest time that a test waits.
 const soon = 10 * time.Second
 
 func request(name string) driver.Request {
@@ -53,7 +53,7 @@ func release(t testing.TB, s driver.Store, r driver.Request) {
 	}
 }
 
-// until asks until it hears yes.
+// until calls yes again and again, and returns when yes returns true.
 func until(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	end := time.After(soon)
@@ -88,7 +88,7 @@ func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g 
 	return r, g
 }
 
-// ends waits for the end of a Bound.
+// ends returns when bound has ended, and checks the cause.
 func ends(t testing.TB, bound context.Context) {
 	t.Helper()
 	select {
@@ -120,7 +120,7 @@ func ask[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) (v T) {
 	return v
 }
 
-// took returns how many nanoseconds f took.
+// took returns the duration of a call of f, in nanoseconds.
 func took(f func()) int64 {
 	began := time.Now()
 	f()

@@ -54,7 +54,7 @@ func (h *hold) grant() driver.Grant {
 	return driver.Grant{Fence: h.fence, Bound: h.c.bound, Shared: h.shared}
 }
 
-// holds has the tokens of a store.
+// The type holds contains the tokens of a store.
 type holds struct {
 	mu    sync.Mutex
 	byID  map[id]*hold
@@ -97,7 +97,7 @@ func (hs *holds) forget(h *hold) {
 	}
 }
 
-// set notes that a session was granted the lock for h.
+// set records that a session was granted the lock for h.
 func (hs *holds) set(h *hold, st state, c *conn, shared bool, fence uint64, r *driver.Request) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -105,7 +105,7 @@ func (hs *holds) set(h *hold, st state, c *conn, shared bool, fence uint64, r *d
 	hs.byKey[h.key] = append(hs.byKey[h.key], h)
 }
 
-// clear notes that h no longer has the lock, and wakes the waiters of this process for it.
+// clear records that h no longer has the lock. It wakes the waiters of this process for that lock.
 func (hs *holds) clear(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child takes or awaits the name "job", says so, and then does nothing.
+// child takes the name "job" or waits for it, prints a line about that, and then does nothing.
 func child() {
 	ctx := context.Background()
 	s, err := open(ctx, os.Getenv(childURL))

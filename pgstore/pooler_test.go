@@ -50,8 +50,8 @@ unix_socket_dir =
 	return "postgres://postgres@" + p.Addr() + "/postgres?sslmode=disable"
 }
 
-// In transaction mode advisory locks exclude nobody, so such a pooler is refused: with an idle
-// pool, and with one that others use.
+// In transaction mode, advisory locks exclude nobody. The store refuses such a pooler, whether the
+// pool is idle or other clients use it.
 func TestTransactionMode(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})

@@ -11,10 +11,10 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// The probe alone, without the errors that a pooler of today returns for prepared statements: it
-// finds a pooler in transaction mode if a second connection gets the session of the first, at any
-// of several tries. Otherwise the mode stays unknown, and each later connection is compared with
-// those that there are.
+// This test is about the probe alone. (Today's poolers also return errors for prepared statements.)
+// The probe finds a pooler in transaction mode if a second connection gets the session of the first
+// one, in any of several tries. Otherwise, the mode stays unknown, and each later connection is
+// compared with all live connections.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
@@ -34,7 +34,7 @@ func TestProbe(t *testing.T) {
 		t.Cleanup(made.close)
 		return made
 	}
-	// same makes the second connections, of which the one with that number has the session of c.
+	// same makes the second connections. The one with the given number has the session of c.
 	same := func(c *conn, number int) {
 		tries := 0
 		d.second = func(ctx context.Context) (*conn, error) {
@@ -74,8 +74,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A connection may end before it is watched. dial calls nudge then too, and must not wait for a
-// goroutine that has ended: it has the mutex of the pool.
+// A connection may end before its goroutine runs watch. Even then, dial calls nudge. This call must
+// not wait for the goroutine, which may have ended, because dial holds the mutex of the pool.
 func TestNudgeDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(*testing.T) {
 		cfg := defaults()

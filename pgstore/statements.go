@@ -130,8 +130,8 @@ func newSweepStatements(table string) sweepStatements {
 			" ON CONFLICT (key) DO UPDATE SET fence = EXCLUDED.fence WHERE abs(EXCLUDED.fence - f.fence) >= " + every + " RETURNING 1"},
 		// A row is kept if any session has its lock or waits for it, because a reader that joins
 		// other readers gets the fence of that row. A reader takes the lock before it writes the
-		// row. So if it took the lock after pg_locks was read, either xmin differs or the reader
-		// finds no row.
+		// row. If it took the lock after this statement read pg_locks, there are two cases: xmin
+		// differs, or the reader finds no row.
 		next: statement{"padlock_sweep", "WITH l AS MATERIALIZED (SELECT key, xmin AS x FROM " + table + " WHERE key > $1::bigint AND key <> $3::bigint AND fence < " + now + " - $2::bigint" +
 			" ORDER BY key LIMIT " + strconv.Itoa(sweepBatch) + ")," +
 			" d AS (DELETE FROM " + table + " f USING l WHERE f.key = l.key AND f.xmin = l.x AND NOT EXISTS (SELECT FROM pg_locks l WHERE" +

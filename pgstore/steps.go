@@ -51,8 +51,8 @@ func (s *Store) verify(h *hold) error {
 	return nil
 }
 
-// undo releases a lock that the session may have. why is the error that made this necessary, and
-// undo returns it.
+// undo releases a lock that the session may have. It returns the error that the caller passes to
+// it.
 func (s *Store) undo(c *conn, key int64, shared int, why error) error {
 	if _, err := c.exec(&unlock[shared], number(key)); err != nil {
 		c.lose(err)
@@ -149,8 +149,9 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	return driver.Gone, failure(&connError{err: err})
 }
 
-// forfeit is clear for a hold whose connection ended during the release of the lock. The session
-// may still exist and have the lock, so the next Release makes sure that the session is gone.
+// forfeit replaces clear if the connection of a hold ended during the release of the lock. The
+// session may still exist and have the lock, so the next Release makes sure that the session is
+// gone.
 func (s *Store) forfeit(h *hold) {
 	c := h.c
 	s.clear(h)

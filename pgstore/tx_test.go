@@ -14,7 +14,8 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// transactions begins one of each kind that LockTx takes, and returns it with its end.
+// transactions has a function for each kind of transaction that LockTx accepts. The function begins
+// a transaction, and also returns the function that rolls it back.
 func transactions(t *testing.T, url string) map[string]func(level string) (tx any, rollback func()) {
 	db, err := sql.Open("pgx", url)
 	if err != nil {

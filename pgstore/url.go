@@ -36,9 +36,9 @@ var libpq = []string{
 //	lazy=yes             Lazy
 //	password-file=FILE   the password, read again for each connection
 //
-// It may also have those of libpq, such as sslmode, sslrootcert and target_session_attrs. Parts
-// that the URL leaves out come from libpq's environment variables (PGHOST, PGPORT, PGDATABASE,
-// PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …) and from the file ~/.pgpass.
+// The URL may also have parameters of libpq, such as sslmode, sslrootcert and target_session_attrs.
+// Parts that the URL leaves out come from libpq's environment variables (PGHOST, PGPORT,
+// PGDATABASE, PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE, PGSERVICE, …) and from the file ~/.pgpass.
 //
 // For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
 // of the URL. ctx limits only the opening. No error contains a password.
@@ -204,8 +204,8 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	return addresses, t.server.TLSConfig != nil
 }
 
-// at returns the URL with the address of a proxy instead of the server's. It returns nil if a
-// certificate is checked, because a certificate names the host.
+// at returns a copy of the URL in which the address of a proxy replaces the server's. If the client
+// checks a certificate, at returns nil, because a certificate names the host.
 func at(u *url.URL, address string) *url.URL {
 	addresses, _ := servers(u)
 	query := u.Query()

@@ -91,7 +91,7 @@ func TestPassword(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		take(t, s, request(strings.Repeat("job", i+1))) // the server may notice the end of a session late
+		take(t, s, request(strings.Repeat("job", i+1))) // the server may not notice at once that a session has ended
 		s.Close()
 	}
 	for _, raw := range []string{"app:wrong-" + secret + place, "app" + place + "&password-file=" + url.QueryEscape(file)} {
@@ -135,7 +135,8 @@ func TestErrorsWithoutLogin(t *testing.T) {
 	}
 }
 
-// A user without any rights can take locks without fences, and otherwise learns what to do.
+// A user without any rights can take locks without fences. With fences, the error tells the user
+// what to do.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
@@ -191,7 +192,7 @@ func TestSearchPath(t *testing.T) {
 	for _, user := range []string{"a@", "b@", "a@"} {
 		s, r := mustOpen(t, strings.Replace(srv.URL(), "postgres@", user, 1)), request("job")
 		if last == 0 {
-			r.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro()) // so that a second table would show
+			r.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro()) // a second table would give a lower fence
 		}
 		g := take(t, s, r)
 		if last > 0 && g.Fence <= last {
