@@ -195,8 +195,8 @@ func (c *conn) failed(err error) error {
 	return &connError{err: context.Cause(c.bound), unsent: unsent}
 }
 
-// judge looks at the columns of the constant checked, which begin at r[i]. If the server may not
-// grant locks in this session, judge ends the connection.
+// judge reads the columns that the constant "checked" adds to a statement. They begin at r[i]. If
+// the server may not grant locks in this session, judge ends the connection.
 func (c *conn) judge(r row, i int) error {
 	return c.demand(r[i].String == c.id, r[i+1].String)
 }

@@ -73,8 +73,9 @@ func (f *fakeConn) conn(t *testing.T) *conn {
 	return newConn(sc, f, &cfg)
 }
 
-// Two connections with one session are a proxy that shares sessions, unless the older one has ended
-// without notice: a server that has restarted begins again with its numbers.
+// If two connections have one session, a proxy shares sessions. The exception is an older
+// connection that has ended without notice, because a server that was restarted numbers its
+// sessions from the beginning.
 func TestNumbersAfterARestart(t *testing.T) {
 	for _, k := range []struct {
 		ended, busy, elsewhere bool
@@ -104,8 +105,8 @@ func TestNumbersAfterARestart(t *testing.T) {
 	}
 }
 
-// A connection that was idle for longer than a statement may take is looked at before it is used,
-// and kept. One that has ended is not used again.
+// If a connection was idle for longer than a statement may take, the store checks it before it uses
+// it. A live connection is kept. One that has ended is not used again.
 func TestIdleConnections(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		f := &fakeConn{ended: ended}

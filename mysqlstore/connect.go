@@ -112,7 +112,7 @@ func checkVersion(version string) (mariaDB bool, err error) {
 	text := version
 	if mariaDB = strings.Contains(version, "MariaDB"); mariaDB {
 		least = [3]int{10, 1, 2}
-		text = strings.TrimPrefix(text, "5.5.5-") // which replication puts before it
+		text = strings.TrimPrefix(text, "5.5.5-") // a prefix that replication needs
 	}
 	text, _, _ = strings.Cut(text, "-")
 	for i, part := range strings.SplitN(text, ".", 3) {
@@ -129,7 +129,7 @@ func checkVersion(version string) (mariaDB bool, err error) {
 
 // checkProxy returns an error if a proxy shares sessions between clients. Behind such a proxy, a
 // second connection may get the session of the first one while the first one is idle. While the
-// proxy is busy, the check may not find it. So each new connection is compared with the store's
+// proxy is busy, the check may not notice that. So each new connection is compared with the store's
 // other connections, and every statement that takes a lock checks again.
 func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	alone := true
@@ -164,8 +164,8 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// conflict is like compare, but other may have ended unnoticed. A server that has restarted gives
-// new connections the numbers of old ones.
+// conflict is like compare, but the second connection may have ended unnoticed. A server that was
+// restarted gives the numbers of old connections to new ones.
 func conflict(c, other *conn) error {
 	err := compare(c, other)
 	if err == nil {

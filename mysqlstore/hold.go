@@ -64,7 +64,7 @@ func (h *hold) report() driver.Hold {
 	return out
 }
 
-// holds has the tokens of a store.
+// The type holds contains the tokens of a store.
 type holds struct {
 	mu    sync.Mutex
 	byID  map[id]*hold
@@ -114,7 +114,7 @@ func (hs *holds) forget(h *hold) {
 	}
 }
 
-// begin begins a try for a lock. end ends it.
+// begin starts a try for a lock, and returns the function that ends the try.
 func (hs *holds) begin(ctx context.Context, key string) (end func(), err error) {
 	hs.mu.Lock()
 	t := hs.tries[key]
@@ -138,7 +138,7 @@ func (hs *holds) begin(ctx context.Context, key string) (end func(), err error) 
 	return func() { <-t.turn; left() }, nil
 }
 
-// set notes that a session was granted the lock for h.
+// set records that a session was granted the lock for h.
 func (hs *holds) set(h *hold, st state, c *conn, fence uint64, r *driver.Request) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -146,7 +146,7 @@ func (hs *holds) set(h *hold, st state, c *conn, fence uint64, r *driver.Request
 	hs.byKey[h.key] = h
 }
 
-// clear notes that h no longer has the lock.
+// clear records that h no longer has the lock.
 func (hs *holds) clear(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -159,7 +159,7 @@ func (hs *holds) clear(h *hold) {
 	}
 }
 
-// claimed notes that a reservation became a hold.
+// claimed records that a reservation became a hold.
 func (hs *holds) claimed(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

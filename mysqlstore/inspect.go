@@ -79,11 +79,12 @@ func (s *Store) heldBy(c *conn, l *layout, key string) error {
 	return held
 }
 
-// recordPause is how long look waits before it reads again a row that is older than the grant. A
-// holder writes its row only after the grant.
+// recordPause is a pause of look. A holder writes its row only after the grant. If the row is older
+// than the grant, look reads the row again after this pause.
 const recordPause = 3 * time.Millisecond
 
-// look asks the server for the holder of a lock, or nil, and for the fence.
+// look asks the server for the holder and the fence of a lock. If nobody holds the lock, the holder
+// is nil.
 func (s *Store) look(c *conn, l *layout, key string) (*driver.Hold, uint64, error) {
 	if s.cfg.noFences {
 		r, err := c.one(owner(key))
@@ -110,8 +111,8 @@ func (s *Store) look(c *conn, l *layout, key string) (*driver.Hold, uint64, erro
 	}
 }
 
-// read reads a row that begins with the session that has the lock and the columns of the constant
-// described. It also reports whether that session wrote the row.
+// read reads a row. The first column is the session that has the lock. The columns of the constant
+// "described" follow. read also reports whether that session wrote the row.
 func (s *Store) read(c *conn, r row) (hold driver.Hold, current bool) {
 	if r[0] != r[4] {
 		hold = s.session(c, r[0].String)

@@ -39,8 +39,8 @@ func (l *line) give(sl *slot) bool {
 	return false
 }
 
-// wake wakes waiters for a lock that this process has released. It wakes every waiter that does not
-// queue, and the first of those that do.
+// wake wakes waiters for a lock that this process has released. It wakes every waiter without
+// reserve, and the first waiter with reserve.
 func (l *line) wake(key string) {
 	first := true
 	for _, w := range l.waiters {

@@ -47,8 +47,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// A release wakes the first of the waiters that take turns and all of the others, and nobody who
-// waits for another lock.
+// A release wakes the first of the waiters with reserve and all waiters without it. It wakes no
+// waiter for another lock.
 func TestWake(t *testing.T) {
 	p := &pool{}
 	for range waitConns {

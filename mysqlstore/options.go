@@ -50,9 +50,9 @@ func InSchema(database string) Option { return func(c *config) { c.schema = data
 // is 5 s and the minimum 2 s. A connection with holds asks the server five times in that time.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
-// SessionTimeout sets after how long the server frees the locks of a silent process, for example
-// one that was stopped or whose machine died. It is a whole number of seconds and at least twice
-// the LossDelay. The default is 30 s.
+// SessionTimeout sets the time after which the server frees the locks of a silent process, for
+// example one that was stopped or whose machine died. It is a whole number of seconds and at least
+// twice the LossDelay. The default is 30 s.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.sessionTimeout = d } }
 
 // MaxHolds sets how many holds the store may have at once. The default is 2,000.

@@ -33,7 +33,7 @@ type pool struct {
 type slot struct {
 	dialing sync.Mutex
 	c       *conn // guarded by pool.mu; nil or dead if there is none
-	taken   bool  // a wait uses it, or the hold that the wait got; guarded by pool.mu
+	taken   bool  // a wait uses the slot, or the hold that the wait got uses it; guarded by pool.mu
 }
 
 // live returns the connections that are alive.

@@ -24,15 +24,15 @@ const (
 	describeRest = "', 0), CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)"
 	clusters     = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'"
 
-	// checked are the columns by which every statement that takes a lock shows that the session is
-	// the right one and that the server may grant locks.
+	// checked has the columns that every statement that takes a lock adds to its result. They show
+	// that the session is the right one and that the server may grant locks.
 	checked = ", CONNECTION_ID(), @@global.read_only"
 )
 
 // statements makes the SQL of one store.
 type statements struct{ table string }
 
-// setTimeout sets after how long the server ends an idle session.
+// setTimeout sets the time after which the server ends an idle session.
 func setTimeout(d time.Duration) string {
 	return "SET SESSION wait_timeout = " + strconv.Itoa(int(d/time.Second))
 }
@@ -130,7 +130,7 @@ func (s *statements) dueSweep() string {
 		" ON DUPLICATE KEY UPDATE fence = IF(ABS(VALUES(fence) - fence) >= " + every + ", LAST_INSERT_ID(VALUES(fence)), fence + LAST_INSERT_ID(0))"
 }
 
-// old is the condition of rows whose fence is older than keep.
+// old returns the condition for rows whose fence is older than keep.
 func old(keep time.Duration) string {
 	return "fence < " + now + " - " + strconv.FormatInt(keep.Microseconds(), 10)
 }
@@ -141,8 +141,9 @@ func (s *statements) oldRows(after string, keep time.Duration) string {
 		" ORDER BY lock_name LIMIT " + strconv.Itoa(sweepBatch)
 }
 
-// removeRows removes rows that are still old. A process that takes one of these locks meanwhile
-// raises its fence first, or makes the row again.
+// removeRows removes rows that are still old. If a process takes one of these locks meanwhile,
+// there are two cases: it raises the fence before the removal, and the row stays; or it makes the
+// row again.
 func (s *statements) removeRows(locks []string, keep time.Duration) string {
 	var list []string
 	for _, l := range locks {

@@ -69,7 +69,7 @@ func cluster(c *conn) (driver.Finding, error) {
 func replica(c *conn) (driver.Finding, error) {
 	f := driver.Finding{Name: "replica", Value: "no"}
 	rows, err := c.query("SHOW REPLICA STATUS")
-	if err != nil && c.alive() { // the word of older servers
+	if err != nil && c.alive() { // older servers know only the next statement
 		rows, err = c.query("SHOW SLAVE STATUS")
 	}
 	switch {
@@ -82,7 +82,8 @@ func replica(c *conn) (driver.Finding, error) {
 	return f, err
 }
 
-// proxy tells whether a proxy that shares sessions was seen. If so, the connection has ended.
+// proxy tells whether a proxy that shares sessions was seen. If the ping sees such a proxy, it ends
+// the connection.
 func proxy(c *conn) (driver.Finding, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,7 +43,8 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 	return h, nil
 }
 
-// undo releases a lock that the session may have. It returns the error why.
+// undo releases a lock that the session may have. It returns the error that the caller passes to
+// it.
 func (s *Store) undo(c *conn, key string, why error) error {
 	if _, err := c.one(unlock(key)); err != nil {
 		c.lose(err)

@@ -24,7 +24,7 @@ type Store struct {
 	ready     atomic.Pointer[layout] // nil until the server was checked
 }
 
-// A layout is what the store knows only after it has seen the server.
+// A layout has the facts that the store learns when it checks the server.
 type layout struct {
 	keys keyring
 	sql  statements

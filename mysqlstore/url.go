@@ -169,8 +169,8 @@ var parameters = map[string]func(t *target, value string) error{
 	},
 }
 
-// answer adds the option o if the parameter called name has the value when. The value of the
-// parameter is yes or no.
+// answer checks that a parameter has the value yes or no. If the value equals the argument when,
+// answer adds the option o.
 func (t *target) answer(name, value, when string, o Option) error {
 	if value != "yes" && value != "no" {
 		return invalid("%s: it is yes or no", name)

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// nowhere is an Opener whose server nobody asks.
+// nowhere is an Opener for a server that receives no request.
 var nowhere = Opener{
 	Parameters: []string{"tls"},
 	Open: func(*url.URL, func() (string, error)) (*sql.DB, error) {
@@ -90,7 +90,8 @@ func TestSymfonyDSN(t *testing.T) {
 	}
 }
 
-// The names of locks are those that stores of today and tomorrow share.
+// The names of locks must stay as they are, because older and newer versions of the store share
+// them.
 func TestNamesOfLocks(t *testing.T) {
 	for want, k := range map[string]keyring{
 		"ea3fd43be1e57d62e163dae19fc740bd6d660eec497235fd0ef859e2bd9fa328": {symfony: true},
@@ -128,7 +129,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// An error that may mean that a statement was carried out is never one that says it was not.
+// If a statement may have been carried out, no error says that nothing was changed.
 func TestFailures(t *testing.T) {
 	lost := &connError{err: errors.New("reset")}
 	unsent := &connError{err: errors.New("refused"), unsent: true}

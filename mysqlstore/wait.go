@@ -17,8 +17,8 @@ const (
 	waitSlice = 10 * time.Minute
 	// reservation is how long the lock stays reserved for a waiter that was granted it.
 	reservation = 400 * time.Millisecond
-	// waiterTimeout is after how long without a statement the server ends the session of a waiter,
-	// because its process may have been stopped. The server counts whole seconds.
+	// waiterTimeout is a time without a statement. After it, the server ends the session of a
+	// waiter, because the waiter's process may have been stopped. The server counts whole seconds.
 	waiterTimeout = time.Second
 	deadWaiter    = 3 * time.Second
 	// A waiter without a session pauses for pauseMin to 2 × pauseMin before it looks at the lock
@@ -93,7 +93,7 @@ func (s *Store) nap(ctx context.Context) error {
 }
 
 // standInLine waits until a session for waiters is free, and returns its slot. It returns nil if
-// the lock may be free before a session is.
+// the lock may have become free while all these sessions were in use.
 func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 	for {
 		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.ahead(w)))
@@ -115,7 +115,8 @@ func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 	}
 }
 
-// looksFree asks the server whether a lock is free. If it cannot know, the caller may try.
+// looksFree asks the server whether a lock is free. It also returns true if the server does not
+// answer.
 func (s *Store) looksFree(ctx context.Context, key string) bool {
 	free, err := calls.Do(ctx, &s.calls, func() (bool, error) {
 		c, err := s.pool.any()
