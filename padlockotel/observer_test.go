@@ -111,7 +111,7 @@ func (s *telemetry) span(t *testing.T, name string) sdktrace.ReadOnlySpan {
 func attributes(of []attribute.KeyValue) map[string]string {
 	out := map[string]string{}
 	for _, kv := range of {
-		out[string(kv.Key)] = kv.Value.Emit()
+		out[string(kv.Key)] = kv.Value.String()
 	}
 	return out
 }

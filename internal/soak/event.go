@@ -50,8 +50,7 @@ const (
 	Started Op = "started"
 	Ended   Op = "ended"
 	// Led says that a candidate of an election led from Call to At. The pieces of one lead have the
-	// same Hold. In the last piece, Err says how the lead ended: "given up" means that the function
-	// of the leader decided to return.
+	// same Hold.
 	Led Op = "led"
 	// Other means that another program than this one runs the worker's process with this Life.
 	Other Op = "other program"

@@ -18,7 +18,6 @@ func electionName(prefix string) string { return prefix + "election" }
 const (
 	campaignFor = 2 * time.Second      // after this time a candidate begins anew, with other options
 	leadLook    = 5 * time.Millisecond // how often a leader looks whether it still leads
-	givenUp     = "given up"
 )
 
 var errLead = errors.New("the work of the leader failed")
@@ -50,14 +49,10 @@ func (w *worker) lead(ctx context.Context, e *election.Election) error {
 		end = forever // leads until the lease ends, or the candidate's time is over
 	}
 	for piece.At = now(); e.Leads(); piece.At = now() {
-		if over := piece.At >= end; over || ctx.Err() != nil {
-			if over {
-				piece.Err = givenUp
-			}
-			w.log(piece)
+		w.log(piece)
+		if piece.At >= end || ctx.Err() != nil {
 			break
 		}
-		w.log(piece)
 		piece.Call = piece.At
 		pause(ctx, leadLook)
 	}
@@ -73,7 +68,6 @@ type leadership struct {
 	worker   int
 	fence    uint64
 	from, to int64
-	givenUp  bool
 }
 
 // leaders checks I12.
@@ -90,12 +84,13 @@ func (c *checker) leaders() {
 			byHold[e.Hold] = l
 			byName[e.Name] = append(byName[e.Name], l)
 		}
-		l.to, l.givenUp = max(l.to, e.At), l.givenUp || e.Err == givenUp
+		l.to = max(l.to, e.At)
 	}
 	late := delayOf(c.events)
 	for name, leads := range byName {
 		for _, l := range leads {
-			if late.most > 0 && !l.givenUp {
+			// Even a leader that gives up may have lost the lead before, without knowing it.
+			if late.most > 0 {
 				l.to = late.before(l.worker, l.to)
 			}
 		}
