@@ -83,7 +83,8 @@ func (s *Store) change(ctx context.Context, name string, decide func(st *state, 
 	return s.changeFrom(ctx, name, nil, decide)
 }
 
-// changeFrom is like change. Unless read is nil, it starts from the state in read.
+// changeFrom is like change. If the caller has read the state already, changeFrom starts from that
+// state. Otherwise the argument read is nil.
 func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	handOver, locked := true, 0
 	for try := 0; ; try++ {
@@ -146,10 +147,9 @@ func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micr
 	return s.rows.load(ctx, name)
 }
 
-// tell wakes the waiters that a change concerns. tell wakes the waiters for whom the name was
-// reserved, either in this process or through the database. It also wakes the first waiter of the
-// queue, if that waiter is in this process. With quiet, tell wakes only the waiters with a
-// reservation.
+// tell wakes the waiters that a change concerns: those for which the name was reserved, either in
+// this process or through the database. It also wakes the first waiter of the queue, if that waiter
+// is in this process. With quiet, tell wakes only the waiters with a reservation.
 func (s *Store) tell(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {

@@ -76,8 +76,8 @@ func enqueueText(d *dialect, t tables) string {
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
 // handOver releases an exclusive hold and reserves the name for the first in the queue, in one
-// statement. next is the place of the waiter after that, or nil. ok is false if nothing was
-// changed.
+// statement. next is the place of the waiter after the first one, or nil. ok is false if nothing
+// was changed.
 func (t *table) handOver(ctx context.Context, name, token string) (to reservation, next *place, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return to, nil, false, nil
@@ -95,7 +95,7 @@ func (t *table) handOver(ctx context.Context, name, token string) (to reservatio
 	if behind != "" {
 		next = &place{}
 		if err := json.Unmarshal([]byte(behind), next); err != nil {
-			next = nil // the hand-over is done, and that waiter will notice it without a warning
+			next = nil // the hand-over is done, and the next waiter notices it even without a warning
 		} else {
 			to.next = next.address()
 		}

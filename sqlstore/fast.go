@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A seen state has been read already, so the next step need not load it again. A nil *seen means
-// that no state has been read.
+// A seen has a state that was read already, so the next step need not load the state again. A nil
+// *seen means that no state has been read.
 type seen struct {
 	*state
 	now micros
@@ -39,7 +39,8 @@ func (t *table) pass(ctx context.Context, token string, r *driver.Request) (g dr
 	return t.grant(ctx, t.sql.pass, token, r)
 }
 
-// grant runs the statement text, which gives the name to r if the row has the token from.
+// grant runs a statement that gives the name to r. The statement does so only if the row has the
+// token in the argument from.
 func (t *table) grant(ctx context.Context, text, from string, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	holder, err := json.Marshal(r.Holder)
 	if err != nil {

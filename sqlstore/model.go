@@ -30,7 +30,7 @@ type state struct {
 	lost   []opaque // tokens of holds that were broken, or that lapsed before others got the name
 	spent  []spent  // tokens that must not be granted any more
 	intent intent   // the reader that waits for its promotion
-	free   micros   // the first waiter in the queue may have the name since this time; 0 if it may not
+	free   micros   // since this time, the first waiter in the queue may take the name; 0 if it may not
 	cool   micros   // the name is kept free until this time
 	cooled driver.Holder
 }
@@ -70,9 +70,10 @@ func newPlace(r *driver.Request, push string, until micros) place {
 	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
-// A reservation was made for the waiter at the address to. If fence is 0, nothing is reserved, and
-// the waiter only has to look. next is the waiter after it, if there is one. If the reservation is
-// not claimed in time, that waiter has to look.
+// A reservation tells a waiter that the name is kept for it. The field to is the address of that
+// waiter. If fence is 0, nothing is reserved, and the waiter only has to look. The field next is
+// the address of the second waiter, if there is one. If the reservation is not claimed in time, the
+// second waiter has to look.
 type reservation struct {
 	to    address
 	fence uint64

@@ -19,7 +19,7 @@ type olderPlace struct {
 	Holder driver.Holder `json:"h"`
 }
 
-// rewritten returns the place as it is after a build of type P has read and written it.
+// rewritten returns the place after a build whose places have type P has read and written it.
 func rewritten[P any](t *testing.T, place any) (out P) {
 	t.Helper()
 	text, err := json.Marshal(place)
@@ -76,8 +76,8 @@ func TestListensOnBothChannels(t *testing.T) {
 	})
 }
 
-// olderMore is the column more as the first builds of this package write it, with all that they can
-// write.
+// olderMore is a value of the column "more". It has every field that the first builds of this
+// package write.
 const olderMore = `{"holds":[{"t":"cg","s":true,"r":true,"f":12,"b":1,"u":2,"l":3,"h":{"host":"web-3","label":"a"}}],` +
 	`"queue":[{"t":"Yg","s":true,"a":9,"p":true,"u":4,"h":{}},{"t":"Yw","u":5,"h":{}}],` +
 	`"lost":["ZA"],"spent":[{"t":"ZQ","u":6}],"intent":{"t":"Zg","u":7},"free":8,"cool":9,"cooled":{"label":"g"}}`

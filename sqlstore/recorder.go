@@ -10,8 +10,8 @@ import (
 )
 
 // Record implements driver.Recorder. If the table of records does not exist, Record makes it. If
-// the user may not, the error says what to do. Records are removed [driver.RecordKeep] after they
-// were written.
+// the user may not make tables, the error says what to do. Records are removed [driver.RecordKeep]
+// after they were written.
 func (s *Store) Record(ctx context.Context, name string, records []driver.Record) error {
 	if err := cmp.Or(driver.CheckName(name, &s.promises), driver.CheckRecords(records)); err != nil {
 		return err

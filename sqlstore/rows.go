@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// more is the content of the column "more".
+// The type more is the content of the column with this name.
 type more struct {
 	Holds  []hold        `json:"holds,omitempty"`
 	Queue  []place       `json:"queue,omitempty"`
@@ -24,7 +24,7 @@ type more struct {
 }
 
 // scan reads one row. If the statement has other columns before those of the state, scan stores
-// them in first.
+// these columns in the variables that first points to.
 func scan(row interface{ Scan(dest ...any) error }, first ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int

@@ -104,7 +104,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	return err
 }
 
-// missing reports whether a table does not exist.
+// missing returns true if at least one of the tables is absent.
 func (s *Store) missing(ctx context.Context) (bool, error) {
 	list := []string{s.rows.tables.locks}
 	if s.rows.dialect.grants {
@@ -123,7 +123,7 @@ func (s *Store) missing(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// newer refuses tables of a later version of padlock.
+// newer returns an error for tables of a later version of padlock.
 func (s *Store) newer(version int) error {
 	return fmt.Errorf("%w: the tables of %s have version %d and this padlock knows version %d; install the newest padlock of all programs that share them",
 		driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)

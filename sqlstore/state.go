@@ -142,16 +142,16 @@ func (s *state) turn(ahead int, now micros) bool {
 	return s.reads(ahead) || s.late(ahead, now)
 }
 
-// reads reports whether a waiter is the first, or is one of the readers at the head of the queue.
-// ahead is the number of waiters before it. Those readers hold the lock together, so none of them
-// waits for another.
+// reads returns true if a waiter is the first, or one of the readers at the head of the queue.
+// ahead is the number of waiters before it. The readers at the head hold the lock together, so none
+// of them waits for another.
 func (s *state) reads(ahead int) bool {
 	writes := func(p place) bool { return !p.Shared }
 	return ahead == 0 || ahead < len(s.queue) && !slices.ContainsFunc(s.queue[:ahead+1], writes)
 }
 
-// late reports whether the waiters before a waiter have failed to take the name in time. ahead is
-// the number of these waiters.
+// late returns true if the waiters before a waiter did not take the name in time. ahead is the
+// number of these waiters.
 func (s *state) late(ahead int, now micros) bool {
 	return s.free > 0 && s.free.add(time.Duration(ahead)*driver.MaxReservation) <= now
 }
@@ -182,7 +182,7 @@ func (s *state) add(token opaque, shared bool, above uint64, now micros) (*hold,
 	return &s.holds[len(s.holds)-1], nil
 }
 
-// drop removes every hold for which keep returns false, and notes its token as lost.
+// drop removes every hold for which keep returns false, and adds its token to the lost ones.
 func (s *state) drop(keep func(hold) bool) {
 	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool {
 		if keep(h) {
@@ -237,7 +237,7 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 		return nil, s.heldError(opaque(r.Token), now)
 	}
 	if !s.reads(ahead) {
-		s.queue = s.queue[ahead:] // waiters that did not come lose their places
+		s.queue = s.queue[ahead:] // the waiters that missed their turn lose their places
 	}
 	h, err := s.add(opaque(r.Token), r.Shared, r.FenceAbove, now)
 	if err != nil {
@@ -315,8 +315,8 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 	return driver.Gone
 }
 
-// convert changes the mode of a live hold. write reports whether the state changed in spite of an
-// error, because convert noted the intent of a promotion.
+// convert changes the mode of a live hold. If convert returns an error, write is true if the state
+// changed all the same, because convert put the intent of a promotion into it.
 func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err error) {
 	h, err = s.held(opaque(r.Token), now)
 	if err != nil {
@@ -349,7 +349,7 @@ func (s *state) excludedBut(token opaque, now micros) bool {
 }
 
 // handOver reserves the free name for the waiters whose turn it is. It stops at the first waiter
-// that polls, and notes since when that waiter may have the name.
+// that polls, and records the time since which that waiter may take the name.
 func (s *state) handOver(now micros) (handed []reservation) {
 	for len(s.queue) > 0 && !s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
@@ -406,7 +406,7 @@ func (s *state) join(r *driver.Request, push string, now micros) {
 }
 
 // busy returns the time for the column busy. Until that time the statements of fast.go must not be
-// used, because they ignore the column more.
+// used, because they ignore the column "more".
 func (s *state) busy() micros {
 	end := max(s.cool, s.intent.Until)
 	for _, h := range s.holds {
@@ -449,7 +449,7 @@ func (s *state) heldError(token opaque, now micros) error {
 	return err
 }
 
-// reports lists the live holds except that of token, with times by this process's clock.
+// reports returns the live holds, without the hold of token. The times are by this process's clock.
 func (s *state) reports(token opaque, now micros) []driver.Hold {
 	wall := time.Now()
 	at := func(t micros) time.Time { return wall.Add(t.until(now)) }

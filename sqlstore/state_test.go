@@ -64,7 +64,8 @@ func (s *script) line(push string, tokens []string) *script {
 	return s
 }
 
-// is checks what the state has: holds (token, with ! if reserved, with ~ if lapsed) and places.
+// is compares the state with want: the holds (token, with ! if reserved, with ~ if lapsed) and the
+// places.
 func (s *script) is(want string) *script {
 	s.t.Helper()
 	s.st.trim(s.now)
@@ -90,7 +91,7 @@ func (s *script) is(want string) *script {
 }
 
 const (
-	lease = 10 * time.Second // of asks
+	lease = 10 * time.Second // the TTL of the requests
 	claim = driver.MaxReservation
 )
 
@@ -202,7 +203,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// take does to the state what the statement does that takes a free name.
+// take changes the state in the same way as the statement for a free name.
 func (s *script) take(token string) *script {
 	s.t.Helper()
 	if h, _ := s.st.exclusive(); h != nil || s.st.busy() > s.now {

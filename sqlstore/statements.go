@@ -93,7 +93,7 @@ func newStatements(d *dialect, t tables) statements {
 }
 
 // fast makes the statements for the most frequent steps: taking a free name, and extending or
-// releasing a hold while nobody waits. If such a step also depends on the column more, its
+// releasing a hold while nobody waits. If such a step also depends on the column "more", its
 // statement changes nothing until the time in the column busy.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +

@@ -131,7 +131,7 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pin runs the statement text, which locks a row of the name for the transaction. If the engine can
+// pin runs a statement, text, that locks a row of the name for the transaction. If the engine can
 // tell, pin also makes sure that the transaction sees the current version of that row. saw is the
 // fence that the transaction sees, or 0 if it is not known.
 func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) (saw uint64, err error) {
@@ -187,9 +187,9 @@ func (s *Store) stale(ctx context.Context, err error) error {
 	return failure(ctx, err, false)
 }
 
-// same makes sure that the transaction sees the current version of the lock's row. At isolation
-// levels above READ COMMITTED, a transaction sees the row as it was when the transaction first
-// read.
+// same returns an error if the transaction does not see the current version of the lock's row. At
+// isolation levels above READ COMMITTED, a transaction sees the row as it was when the transaction
+// first read.
 func (s *Store) same(ctx context.Context, name string, st *state) error {
 	if !s.rows.dialect.grants {
 		return nil

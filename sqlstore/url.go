@@ -26,9 +26,9 @@ type Opener struct {
 	// error nor those of the pool may contain a user or a password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, Listener, error)
 	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
-	// encrypted. It may be nil.
+	// encrypted. Servers may be nil.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
-	// At returns u with another address for its only server, or nil if that is not possible. It may
+	// At returns u with another address for its only server, or nil if that is not possible. At may
 	// be nil.
 	At func(u *url.URL, address string) *url.URL
 }

@@ -160,7 +160,8 @@ func (w *wait) ask(ctx context.Context) (g driver.Grant, over bool, pause time.D
 }
 
 // join takes a place or renews it. If it is this waiter's turn, join takes the name, and Wait
-// returns the hold itself. read is the state if it was read already, or nil.
+// returns the hold itself. If the state was read already, the argument read has it. Otherwise read
+// is nil.
 func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushed()
@@ -211,7 +212,7 @@ func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err e
 	return w.placed(st, push, now), true, nil
 }
 
-// placed notes that this waiter has a place in st, and returns how long it sleeps.
+// placed records that this waiter has a place in st, and returns how long the waiter sleeps.
 func (w *wait) placed(st *state, push string, now micros) time.Duration {
 	w.joined, w.push = true, push
 	w.renew = time.Now().Add(placeFor / 2)

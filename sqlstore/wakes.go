@@ -179,7 +179,8 @@ func (w *waits) hears(payload string) {
 	}
 }
 
-// reserve notes that the name was reserved for token, so that Acquire claims it in one statement.
+// reserve records that the name was reserved for token. Acquire can then claim the reservation in
+// one statement.
 func (w *waits) reserve(token string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +191,7 @@ func (w *waits) reserve(token string) {
 	w.claims[token] = now
 }
 
-// handed reports whether a reservation was noted for token, and forgets it.
+// handed returns true if reserve was called for token, and forgets that call.
 func (w *waits) handed(token string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,8 +274,8 @@ func (w *waits) forget(l *listening) bool {
 	return true
 }
 
-// hearing notes whether notifications arrive. It makes all waiters look, because notifications may
-// have been lost before.
+// hearing records whether notifications arrive. It makes all waiters look, because notifications
+// may have been lost before.
 func (s *Store) hearing(l *listening, on bool) {
 	w := &s.waits
 	w.mu.Lock()

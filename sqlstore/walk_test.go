@@ -24,7 +24,7 @@ func (c *handClock) AfterFunc(time.Duration, func()) func() bool { return func()
 
 func (c *handClock) Nap() time.Duration { return 0 }
 
-// A walk does the same to a state and to a store in memory, which is the reference.
+// A walk makes the same steps on a state and on a store in memory. The store is the reference.
 type walk struct {
 	t      *testing.T
 	st     *state
@@ -41,7 +41,7 @@ func newWalk(t *testing.T) *walk {
 	return &walk{t: t, st: &state{}, now: 1_800_000_000_000_000, clock: clock, ref: memstore.New(memstore.WithClock(clock))}
 }
 
-// run makes the steps that the bytes say.
+// run makes the steps that the bytes in data stand for.
 func (w *walk) run(data []byte) {
 	for ; len(data) >= 2; data = data[2:] {
 		w.step(data[0], data[1])
@@ -87,7 +87,7 @@ func (w *walk) token() string {
 	return w.tokens[len(w.tokens)-1]
 }
 
-// above is a FenceAbove now and then.
+// above returns a FenceAbove for a few values of the byte, and 0 for all others.
 func (w *walk) above(with byte) uint64 {
 	if with < 250 {
 		return 0
@@ -129,7 +129,7 @@ func (w *walk) replaced(token string) bool {
 	return h != nil && h.Shared && w.st.overtaken(h)
 }
 
-// granted checks that both fences are new, or none.
+// granted checks that both fences are new, or that neither is.
 func (w *walk) granted(mine, ref uint64) {
 	a, b := mine > w.top[0], ref > w.top[1]
 	if a != b {
@@ -208,7 +208,8 @@ func (w *walk) same(token string, mine, ref error) {
 	}
 }
 
-// compare checks that both know the same holds, and what the columns of the table rely on.
+// compare checks that both have the same holds. It also checks the conditions on which the columns
+// of the table rely.
 func (w *walk) compare() {
 	for {
 		start := time.Now()

@@ -86,7 +86,8 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 }
 
 // stir lets waiters look at their rows when the file has changed. Those with others ahead of them
-// look less often. It returns the least number of waiters that any of them has ahead.
+// look less often. For each waiter of this process, a number of waiters is ahead of it. stir
+// returns the smallest of these numbers.
 func (w *waits) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +107,7 @@ func (w *waits) stir(changed bool) (fewest int) {
 	return fewest
 }
 
-// stands notes how many others are ahead of a waiter.
+// stands records how many others are ahead of a waiter.
 func (w *waits) stands(one *waiting, ahead int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

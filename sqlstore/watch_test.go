@@ -66,7 +66,7 @@ func (r *fileRow) Next(dest []driver.Value) error {
 	return nil
 }
 
-// woken reports whether a waiter has been woken, and forgets it.
+// woken reports whether a waiter has been woken since the last call.
 func woken(one *waiting) bool {
 	select {
 	case <-one.look:
@@ -82,7 +82,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// watching runs f while a fileWatch watches, with a first waiter and one that has four ahead.
+// watching runs f with a fileWatch and two waiters: the first and the fifth of a queue.
 func watching(t *testing.T, disk *file, f func(s *Store, first, fifth *waiting)) {
 	synctest.Test(t, func(t *testing.T) {
 		db := sql.OpenDB(disk)

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// here keeps what only this process knows about its holds and waiters. The table has no room for
-// it.
+// The type here has facts about the holds and waiters of this process. The table has no room for
+// these facts.
 type here struct {
 	mu      sync.Mutex
 	holds   map[string]hold            // by id
@@ -28,10 +28,10 @@ type hold struct {
 	since  time.Time
 }
 
-// most is how many entries of each kind are kept. If there are more, old entries are removed.
+// most is the largest number of entries of each kind. Above this number, old entries are removed.
 const most = 4096
 
-// took adds a hold of this process to the list.
+// took records that this process has a new hold.
 func (h *here) took(id, token string, r *driver.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (h *here) took(id, token string, r *driver.Request) {
 	}
 }
 
-// own returns the hold of a token, if this process has it.
+// own returns the hold of a token, if the hold belongs to this process.
 func (h *here) own(id, token string) (hold, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +55,7 @@ func (h *here) own(id, token string) (hold, bool) {
 	return o, ok && o.token == token
 }
 
-// gave notes that a token was released, and wakes the waiters of this process.
+// gave records that a token was released, and wakes the waiters of this process.
 func (h *here) gave(id, token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +66,7 @@ func (h *here) gave(id, token string) {
 	h.wakeLocked(id)
 }
 
-// doubt notes that the outcome of a statement for a token is not known.
+// doubt records that the outcome of a statement for a token is not known.
 func (h *here) doubt(token string, err error) {
 	if !errors.Is(err, driver.ErrUncertain) {
 		return
@@ -127,8 +127,8 @@ func (h *here) wakeLocked(id string) {
 	}
 }
 
-// A streak is a time in which this process gets a name again and again. The pauses are so short
-// that programs that poll cannot take it.
+// A streak is a time in which this process gets a name again and again. The pauses are too short
+// for programs that poll: they cannot take the name.
 type streak struct {
 	since time.Time // of the first hold
 	given time.Time // the end of the last hold

@@ -10,8 +10,8 @@ import (
 )
 
 // seconds returns how many whole seconds are added to the server's clock for a lease of ttl. The
-// clock is rounded down, so they are enough for every version of PHP to keep the lease for at least
-// ttl.
+// clock is rounded down. The result is so large that every version of PHP keeps the lease for at
+// least ttl.
 func (s *Store) seconds(ttl time.Duration) int64 {
 	n := int64((ttl+time.Second-1)/time.Second) + 1
 	if dialects[s.engine].early > 0 {
@@ -169,8 +169,8 @@ func (s *Store) removeLate(id, token string) {
 	}
 }
 
-// held returns the error for a name that has the row is. The row may be that of a lease that ends
-// at this moment.
+// held returns the error for a name that somebody holds, with the hold from the row. The lease in
+// the row may end at this moment.
 func (s *Store) held(id string, is *row) error {
 	err := &driver.HeldError{Waiters: -1}
 	if is.live() {

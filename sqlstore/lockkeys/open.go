@@ -27,7 +27,7 @@ func Open(ctx context.Context, db *sql.DB, e sqlstore.Engine, l Layout, opts ...
 	return s, nil
 }
 
-// begin is enter, and also makes sure that the server and the table were checked.
+// begin does what enter does, and also makes sure that the server and the table were checked.
 func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
 	bounded, done, err = s.enter(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ func (s *Store) pruneSometimes() {
 		s.work.Go(func() {
 			ctx, cancel := dbms.Bound(s.closing)
 			defer cancel()
-			_, _ = s.pruneOnce(ctx) // the next time is another try
+			_, _ = s.pruneOnce(ctx) // the next prune tries again
 		})
 	}
 }

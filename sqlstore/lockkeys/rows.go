@@ -24,8 +24,8 @@ type row struct {
 // live reports whether somebody holds the name.
 func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now) }
 
-// scan reads a row. If the statement has other columns before those of the row, scan stores them in
-// first.
+// scan reads a row. If the statement has other columns before those of the row, scan stores these
+// columns in the variables that first points to.
 func scan(from interface{ Scan(dest ...any) error }, first ...any) (row, error) {
 	var r row
 	var end sql.NullFloat64 // PHP's leases in SQLite may end between two seconds

@@ -13,7 +13,8 @@ import (
 //	key_token       the token of the hold
 //	key_expiration  the second since 1970 in which the lease ends
 //
-// Any program may take a row over from that second on. Versions of PHP differ in when they do:
+// Any program may take a row over from that second on. Versions of PHP take it over at different
+// times:
 //
 //	PostgreSQL, Symfony up to 7.3.1   half a second early: they round the clock to whole seconds
 //	any other                         at the beginning of that second
@@ -63,7 +64,7 @@ var dialects = map[sqlstore.Engine]*dialect{
 	},
 }
 
-// upsert is take for engines that have ON CONFLICT.
+// upsert is the statement take for the engines that have ON CONFLICT.
 const upsert = "INSERT INTO {table} AS l ({id}, {token}, {end}) VALUES (?, ?, {seconds} + ?) ON CONFLICT ({id}) DO UPDATE SET " +
 	"{token} = excluded.{token}, " +
 	"{end} = CASE WHEN l.{token} = excluded.{token} THEN {greater}(l.{end}, excluded.{end}) ELSE excluded.{end} END " +

@@ -30,7 +30,7 @@ type connector struct {
 	last string // the password that was read last
 }
 
-// The way to the server.
+// The ways to the server: directly, or through a pooler.
 const (
 	unknown int32 = iota
 	direct
@@ -116,7 +116,7 @@ type listener struct{ c *connector }
 
 const (
 	probeTime = 2 * time.Second  // how long a notification may take to come back
-	deafTime  = 10 * time.Minute // how long until it tries again a pooler that did not pass a notification on
+	deafTime  = 10 * time.Minute // after a pooler has lost a notification, the time until the next test
 )
 
 // Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification. If the

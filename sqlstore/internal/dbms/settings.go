@@ -10,17 +10,17 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A question is a setting of the server that matters for locks.
+// A question asks for a setting of the server that matters for locks.
 type question struct {
 	name string
 	sql  string
-	// advice returns what to do about a value, or "" if there is nothing to do.
+	// advice returns a text that says how to change a value, or "" if the value is good.
 	advice func(value string) string
-	// fatal returns why a value makes locks impossible, or "" if it does not.
+	// fatal returns the reason if a value makes locks impossible, and "" otherwise.
 	fatal func(value string) string
 }
 
-// unless returns advice for every value that is not one of good.
+// unless makes a function that returns "" for the values in good, and advice for all others.
 func unless(advice string, good ...string) func(string) string {
 	return func(value string) string {
 		for _, g := range good {
