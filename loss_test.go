@@ -358,7 +358,7 @@ func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
 				<-time.After(3 * time.Second)
 				wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
 				store.heal()
-				_ = h.Release() // the server has not really lost the lock, so the result does not matter
+				_ = h.Release() // the lock is not really lost, so the result does not matter
 			})
 		})
 	}

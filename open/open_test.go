@@ -67,7 +67,7 @@ func TestSchemesArePassed(t *testing.T) {
 	}
 	store, err = open.Store(t.Context(), "quorum:?store=toy://a&store=toy://b&store=toy://c", open.Schemes(toy("toy")))
 	works(t, store, err)
-	store, err = open.Store(t.Context(), "file://host/directory", open.Schemes(toy("file"))) // replaces the usual one
+	store, err = open.Store(t.Context(), "file://host/directory", open.Schemes(toy("file"))) // the toy replaces the store of files
 	works(t, store, err)
 }
 

@@ -44,8 +44,8 @@ func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
 	return u, s, nil
 }
 
-// misspelt returns an error that says what to write, if text is not a URL, or is a URL only for
-// another program.
+// misspelt returns an error if text is not a URL, or is a URL only for another program. The error
+// says what to write instead.
 func (o *opener) misspelt(text string) error {
 	switch {
 	case text != strings.TrimSpace(text):

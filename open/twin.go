@@ -27,7 +27,7 @@ func newTwin(first, second driver.Store) (driver.Store, error) {
 	b, also := driver.As[driver.Locator](second)
 	w, waits := driver.As[driver.Waiter](second)
 	if !ok || !also || !waits {
-		_ = second.Close() // the other error is the one to return
+		_ = second.Close() // an error of Close is ignored: the error below is returned
 		return nil, invalid("two layouts of one store cannot be used together here")
 	}
 	return &twin{second, a, b, w}, nil

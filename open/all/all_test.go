@@ -89,7 +89,7 @@ func TestRulesOfQuorums(t *testing.T) {
 
 func locker(t *testing.T, rawURL string) *padlock.Locker {
 	t.Helper()
-	store, err := all.Store(t.Context(), rawURL, open.StateDir(t.TempDir())) // knows no server of an earlier test
+	store, err := all.Store(t.Context(), rawURL, open.StateDir(t.TempDir())) // this directory remembers no server of an earlier test
 	if err != nil {
 		t.Fatal(err)
 	}

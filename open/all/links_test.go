@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A program with Redis alone links the client of Redis and no other module of others.
+// A program with Redis alone links the client of Redis, and no module of another project besides
+// it.
 func TestRedisAloneLinksOneClient(t *testing.T) {
 	const ours = "github.com/padlock-go/padlock"
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ours+"/open", ours+"/redisstore")

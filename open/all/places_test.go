@@ -25,7 +25,7 @@ func stores(t *testing.T) []string {
 		for _, spec := range f.Imports {
 			target, _ := strconv.Unquote(spec.Path.Value)
 			if dir, ok := strings.CutPrefix(target, "github.com/padlock-go/padlock/"); ok && dir != "driver" && dir != "open" {
-				dir, driver, _ := strings.Cut(dir, "/drivers/") // the store that they open databases for
+				dir, driver, _ := strings.Cut(dir, "/drivers/") // the store whose databases these drivers open
 				dirs = append(dirs, dir)
 				if driver == "mysql" {
 					dirs = append(dirs, "mysqlstore") // this driver opens it too
@@ -43,8 +43,8 @@ var pages = map[string]string{
 	"semstore": "semaphore", "zkstore": "zookeeper",
 }
 
-// A user finds each store that can be opened in the README, and its page in docs/stores. The other
-// way round, each package that describes a scheme can be opened.
+// A user finds each store that can be opened in the README, and its page in docs/stores. And the
+// stores of each package that describes a scheme can be opened.
 func TestEveryStoreIsDocumented(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -96,7 +96,7 @@ func TestSchemesAreComplete(t *testing.T) {
 	}
 }
 
-// A system that padlock has a store for is not among those that it has none for.
+// A system for which padlock has a store is not in the list of systems without a store.
 func TestServedIsNotUnserved(t *testing.T) {
 	for _, name := range names() {
 		_, err := all.Store(t.Context(), name+"://user@/?nothing=here")

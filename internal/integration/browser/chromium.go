@@ -138,7 +138,7 @@ func (c *Chromium) send(session, method string, params map[string]any) (chan Rep
 	return answer, err
 }
 
-// call sends a command and reads its result into to.
+// call sends a command and decodes its result into the value that the last argument points to.
 func (c *Chromium) call(session, method string, params map[string]any, to any) error {
 	answer, err := c.send(session, method, params)
 	if err != nil {
@@ -202,7 +202,7 @@ func (t *Tab) Call(method string, params map[string]any) {
 	noError(t.t, t.call(t.session, method, params, nil))
 }
 
-// result is what a script gave.
+// result is the value that a script returned.
 type result struct {
 	Result           struct{ Value any }
 	ExceptionDetails *struct{ Text string }
@@ -249,18 +249,18 @@ func (t *Tab) Until(script string) {
 	}
 }
 
-// Picture writes what the tab shows to a file, for people to look at.
+// Picture writes an image of the tab to a file, for people to look at.
 func (t *Tab) Picture(path string) {
 	t.t.Helper()
 	var shot struct{ Data []byte }
-	noError(t.t, t.call(t.session, "Page.bringToFront", nil, nil)) // others are not drawn
+	noError(t.t, t.call(t.session, "Page.bringToFront", nil, nil)) // the browser does not draw tabs in the background
 	err := t.call(t.session, "Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &shot)
 	noError(t.t, errors.Join(err, os.WriteFile(path, shot.Data, 0o600)))
 }
 
 // Quote returns text as a string of JavaScript.
 func Quote(text string) string {
-	data, _ := json.Marshal(text) // a string always can be
+	data, _ := json.Marshal(text) // cannot fail for a string
 	return string(data)
 }
 

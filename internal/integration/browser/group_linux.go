@@ -8,5 +8,5 @@ import (
 // ownGroup puts the browser and its many children into a group of their own.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// endGroup ends them all.
+// endGroup ends the browser and its children.
 func endGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -193,7 +193,7 @@ func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all b
 	}
 	again := s.again(row, all)
 	fmt.Printf("  no lock's history: %v\n  kept in %s; the same again: %s\n", v.Names, dir, again)
-	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // an error is ignored, because only the history is needed
+	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // an error is ignored, because the history is enough
 		p.Write(f)
 		fmt.Fprintln(f, again)
 		f.Close()

@@ -15,7 +15,7 @@ import (
 )
 
 // T-C1: a thousand acquires are cancelled under way, and nothing is left. Leases last a minute, so
-// the clean-up removes the holds and not their expiry. A Locker does at most 64 clean-ups at a time
+// the clean-up removes the holds before they expire. A Locker does at most 64 clean-ups at a time
 // and leaves further ones to the lease, so the callers here wait for it.
 func TestTC1ThousandCancels(t *testing.T) {
 	t.Parallel()
@@ -49,14 +49,14 @@ func cancelAThousand(t *testing.T, l *padlock.Locker) int64 {
 	var cancelled atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 20 {
-		wg.Go(func() { // 20, for which there is room next to 43
+		wg.Go(func() { // these 20 and the 43 below stay under the 64
 			for range 50 {
 				for l.Stats().CleanUps > 43 && t.Context().Err() == nil {
 					<-time.After(5 * time.Millisecond)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				stop := time.AfterFunc(rand.N(6*time.Millisecond), cancel)
-				lock, err := l.Acquire(ctx, fmt.Sprintf("job %d", i/2)) // two contend for each
+				lock, err := l.Acquire(ctx, fmt.Sprintf("job %d", i/2)) // two callers for each name
 				switch {
 				case err == nil:
 					if err := lock.Release(); err != nil {

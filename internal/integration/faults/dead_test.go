@@ -51,7 +51,7 @@ func TestTRL1TwoDead(t *testing.T) {
 }
 
 // T-RL1, second half: with three of five servers dead nothing is granted, and no client is reported
-// as the holder. Nothing is left, neither on the living servers nor on those that wake up and read
+// as the holder. Nothing is left on the living servers, and nothing on those that wake up and read
 // the request later.
 func TestTRL1ThreeDead(t *testing.T) {
 	t.Parallel()
@@ -92,7 +92,8 @@ func taken(t testing.TB, s driver.Store) driver.Request {
 	return r
 }
 
-// bare makes a hold of a's on servers 0, 1 and 2 only, and has b know all five.
+// bare lets client b take the name once, so that b knows all five servers. After that, client a
+// takes a hold on servers 0, 1 and 2 only.
 func bare(t *testing.T, r *rack, ttl time.Duration, opts ...redisstore.Option) (a, b *client, ours driver.Request) {
 	t.Helper()
 	a, b = r.client(opts...), r.client(opts...)
@@ -148,7 +149,7 @@ func TestTRL2RestartedEmptyWithGuard(t *testing.T) {
 	if err != nil || len(st.Holds) != 1 {
 		t.Fatalf("%+v, %v", st, err)
 	}
-	until := st.Holds[0].Until.Add(-100 * time.Millisecond) // worked out from the time left
+	until := st.Holds[0].Until.Add(-100 * time.Millisecond) // computed from the remaining time
 	r.servers[2].Kill()
 	r.servers[2].Restart(false)
 	eventually(t, "the other client is granted the name", func() bool {

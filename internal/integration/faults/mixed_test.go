@@ -74,7 +74,7 @@ func openAll(ctx context.Context, urls []string, opts ...open.Option) (stores []
 		s, err := all.Store(ctx, u, opts...)
 		if err != nil {
 			for _, s := range stores {
-				s.Close() // the error from opening is the one to return
+				s.Close() // an error of Close is ignored: the error from opening is returned
 			}
 			return nil, err
 		}

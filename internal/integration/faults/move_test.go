@@ -127,7 +127,7 @@ func moveAll(t *testing.T, last uint64, process func() *mover) {
 	for phase := range 3 {
 		for i, m := range movers {
 			m.phase.Store(int32(phase))
-			// While this one is in its new phase already, the others are not.
+			// This process is in its new phase already, and those after it are not.
 			eventually(t, fmt.Sprintf("process %d works in phase %d", i, phase), func() bool {
 				return m.visits[phase].Load() >= enough || t.Failed()
 			})

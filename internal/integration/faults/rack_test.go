@@ -19,7 +19,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// patience bounds what a test waits for.
+// patience is how long a test waits for an event.
 const patience = 30 * time.Second
 
 // The faults of a proxy, as toxiproxy's API spells them. The names are those of this test.
@@ -39,8 +39,9 @@ type rack struct {
 	api     *toxiproxy.ApiServer
 }
 
-// runIDs is what one process remembers about servers. If the whole test binary shared one, a port
-// that another test's proxy had before would look like a server that has restarted.
+// runIDs contains the run ids of servers that one process remembers. The tests of this binary do
+// not share one runIDs, because a port may have belonged to a proxy of another test. The server
+// behind that port would look like one that has restarted.
 type runIDs struct{ m sync.Map }
 
 func (r *runIDs) Load(srv string) (string, error) {
@@ -112,7 +113,7 @@ func member(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.St
 	return s
 }
 
-// direct is a member's store past all proxies.
+// direct returns the store of a member without a proxy in between.
 func (r *rack) direct(i int) *redisstore.Store {
 	r.t.Helper()
 	s := member(r.t, r.servers[i].Addr(), redisstore.RememberRunIDs(&runIDs{}))
@@ -207,7 +208,7 @@ func wantSilence(t testing.TB, err error, what string) {
 	}
 }
 
-// eventually asks again until it is answered yes.
+// eventually calls yes until it returns true.
 func eventually(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -228,8 +229,8 @@ func holds(t testing.TB, s *redisstore.Store, name string) bool {
 	return err != nil || len(st.Holds) > 0
 }
 
-// nothingLeft waits until no server has a hold or a waiter. If holds last a minute, the clean-up
-// has removed them and not their expiry.
+// nothingLeft waits until no server has a hold or a waiter. If the leases last a minute, the
+// clean-up has removed the holds before they expired.
 func (r *rack) nothingLeft() {
 	r.t.Helper()
 	for i := range r.servers {

@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// site is what the lock is for: one at a time, with fences that grow.
+// site is the resource that the lock protects: one holder at a time, with fences that grow.
 type site struct {
 	t      testing.TB
 	inside sync.Mutex
@@ -83,7 +83,8 @@ func TestLostReplies(t *testing.T) {
 	})
 }
 
-// Requests lost on the way to three of five: as when they are dead.
+// If the requests to three of five members are lost, the outcome is the same as with three dead
+// members.
 func TestLostRequests(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
@@ -140,8 +141,8 @@ func contend(t *testing.T, s *site, times int, clients ...*client) {
 	}
 }
 
-// silence reports whether err is right for a client that finds the members that it reaches divided:
-// it cannot know whether one of the others has granted the name.
+// silence reports whether err is right for a client that reaches some members and finds these
+// divided. The client cannot know whether one of the other members has granted the name.
 func silence(err error) bool {
 	return !errors.Is(err, driver.ErrHeld) && (errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain))
 }
@@ -225,7 +226,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 		if meanwhile {
 			take(t, b, &other)
 		}
-		a.heal(1, 2) // lets pass what was held back
+		a.heal(1, 2) // lets the delayed requests pass
 		for _, i := range []int{1, 2} {
 			eventually(t, "a request that was sent after the late one is answered", func() bool {
 				_, err := a.members[i].Inspect(t.Context(), "job")

@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// patience bounds what a test waits for.
+// patience is how long a test waits for an event.
 const patience = 60 * time.Second
 
 const name = "job"
@@ -136,7 +136,7 @@ func TestOthersHaveTheirTurnAfterABatch(t *testing.T) {
 		})
 		y.until(func() bool {
 			s, err := other.Inspect(y.ctx, name)
-			return err == nil && s.Waiters == 1 // none of here: they wait for the batch
+			return err == nil && s.Waiters == 1 // the other process; ours wait for the batch
 		})
 		if err := first.Release(); err != nil {
 			y.t.Error(err)
@@ -145,7 +145,7 @@ func TestOthersHaveTheirTurnAfterABatch(t *testing.T) {
 	})
 }
 
-// until polls.
+// until polls until yes returns true.
 func (y *yard) until(yes func() bool) {
 	y.t.Helper()
 	for !yes() {
@@ -156,7 +156,7 @@ func (y *yard) until(yes func() bool) {
 	}
 }
 
-// A batch that is large enough for ever ends with its time.
+// A batch of 100,000 holds ends when its time is over.
 func TestOthersHaveTheirTurnInTime(t *testing.T) {
 	everyLayout(t, func(y *yard) {
 		here, other := y.process(padlock.PassLocally(100_000, 20*time.Millisecond)), y.process()

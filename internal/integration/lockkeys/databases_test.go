@@ -22,7 +22,7 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/lockkeys"
 )
 
-// A database is one that was started. Each test has a table of its own in it.
+// A database is a running database for the tests. Each test has a table of its own in it.
 type database struct {
 	rawURL   string // without parameters of padlock's own
 	opener   sqlstore.Opener

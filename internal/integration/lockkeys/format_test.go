@@ -15,7 +15,7 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/lockkeys"
 )
 
-// now is the server's clock as Symfony 7.4 reads it, in seconds.
+// now contains the SQL with which Symfony 7.4 reads the server's clock, in seconds.
 var now = map[sqlstore.Engine]string{
 	sqlstore.PostgreSQL: "CAST(EXTRACT(epoch FROM NOW()) AS DOUBLE PRECISION)",
 	sqlstore.MySQL:      "UNIX_TIMESTAMP(NOW(6))",

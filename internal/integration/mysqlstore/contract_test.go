@@ -130,7 +130,7 @@ func changesLock(request []byte) bool {
 
 // The suite runs with the faults that a server can have: it is killed, stopped or cut off, or its
 // replies are lost. A restart without data loses the table of fences, which the store makes again.
-// A pool that says nothing of its sockets does as well as a URL.
+// A pool that does not give the store its sockets passes the suite as well as a URL.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(context.Context, string) (driver.Store, error){

@@ -129,7 +129,8 @@ func TestSessionLeftBehind(t *testing.T) {
 	release(t, s, r)
 }
 
-// The server frees the locks of a process that was killed, and says before who it is.
+// The server frees the locks of a process that was killed. Before that, the server tells other
+// callers who the holder is.
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, shared(t))

@@ -55,7 +55,7 @@ func release(t testing.TB, s driver.Store, r driver.Request) {
 	}
 }
 
-// until asks until it hears yes.
+// until waits until yes returns true.
 func until(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	end := time.After(soon)
@@ -70,7 +70,7 @@ func until(t testing.TB, what string, yes func() bool) {
 	}
 }
 
-// eventually asks until the name is granted.
+// eventually repeats the request until the name is granted.
 func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g driver.Grant) {
 	t.Helper()
 	until(t, "a grant of "+name, func() bool {
@@ -95,7 +95,8 @@ func ends(t testing.TB, bound context.Context) {
 	}
 }
 
-// database makes a database for one test, and returns its DSN. Its locks are its own.
+// database makes a database for one test, and returns its DSN. It shares no lock with another
+// database.
 func database(t testing.TB, srv *server.Server) string {
 	t.Helper()
 	name := "t" + strings.ToLower(rand.Text())[:12]

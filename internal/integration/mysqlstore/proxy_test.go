@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock/mysqlstore"
 )
 
-// A multiplexer is a connector that gives its connections the sessions of one or two others, as a
-// proxy does that shares sessions between clients. Each statement goes to the session that is next.
+// A multiplexer is a connector that gives its connections the sessions of one or two others, like a
+// proxy that shares sessions between clients. Each statement goes to the session that is next.
 type multiplexer struct {
 	dsn      string
 	sessions int                       // 0: each connection has a session of its own

@@ -82,7 +82,7 @@ func TestRightsAndPasswords(t *testing.T) {
 	refusal(app+at+name+"?password-file="+url.QueryEscape(file), "Access denied")
 }
 
-// A name of another namespace, and of another database, is another lock.
+// The same name in another namespace, or in another database, is another lock.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	srv := shared(t)
@@ -103,8 +103,8 @@ func TestNamespaces(t *testing.T) {
 	refused(t, same, request("job"))
 }
 
-// A server that is read-only is refused. If it becomes read-only, as a primary does that is
-// replaced, the holds end.
+// A server that is read-only is refused. If a server becomes read-only later, for example because
+// another primary replaces it, the holds end.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	srv := server.MariaDB(t)

@@ -172,7 +172,7 @@ func TestTransactionProgram(t *testing.T) {
 	}
 }
 
-// Of two that run at once one does the work, and the other says that it does not.
+// If two programs run at once, one does the work. The other one says that it does nothing.
 func TestTwoServers(t *testing.T) {
 	first := build(t, "docs/first-program.md")
 	second := program(first.Dir)
@@ -204,7 +204,7 @@ func TestTestOfThePage(t *testing.T) {
 	}
 }
 
-// SIGTERM ends the program well, and at once.
+// SIGTERM ends the program at once, and without an error.
 func TestShutdown(t *testing.T) {
 	cmd := build(t, "docs/shutdown.md")
 	addr := freeAddress(t)
@@ -214,7 +214,8 @@ func TestShutdown(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// It serves only after it has begun to handle signals; before that SIGTERM kills it.
+	// The program serves only after it has begun to handle signals. Before that, SIGTERM would kill
+	// it.
 	for tries := 0; !answers(addr); tries++ {
 		if tries > 3000 {
 			t.Fatalf("the program serves nothing at %s", addr)

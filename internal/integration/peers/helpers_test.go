@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// patience bounds what a test waits for.
+// patience is how long a test waits for an event.
 const patience = 30 * time.Second
 
 func single(addr string) rueidis.ClientOption {
@@ -121,7 +121,7 @@ func wantIs(t testing.TB, err, target error, what string) {
 	}
 }
 
-// eventually asks again until it is answered yes.
+// eventually calls yes until it returns true.
 func eventually(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

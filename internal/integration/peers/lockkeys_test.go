@@ -148,7 +148,8 @@ func brief(name string) driver.Request {
 	return r
 }
 
-// PHP does not get the name before the lease of padlock's ends, as padlock has announced it.
+// PHP does not get the name before the lease of padlock ends, at the time that padlock has
+// announced.
 func ourLeaseEnds(t *testing.T, p *pair) {
 	s, php := p.store(), p.php() // padlock makes the table
 	r := brief("name")
@@ -362,7 +363,7 @@ func phpGetsItsTurn(t *testing.T, p *pair) {
 	}
 }
 
-// work takes so long that a name is hardly ever free when PHP looks.
+// work lasts so long that the name is hardly ever free when PHP looks.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(100 * time.Millisecond):

@@ -72,7 +72,7 @@ func TestPHPDemotesOurLock(t *testing.T) {
 	}
 }
 
-// member is the token of the one who holds name.
+// member returns the token of the holder of name.
 func member(t *testing.T, c rueidis.Client, name string) string {
 	t.Helper()
 	all, err := c.Do(t.Context(), c.B().Zrange().Key(name).Min("0").Max("-1").Build()).AsStrSlice()

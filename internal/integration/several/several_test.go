@@ -23,8 +23,8 @@ import (
 // ttl is short, because a test waits for the lease of a process that was killed.
 const ttl = 3 * time.Second
 
-// stores are the URLs of all stores that several processes can share. URLs with one server are
-// together.
+// stores are the URLs of all stores that several processes can share. All URLs of one server are in
+// one entry.
 var stores = map[string]func(t *testing.T) map[string]string{
 	"this machine": func(t *testing.T) map[string]string {
 		return map[string]string{

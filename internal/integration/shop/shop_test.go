@@ -214,7 +214,7 @@ func TestTwoServers(t *testing.T) {
 		noError(t, browser.Await(a, "a click", nil))
 		noError(t, browser.Await(b, "a click", nil))
 	}
-	first.Until("refresh(), " + cartIs(2*rounds)) // servers tell each other nothing: it has to look
+	first.Until("refresh(), " + cartIs(2*rounds)) // servers do not notify each other, so the tab has to ask
 	one.kill()
 	second.Eval(`document.getElementById("add-safe").click()`)
 	second.Until(cartIs(2*rounds + 1))

@@ -23,11 +23,11 @@ import (
 	"github.com/padlock-go/padlock/session/sqlsession"
 )
 
-// A database is one that was started.
+// A database is a running database for the tests.
 type database struct {
 	driver, dsn string
 	dialect     sqlsession.Dialect
-	schema      string // that is there anyway
+	schema      string // a schema that exists already
 }
 
 var databases = map[string]func(testing.TB) database{
@@ -71,7 +71,7 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// TestDatabases starts each database once for all that is tried on it.
+// TestDatabases starts each database once, and runs all its tests on it.
 func TestDatabases(t *testing.T) {
 	t.Parallel()
 	for name, start := range databases {
@@ -213,7 +213,7 @@ func (d database) refused(t *testing.T) {
 // autumn: the hour that a local clock shows twice counts twice.
 func (d database) autumn(t *testing.T) {
 	db := d.open(t)
-	db.SetMaxOpenConns(1) // what is set is set for one connection
+	db.SetMaxOpenConns(1) // SET timestamp is for one connection only
 	s := d.store(t, db, sqlsession.Table("autumn"))
 	at := func(clock time.Time) {
 		_, err := db.ExecContext(t.Context(), "SET timestamp = ?", clock.Unix())

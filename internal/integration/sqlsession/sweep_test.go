@@ -28,7 +28,7 @@ func (d database) blobs(t *testing.T) {
 	}})
 }
 
-// batches has more rows expire than one statement deletes.
+// batches makes more rows expire than one statement deletes.
 func (d database) batches(t *testing.T) {
 	s := d.store(t, d.open(t), sqlsession.Table("batches"))
 	db := d.open(t)
@@ -99,8 +99,8 @@ func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Trace
 
 func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestSweepUsesTheIndex asks PostgreSQL how it runs the statement of Sweep among
-// rows that live.
+// TestSweepUsesTheIndex asks PostgreSQL how it runs the statement of Sweep among rows that have not
+// expired.
 func TestSweepUsesTheIndex(t *testing.T) {
 	t.Parallel()
 	o, err := pgx.ParseConfig(server.Postgres(t, server.PostgresOptions{}).URL())

@@ -33,7 +33,7 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// bare is the least that a lease in a table takes: two statements that change one row.
+// bare measures the minimum that a lease in a table needs: two statements that change one row.
 func bare(b *testing.B, db *sql.DB, engine string) {
 	_, err := db.Exec("CREATE TABLE bare (name varchar(100) PRIMARY KEY, token varchar(64), ends bigint)")
 	noError(b, err)

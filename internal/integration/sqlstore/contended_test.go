@@ -49,7 +49,7 @@ func (d database) pushed(t *testing.T) (*party, *faulty) {
 	return &party{db: db, store: s}, l
 }
 
-// A place is a waiter as the table has it.
+// A place is a waiter in the form in which the table contains it.
 type place struct {
 	Channel string `json:"c"`
 }
@@ -80,7 +80,7 @@ func (p *party) queue(t *testing.T, name string, n int) {
 }
 
 // waits starts a waiter, which gets the name in its turn and keeps it. The first grant of all
-// waiters stands first in got.
+// waiters is the first one in the channel.
 func (p *party) waits(t *testing.T, r driver.Request, got chan<- grant) {
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -104,7 +104,7 @@ func (p *party) waits(t *testing.T, r driver.Request, got chan<- grant) {
 	}()
 }
 
-// A grant is what a waiter got.
+// A grant is the result of a waiter.
 type grant struct {
 	waiter, token string
 	reserved, g   driver.Grant

@@ -16,7 +16,7 @@ import (
 	"github.com/padlock-go/padlock/sqlstore"
 )
 
-// A database is one that was started.
+// A database is a running database for the tests.
 type database struct {
 	driver, dsn string
 	engine      sqlstore.Engine

@@ -74,7 +74,7 @@ func value(t *testing.T, db *sql.DB, query string) (text string) {
 	return text
 }
 
-// within fails the test if yes does not become true for a long time.
+// within waits until yes returns true, and fails the test if that takes too long.
 func within(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !yes(); <-time.After(10 * time.Millisecond) {
@@ -196,7 +196,7 @@ func TestAsynchronousFailover(t *testing.T) {
 	noError(t, err)
 	at := value(t, c.one, "SELECT pg_current_wal_lsn()")
 	within(t, "the standby knows the tables", func() bool { return value(t, c.two, "SELECT pg_last_wal_replay_lsn() >= '"+at+"'") == "true" })
-	execute(t, c.two, "ALTER SYSTEM SET primary_conninfo = ''") // it receives nothing from now on
+	execute(t, c.two, "ALTER SYSTEM SET primary_conninfo = ''") // from now on, the standby receives no changes
 	execute(t, c.two, "SELECT pg_reload_conf()")
 	within(t, "the standby does not follow any more", func() bool { return value(t, c.one, "SELECT count(*) FROM pg_stat_replication") == "0" })
 	first, err := get(t, a, "new", "first")

@@ -25,7 +25,7 @@ type bench struct {
 	made chan *server.Proxy
 }
 
-// newBench puts proxies before a server. In the DSN of d its address stands.
+// newBench puts proxies before a server. The DSN of d contains the address of that server.
 func newBench(t testing.TB, srv *server.Server, d database) *bench {
 	b := &bench{t: t, srv: srv, d: d, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
 	var wg sync.WaitGroup
@@ -63,7 +63,7 @@ func (b *bench) proxy(s driver.Store) *server.Proxy {
 	return b.by[s]
 }
 
-// writes returns a function that tells the request which carries out a change.
+// writes returns a function that reports whether a request carries out a change.
 func writes() func([]byte) bool {
 	return func(request []byte) bool {
 		return bytes.Contains(request, []byte("SET version")) || bytes.Contains(request, []byte("SET l.version"))

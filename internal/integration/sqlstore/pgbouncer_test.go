@@ -23,7 +23,8 @@ func TestPgBouncer(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Open: open, Parallel: 8})
 }
 
-// hears reports whether a listener says that it hears over a URL, and whether it does.
+// hears reports whether a listener over this URL says that it is ready, and whether it gets a
+// notification.
 func hears(t *testing.T, rawURL string) (ready, heard bool) {
 	t.Helper()
 	db, listener, err := postgres.Open(rawURL)
@@ -46,7 +47,8 @@ func hears(t *testing.T, rawURL string) (ready, heard bool) {
 	return ready, heard
 }
 
-// Notifications pass a pooler in session mode only, and that is found out.
+// Notifications pass a pooler in session mode only. In other modes, the listener notices that it
+// gets none.
 func TestNotificationsBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	pg := server.Postgres(t, server.PostgresOptions{})

@@ -26,7 +26,7 @@ func TestPrune(t *testing.T) {
 			a, b := d.party(t), d.party(t)
 			t.Run("which rows", func(t *testing.T) { pruneSome(t, a) })
 			t.Run("in two processes, under load", func(t *testing.T) { pruneUnderLoad(t, a, b) })
-			if d.engine != sqlstore.SQLite { // its transactions keep all writers out
+			if d.engine != sqlstore.SQLite { // a transaction of SQLite keeps all other writers out
 				t.Run("a name that a transaction holds", func(t *testing.T) { pruneLocked(t, a, b) })
 			}
 		})
@@ -166,7 +166,8 @@ func pruneUnderLoad(t *testing.T, a, b *party) {
 	pruners.Wait()
 }
 
-// passes reports whether an error of the test's own statement says that others were faster.
+// passes reports whether a statement of the test may fail with this error: another writer was
+// faster.
 func passes(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "Deadlock") || strings.Contains(text, "locked") || strings.Contains(text, "Record has changed")

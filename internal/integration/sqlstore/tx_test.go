@@ -96,7 +96,7 @@ func transactions(t *testing.T, a, b *party, e sqlstore.Engine) {
 	t.Run("nothing waits for a check", func(t *testing.T) { noWait(t, a, b) })
 	levels := []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable}
 	if e == sqlstore.MySQL {
-		levels = levels[:1] // SERIALIZABLE locks what it reads, so nothing that it has read is old
+		levels = levels[:1] // SERIALIZABLE locks the rows that it reads, so none of them is old
 	}
 	for _, level := range levels {
 		t.Run(level.String(), func(t *testing.T) { oldSnapshot(t, a, b, level) })
@@ -177,13 +177,14 @@ func checkLate(t *testing.T, a, b *party) {
 	wantError(t, "its release", other.Release(), driver.ErrLost)
 }
 
-// lapseInTx lets the lease end between the check and the commit: nobody else gets the name before.
+// lapseInTx lets the lease end between the check and the commit. No other process gets the name
+// before the commit.
 func lapseInTx(t *testing.T, a, b *party) {
 	lock := a.lapse(t, "lapse", 300*time.Millisecond)
 	tx := a.begin(t, sql.LevelDefault)
 	noError(t, a.store.CheckTx(t.Context(), tx, lock))
 	<-lock.Context().Done()
-	<-time.After(100 * time.Millisecond) // what its margins leave of the lease
+	<-time.After(100 * time.Millisecond) // the rest of the lease after its margins
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	if l, err := b.locker.TryAcquire(ctx, "lapse"); err == nil {
@@ -244,7 +245,8 @@ func rollback(t *testing.T, a, b *party) {
 	noError(t, lock.Release())
 }
 
-// noWait: what the holder and the operator do while a transaction has checked the lock.
+// noWait: while a transaction has checked the lock, the calls of the holder and of the operator do
+// not wait.
 func noWait(t *testing.T, a, b *party) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a call that waits fails after 4.5 s
 	defer cancel()
@@ -300,7 +302,7 @@ func oldSnapshot(t *testing.T, a, b *party, level sql.IsolationLevel) {
 	}
 	tx.Rollback()
 
-	tx = read() // under the lease of another: what it changes is not seen
+	tx = read() // it does not see later changes of the holder
 	noError(t, lock.Release())
 	if err := a.store.LockTx(ctx, tx, name); err == nil {
 		t.Error("LockTx in a transaction that has read under the lease of another")

@@ -101,7 +101,7 @@ func TestBreakInBrowser(t *testing.T) {
 	tab.Until(fmt.Sprintf(`document.activeElement !== window.before && document.activeElement.id === %q`, focused)) // the row was replaced
 	key("Enter", 13)
 	tab.Until(`document.querySelector("h1")?.textContent === "nightly" && ` + isLive)
-	tab.Until(`!document.body.innerText.includes("Break …")`) // not without a login
+	tab.Until(`!document.body.innerText.includes("Break …")`) // the page offers this only after a login
 	tab.Go(s.url + "login")
 	tab.Eval(`document.querySelector("input[name=token]").value = "` + token + `"; document.querySelector("form.form button").click()`)
 	tab.Until(`document.body.innerText.includes("ann") && ` + isLive)

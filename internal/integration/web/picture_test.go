@@ -44,7 +44,7 @@ func TestPictures(t *testing.T) {
 	tab := browser.Start(t).Open(s.url)
 	tab.Until(isLive + ` && document.querySelectorAll("tr[data-level]").length === 6`)
 	untilRenewed(t, s, "import:customers")
-	hung.cmd.Process.Signal(syscall.SIGSTOP) // it renews no longer
+	hung.cmd.Process.Signal(syscall.SIGSTOP) // the process no longer renews its lock
 	defer hung.cmd.Process.Signal(syscall.SIGCONT)
 	tab.Until(`document.querySelectorAll("tr[data-level=stuck]").length === 1 && document.querySelectorAll("tr[data-level=hot]").length === 1`)
 	tab.Call("Emulation.setScrollbarsHidden", map[string]any{"hidden": true})

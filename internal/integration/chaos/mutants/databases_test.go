@@ -64,7 +64,8 @@ func advisory(srv *server.Server, opts ...pgstore.Option) place {
 	}
 }
 
-// soft makes holders work for so long that others ask meanwhile, and breaks no lock by force.
+// soft makes holders work for so long that others ask for the name meanwhile. It breaks no lock by
+// force.
 func soft(l *soak.Load) { l.Break, l.MaxHold = 0, 10*time.Millisecond }
 
 // unawareOf is a store that does not learn of the end of its connections, and a fault that ends
@@ -84,7 +85,7 @@ func unawareOf(t *testing.T, srv *server.Server) mutant {
 		}}
 }
 
-// unaware takes every hold for one that never ends by itself.
+// unaware treats every hold as one that never ends by itself.
 type unaware struct{ *pgstore.Store }
 
 func (s unaware) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -108,7 +109,7 @@ func (s unaware) Extend(ctx context.Context, name, token string, ttl time.Durati
 	return g, err
 }
 
-// generous grants a name that is held, now and then.
+// generous sometimes grants a name that is held.
 type generous struct {
 	*semstore.Store
 	*shared

@@ -28,7 +28,7 @@ type mutant struct {
 	within int                                      // operations
 	seen   []string                                 // one of these invariants, or "porcupine"
 	saying string                                   // a part of the text of the violation, or ""
-	sound  func(driver.Store, *shared) driver.Store // the same store without the bug; nil: a store as it is
+	sound  func(driver.Store, *shared) driver.Store // the same store without the bug; nil: healthy
 	clock  driver.Clock
 	quick  bool // it needs a server whose clock gains 0.8 %
 	load   func(*soak.Load)
@@ -81,7 +81,7 @@ func crowded(l *soak.Load) {
 	l.Hot, l.Warm, l.Cancel, l.MaxHold, l.Pause, l.Try, l.Shared, l.Convert, l.HandOff = 1, 1, 10, 10*time.Millisecond, 0, 0, 0, 0, 0
 }
 
-// orphaning makes many waiters give up, with leases that nobody waits out.
+// orphaning makes many waiters give up. The leases are longer than any waiter waits.
 func orphaning(l *soak.Load) {
 	crowded(l)
 	l.Cancel, l.MaxHold, l.MinTTL, l.MaxTTL = 30, time.Millisecond, 2500*time.Millisecond, 3*time.Second
@@ -121,7 +121,7 @@ func redis(addr, prefix string) place {
 	}
 }
 
-// run makes a short soak of a store that open breaks.
+// run makes a short soak of the mutant's broken store.
 func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store, *shared) driver.Store) (*soak.Report, linear.Verdict, *soak.Outcome) {
 	t.Helper()
 	known := newShared()
@@ -142,7 +142,7 @@ func (m *mutant) run(t *testing.T, at place, seed uint64, open func(driver.Store
 		},
 	}
 	if m.fault != nil {
-		r.Every = 300 * time.Millisecond // so that a quick machine meets a new one soon
+		r.Every = 300 * time.Millisecond // so that a quick machine soon has the next fault
 		r.Faults = []soak.Fault{{Kind: "restart", Begin: begin(func() { m.fault(known) })}}
 	}
 	o, err := r.Do(t.Context())

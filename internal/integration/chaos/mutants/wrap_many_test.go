@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// many are broken stores that only the work with more than one lock can notice.
+// many contains broken stores. Only work with more than one lock can show their bugs.
 var many = []mutant{
 	{name: "a permit that is given twice", within: 4000, seen: []string{"I10"}, load: func(l *soak.Load) { l.Slots, l.MaxHold = 50, 5*time.Millisecond },
 		open: func(s driver.Store, k *shared) driver.Store { return doubled{onServer{wrap{s}}, k} }},
@@ -20,7 +20,7 @@ var many = []mutant{
 		open: func(s driver.Store, _ *shared) driver.Store { return deposing{onServer{wrap{s}}} }},
 }
 
-// doubled grants a permit that is held, now and then.
+// doubled sometimes grants a permit that is held.
 type doubled struct {
 	onServer
 	*shared
@@ -34,7 +34,7 @@ func (s doubled) Acquire(ctx context.Context, r driver.Request) (driver.Grant, e
 	return g, err
 }
 
-// leaving forgets to release the first one of several names, now and then.
+// leaving sometimes does not release the first of several names.
 type leaving struct {
 	onServer
 	*shared

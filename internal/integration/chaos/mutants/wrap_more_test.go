@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// noCoolDown frees a name at once that should cool down.
+// noCoolDown frees at once a name that should cool down.
 type noCoolDown struct{ onServer }
 
 func (s noCoolDown) Release(ctx context.Context, name, token string, _ time.Duration) (driver.Outcome, error) {
@@ -66,7 +66,7 @@ func (s passing) Pass(ctx context.Context, token string, next driver.Request) (d
 	return out, g, err
 }
 
-// lossyPass loses one reply of Pass in five.
+// lossyPass loses one in five replies to Pass.
 type lossyPass struct {
 	passing
 	*shared

@@ -87,7 +87,7 @@ func (s anyRelease) Release(ctx context.Context, name, token string, keep time.D
 	return s.Store.Release(ctx, name, s.holder(name), keep)
 }
 
-// fromReply counts leases from the time of the reply, which is late at times.
+// fromReply counts leases from the time of the reply, which sometimes comes late.
 type fromReply struct {
 	wrap
 	*shared
@@ -129,7 +129,7 @@ func (s noMargin) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	return full(s.wrap.Wait(ctx, r, reserve))
 }
 
-// fast is a clock of a server that runs 0.8 % fast.
+// fast is a server's clock that gains 0.8 %.
 type fast struct{ driver.Clock }
 
 func (c fast) Now() driver.Instant {
@@ -187,7 +187,7 @@ func (s anyPromotion) Convert(ctx context.Context, r driver.Request) (driver.Gra
 	return g, err
 }
 
-// revival delays extensions until after the release, and they bring the hold back.
+// revival delays extensions until after the release. These extensions restore the hold.
 type revival struct {
 	wrap
 	*shared
@@ -233,7 +233,7 @@ func (s counting) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	return s.next(r.Name, g, err)
 }
 
-// deaf misses a wake-up now and then.
+// deaf sometimes misses a wake-up.
 type deaf struct {
 	wrap
 	*shared
@@ -249,7 +249,7 @@ func (s deaf) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	return g, err
 }
 
-// keeping does not take back the lock that it handed to a waiter that has gone.
+// keeping hands the lock to a waiter that has given up, and does not take it back.
 type keeping struct{ wrap }
 
 func (s keeping) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {

@@ -15,17 +15,17 @@ var windows = []mutant{
 		open: func(s driver.Store, _ *shared) driver.Store { return reserving{onServer{wrap{s}}, tooLate} }},
 	{name: "a sample of the server's clock that is too old", within: 1000, seen: []string{"I1"}, load: longer, sound: inWindow,
 		open: func(s driver.Store, _ *shared) driver.Store {
-			const age, drift = 70 * time.Second, 0.01 // of a sample that nobody renews, with clocks that drift apart
+			const age, drift = 70 * time.Second, 0.01 // the clocks drift apart, and nobody renews the sample
 			return reserving{onServer{wrap{s}}, time.Duration(drift * float64(age))}
 		}},
 	{name: "a sample of another server's clock", within: 1000, seen: []string{"I1"}, load: longer, sound: inWindow,
 		open: func(s driver.Store, _ *shared) driver.Store {
-			const ahead = 800 * time.Millisecond // of the clock of the server that is asked now
+			const ahead = 800 * time.Millisecond // the lead of the clock that is asked
 			return reserving{onServer{wrap{s}}, ahead}
 		}},
 }
 
-// tooLate is so late that the claim, too, comes when the reservation has ended.
+// tooLate is a delay after which the claim, too, comes after the end of the reservation.
 const tooLate = driver.MaxReservation + 100*time.Millisecond
 
 // longer makes holders work for longer than a reservation lasts.

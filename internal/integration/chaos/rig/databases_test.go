@@ -23,7 +23,7 @@ func TestDatabaseFaults(t *testing.T) {
 			continue
 		}
 		if strings.Contains(row.Name, "older") || strings.HasPrefix(row.Name, "quorum") {
-			continue // its faults are those of other rows
+			continue // other rows have the same faults
 		}
 		t.Run(row.Name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +97,7 @@ func grantOnce(ctx context.Context, config, name string) error {
 	defer s.Close()
 	_, err = s.Acquire(ctx, driver.Request{Name: name, Token: name, TTL: time.Second})
 	if errors.Is(err, driver.ErrUncertain) || err == nil {
-		_, _ = s.Release(ctx, name, name, 0) // the error of the grant is the one to return
+		_, _ = s.Release(ctx, name, name, 0) // its error is ignored: that of the grant is returned
 	}
 	return err
 }

@@ -20,8 +20,8 @@ import (
 // A disk says how small the disk of a database is.
 type disk struct {
 	size int // in MB; 0 means that the database has no disk of its own
-	// before and after are SQL that is run before the disk is filled and, sometimes, afterwards.
-	// After them, the database needs room for its next change.
+	// The first text is SQL that is run before the disk is filled. The second is SQL that is
+	// sometimes run afterwards. After both, the database needs room for its next change.
 	before, after string
 }
 
@@ -38,7 +38,7 @@ func (s *Site) smallDisk(size int) (string, error) {
 	if err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=711", size), "padlock-chaos", dir).Run(); err != nil {
 		return "", nil // a container without the right to mount
 	}
-	s.host.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() }) // what stays is in memory
+	s.host.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() }) // if this fails, the files stay in memory only
 	return dir, nil
 }
 
@@ -67,7 +67,7 @@ func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
 	}}
 }
 
-// say runs SQL, and ignores errors, because the disk may be full or others may write.
+// say runs SQL and ignores errors, because the disk may be full or others may write.
 func (d *database) say(admin, text string) {
 	if text == "" {
 		return

@@ -41,7 +41,7 @@ func start(t *testing.T, site *Site, n int) []*server.Server {
 	return servers
 }
 
-// ask returns the n-th line of a reply.
+// ask sends a command and returns the n-th line of the reply.
 func ask(t *testing.T, addr, command string, n int) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

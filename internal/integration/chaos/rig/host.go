@@ -13,7 +13,7 @@ type host struct {
 	ends []func()
 }
 
-// failure is the value of the panic with which host ends a test that cannot continue.
+// failure is the value with which host panics to end a test that cannot continue.
 type failure struct{ why string }
 
 func (e failure) Error() string { return e.why }

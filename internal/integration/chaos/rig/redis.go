@@ -102,7 +102,8 @@ func jump(file string) soak.Fault {
 }
 
 // failover cuts the link to the replica, kills the primary a moment later and makes the replica the
-// primary, as a Sentinel would. Then the old primary comes back, empty, as the replica.
+// primary, as a Sentinel would. After that, the old primary comes back as the replica, without
+// data.
 type failover struct {
 	servers []*server.Server // the first one is the primary
 	links   [][]proxy

@@ -57,7 +57,7 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 		store, err := all.Store(ctx, word)
 		if err != nil {
 			for _, m := range members {
-				m.Close() // the error from opening is the one to return
+				m.Close() // an error of Close is ignored: the error from opening is returned
 			}
 			return nil, err
 		}

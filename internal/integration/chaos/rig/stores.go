@@ -201,7 +201,8 @@ func mixed(s *Site) (*setup, error) {
 	return set, postgreSQL.prepare(postgresURL(pg.Addr()))
 }
 
-// moving moves from the first server to the second. In the stage between, both are used.
+// moving returns a row that moves from one server to another. In the stage between, both servers
+// are used.
 func moving(s *Site) (*setup, error) {
 	servers, err := s.redis(2, server.RedisOptions{})
 	if err != nil {
