@@ -1,8 +1,8 @@
 <?php
-// Takes and gives back named locks with the statements of the MysqlStore of Symfony 8.2, which
-// Debian does not have, as lines on the standard input say: acquire NAME, wait NAME, release NAME.
-// Each is answered with a line: yes, no, or an error. It waits with a positive time-out, because
-// MariaDB returns NULL for −1, which Symfony uses.
+// Takes and releases named locks with the statements of MysqlStore in Symfony 8.2. Debian does not
+// have that version. The lines on the standard input are acquire NAME, wait NAME or release NAME.
+// The reply to each is a line: yes, no, or an error. This program waits with a positive time-out.
+// Symfony uses −1 instead, for which MariaDB returns NULL.
 $pdo = new PDO($argv[1], 'root', null, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
 $take = $pdo->prepare('SELECT IF(IS_USED_LOCK(:name1) = CONNECTION_ID(), -1, GET_LOCK(:name2, :seconds))');
 $give = $pdo->prepare('DO RELEASE_LOCK(:name)');

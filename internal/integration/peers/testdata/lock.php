@@ -1,14 +1,14 @@
 <?php
-// Symfony's locks, driven by the Go tests beside this file: one JSON object per
-// line comes in, one goes out.
+// Runs Symfony's locks for the Go tests in the parent directory. Each input line is a request as a
+// JSON object, and each output line is a reply as a JSON object.
 //
 //   php lock.php HOST PORT PREFIX   in Redis
 //   php lock.php DSN                as Symfony makes the store of that DSN
 //   php lock.php DSN TABLE          in a table: with Doctrine if the DSN has //, else with PDO
 
 require '/usr/share/php/Symfony/Component/Lock/autoload.php';
-@include '/usr/share/php/Symfony/Component/Cache/autoload.php'; // of DSNs
-@include '/usr/share/php/Doctrine/DBAL/autoload.php'; // of DSNs with //
+@include '/usr/share/php/Symfony/Component/Cache/autoload.php'; // for DSNs
+@include '/usr/share/php/Doctrine/DBAL/autoload.php'; // for DSNs with //
 
 use Symfony\Component\Lock\Key;
 use Symfony\Component\Lock\Lock;
@@ -32,7 +32,7 @@ if (2 === count($argv)) {
     $store = new RedisStore($redis);
 }
 
-// One lock: as Symfony's LockFactory makes it, but for a token that may be given.
+// Makes one lock, as Symfony's LockFactory does. The token may be given.
 function create(object $in, $store): array
 {
     $key = new Key(base64_decode($in->name));
@@ -43,7 +43,7 @@ function create(object $in, $store): array
     return [$key, new Lock($key, $store, $in->ttl, false)];
 }
 
-// Takes the name again and again, as a worker does that waits for its turn.
+// Takes the name again and again, like a worker that waits for its turn.
 function work(object $in, Lock $lock): int
 {
     for ($i = 0; $i < $in->times; ++$i) {
@@ -51,7 +51,7 @@ function work(object $in, Lock $lock): int
         echo json_encode(['ok' => true, 'did' => 'in', 'token' => '']), "\n";
         usleep(2000);
         $lock->release();
-        usleep(30000); // what a worker does without the lock
+        usleep(30000); // the worker does something without the lock
     }
 
     return $i;
