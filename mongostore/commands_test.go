@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the commands to testdata/commands")
 
 // The commands that the store sends are those of testdata/commands. A change of a command is a
-// change of the format: run the suite on a server (MONGODB_URL), then accept it with
+// change of the format: run the suite on a server (MONGODB_URL), then accept the new commands with
 // go test -run TestCommands -args -update.
 func TestCommands(t *testing.T) {
 	t.Parallel()

@@ -293,8 +293,8 @@ func (c *conn) peek() {
 // restBefore is how long a connection must have been without statements before refresh checks it.
 const restBefore = 50 * time.Millisecond
 
-// refresh reports whether a connection that may have been idle for long is alive. Without refresh,
-// the first request after a restart of the server would fail with an unknown outcome.
+// A connection may have been idle for a long time. refresh reports whether it is alive. Without
+// refresh, the first request after a restart of the server would fail with an unknown outcome.
 func (c *conn) refresh() bool {
 	if c.mu.TryLock() { // otherwise a statement is running
 		switch silent := time.Since(c.last); {

@@ -133,7 +133,7 @@ func (p *pool) choose() (*conn, *slot, error) {
 	return best, nil, nil
 }
 
-// finish ends the try that reserve began. keep means that the session has the lock now.
+// finish ends the try that reserve began. keep is true if the session has the lock now.
 func (p *pool) finish(c *conn, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -66,7 +66,7 @@ func ping(mark string) string {
 	return "SELECT IS_USED_LOCK('" + mark + "') = CONNECTION_ID(), @@global.read_only"
 }
 
-// mine is ping with one more check: that the session has a lock.
+// mine makes the same check as ping, and also checks that the session has a lock.
 func mine(mark, key string) string {
 	return ping(mark) + ", IS_USED_LOCK('" + key + "') = CONNECTION_ID()"
 }
@@ -122,8 +122,8 @@ func (s *statements) names(prefix string) string {
 		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
 }
 
-// dueSweep notes that a sweep of the table begins, and returns its time as the last inserted id. If
-// the last sweep was not long ago, it returns 0.
+// dueSweep records that a sweep of the table begins, and returns its time as the last inserted id.
+// If the last sweep was not long ago, it returns 0.
 func (s *statements) dueSweep() string {
 	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '-', 0, '')" +

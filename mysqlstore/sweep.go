@@ -38,8 +38,8 @@ func (w *sweeper) background() {
 	})
 }
 
-// due reports whether this process has to sweep the table. That is so if the last sweep was long
-// ago and no other process has started one. A process without a connection does not sweep.
+// due returns true if this process has to sweep the table: the last sweep was long ago, and no
+// other process has started one. A process without a connection does not sweep.
 func (w *sweeper) due() bool {
 	all := w.live()
 	if len(all) == 0 {

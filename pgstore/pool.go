@@ -142,7 +142,7 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 
 // add counts a lock for a session. The server never excludes a session from its own locks. So if a
 // session has a lock exclusively, or asks for it exclusively, no other caller may use this session
-// for the lock; sole says so.
+// for the lock. In this case, the argument sole is true.
 func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
 	if sole {
@@ -152,7 +152,7 @@ func (c *conn) add(key int64, sole bool) {
 	c.ops++
 }
 
-// finish ends the operation that reserve began. keep means that the session has the lock now.
+// finish ends the operation that reserve began. keep is true if the session has the lock now.
 func (p *pool) finish(c *conn, key int64, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -91,7 +91,7 @@ func parseURL(u *url.URL) (*target, error) {
 	plain := *u
 	plain.Scheme, plain.RawQuery = "postgres", query.Encode()
 	if t.server, err = pgx.ParseConfig(plain.String()); err != nil {
-		// The text of the error may hold a value of the URL or of the environment.
+		// The text of the error may contain a value of the URL or of the environment.
 		return nil, invalid("the URL, a PG* variable or a file that they name cannot be used: look at sslmode, the files of certificates, port and connect_timeout")
 	}
 	return t, checkTLS(&t.server.Config)

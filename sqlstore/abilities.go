@@ -53,7 +53,8 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	return s.pass(ctx, token, next)
 }
 
-// pass is Pass for cases that one statement cannot decide. It loads and saves the state.
+// pass does what Pass does, in the cases that one statement cannot decide. It loads and saves the
+// state.
 func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	out, leaveOut := driver.Gone, false
 	pass := func(st *state, now micros) result {

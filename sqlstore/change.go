@@ -31,8 +31,8 @@ type Store struct {
 	crowd   crowd
 }
 
-// enter is begin without check. A store that was opened with Lazy makes that check at its first
-// call.
+// enter does what begin does, but without the check of the server. A store that was opened with
+// Lazy makes that check at its first call.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

@@ -32,8 +32,8 @@ func rewritten[P any](t *testing.T, place any) (out P) {
 	return out
 }
 
-// An older build and this one wait in the same queue. Each notifies waiters of the other on a
-// channel on which they listen.
+// An older build and this one wait in the same queue. Each build notifies the waiters of the other
+// build on a channel on which these waiters listen.
 func TestOlderPlaces(t *testing.T) {
 	listeningStore(t, func(s *Store, _ *scripted, _ *waiting) {
 		for _, c := range []struct {

@@ -53,8 +53,8 @@ func (s *Store) pruneInBackground() {
 	})
 }
 
-// pruneIsDue reports whether this process must sweep the table now. That is so if the last sweep
-// was long ago and no other process has started one.
+// pruneIsDue returns true if this process must sweep the table now: the last sweep was long ago,
+// and no other process has started one.
 func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()

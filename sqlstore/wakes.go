@@ -28,8 +28,8 @@ func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16])
 
 // sharedChannel returns the name of a channel on which all stores of one table listen, in addition
 // to their own. The first builds of this package had only this channel: they notify all waiters on
-// it, and hear nothing else. When such a build writes a row, the queue in it loses the field for a
-// channel.
+// it, and receive notifications on no other channel. When such a build writes a row, the places in
+// that row's queue lose the field for a channel.
 func (s *Store) sharedChannel() string {
 	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
 }
@@ -149,8 +149,8 @@ func (w *waits) hand(hash string, fence uint64) bool {
 	return true
 }
 
-// warn tells a waiter that the name was reserved for the waiter before it. It reports whether this
-// process has that waiter.
+// warn tells a waiter that the name was reserved for the waiter before it. warn returns true if
+// this process has the waiter with this hash.
 func (w *waits) warn(hash string) bool {
 	one := w.waiter(hash)
 	if one != nil {

@@ -108,7 +108,7 @@ func (w *walk) acquire(r driver.Request) {
 	}
 }
 
-// take takes the name in the way of the statement for a free name, if it is plainly free.
+// If the name is certainly free, take takes it in the same way as the statement for a free name.
 func (w *walk) take() {
 	if h, _ := w.st.exclusive(); h != nil || w.st.busy() > w.now {
 		return
@@ -123,7 +123,7 @@ func (w *walk) take() {
 }
 
 // replaced reports whether the hold is that of a reader whose fence is not the highest: another
-// reader was replaced, or somebody got the name. A state does not know which.
+// reader was replaced, or somebody got the name. A state cannot tell these two cases apart.
 func (w *walk) replaced(token string) bool {
 	h := w.st.find(opaque(token))
 	return h != nil && h.Shared && w.st.overtaken(h)

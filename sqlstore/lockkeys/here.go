@@ -141,7 +141,7 @@ const (
 	longest = time.Second
 )
 
-// noteGiven notes the end of a hold.
+// noteGiven records the end of a hold.
 func (h *here) noteGiven(id string, since time.Time) {
 	if h.streaks == nil {
 		h.streaks = map[string]streak{}

@@ -78,7 +78,7 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	there.Path = cmp.Or(u.Path, "/") // an empty path without a host would give a URL without slashes
 	cfg, err := pgx.ParseConfig(there.String())
 	if err != nil {
-		// The text of the error may hold a value of the URL or of the environment.
+		// The text of the error may contain a value of the URL or of the environment.
 		return nil, fmt.Errorf("%w: the URL, a PG* variable or a file that they name cannot be used: look at sslmode, the files of certificates, port and connect_timeout", driver.ErrInvalid)
 	}
 	if host := fallsBack(cfg); host != "" {
