@@ -12,8 +12,8 @@ import (
 // labels are the attributes of a metric. Empty ones are left out.
 type labels struct{ store, group, mode, outcome, reason, operation, errorType string }
 
-// with returns l as an option. It keeps every option, because the number of different labels is
-// bounded.
+// The method with returns l as an option. It keeps every option, because the number of different
+// labels is bounded.
 func (o *Observer) with(l labels) metric.MeasurementOption {
 	if known, ok := o.attributes.Load(l); ok {
 		return known.(metric.MeasurementOption)

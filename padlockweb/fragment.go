@@ -49,7 +49,7 @@ func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q q
 	return f.body, f.err
 }
 
-// at returns the fragment for a key and the snapshot with the given number.
+// The method at returns the fragment for a key and the snapshot with the given number.
 func (d *drawn) at(number uint64, key drawnKey) *fragment {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
 	return s
 }
 
-// live collects the content of a page that changes by itself.
+// The method live collects the content of a page that changes by itself.
 func (w *Web) live(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
 	c := &content{Query: q, MayBreak: w.allowBreak && v.right >= RightBreak && v.known()}
 	c.Trouble, c.Partial = trouble(s), partial(s, v)

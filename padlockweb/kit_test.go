@@ -188,7 +188,7 @@ func (s *site) get(path string, change ...func(*http.Request)) answer {
 	return s.ask(http.MethodGet, path, "", change...)
 }
 
-// with returns a function that adds the token to a request.
+// The function with returns a function that adds the token to a request.
 func with(token string) func(*http.Request) {
 	return func(r *http.Request) {
 		if token != "" {

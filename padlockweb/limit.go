@@ -137,7 +137,7 @@ func (p *places) take(client string) (free func(), ok bool) {
 	}, true
 }
 
-// open returns how many streams are open.
+// The method open returns how many streams are open.
 func (p *places) open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

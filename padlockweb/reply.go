@@ -66,5 +66,5 @@ func redirect(rw http.ResponseWriter, to string) {
 	rw.WriteHeader(http.StatusSeeOther)
 }
 
-// now returns the current time, for limits and visits.
+// The function now returns the current time, for limits and visits.
 func now() time.Time { return time.Now() }
