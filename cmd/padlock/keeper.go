@@ -412,7 +412,7 @@ func (k *keeperProcess) leave() error {
 	return err
 }
 
-// end ends the keeper, unless it goes on without this process.
+// The method end ends the keeper, except after leave.
 func (k *keeperProcess) end() {
 	_ = k.in.Close()
 	if k.own {

@@ -106,7 +106,7 @@ func (a *app) table(names []slotted) error {
 	return w.Flush()
 }
 
-// end returns the planned end of a hold, or else the end of its lease.
+// The function end returns the planned end of a hold, or else the end of its lease.
 func end(h padlock.Hold) time.Time {
 	if !h.PlannedEnd.IsZero() {
 		return h.PlannedEnd

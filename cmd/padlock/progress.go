@@ -65,7 +65,7 @@ func (p *progress) begin(name string, held *padlock.HeldError) {
 	})
 }
 
-// end removes the line. Nothing is shown after that.
+// The method end removes the line. After that, progress shows nothing.
 func (p *progress) end() {
 	p.once.Do(func() {})
 	if p.cancel != nil {

@@ -18,7 +18,7 @@ const (
 	leftShown = 3
 )
 
-// left describes the processes that the command left running.
+// The type left describes the processes that the command left running.
 type left struct {
 	all  []supervise.Leftover
 	slow alarm

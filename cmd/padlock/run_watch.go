@@ -121,7 +121,8 @@ func (f *front) because(why *failure) bool {
 	return true
 }
 
-// end asks the job to end, reports the reason, and sets the time at which the job is killed.
+// The method end asks the job to end, reports the reason, and sets the time at which the job is
+// killed.
 func (f *front) end(why *failure, grace time.Duration) {
 	if f.because(why) {
 		f.job.End(grace)

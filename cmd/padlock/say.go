@@ -128,7 +128,7 @@ func (a *app) limit(what string) string {
 	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, short(given), a.place(), short(high))
 }
 
-// short returns 10m for a Duration whose String is 10m0s.
+// The function short returns 10m for a Duration whose String is 10m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -36,7 +36,7 @@ func catch(c chan<- os.Signal, sigs []os.Signal) {
 	}
 }
 
-// ends reports whether a signal asks a program to end.
+// The function ends reports whether a signal asks a program to end.
 func ends(s os.Signal) bool {
 	switch s {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:

@@ -134,7 +134,7 @@ func (f *slotted) lines(now time.Time) []string {
 	return out
 }
 
-// known describes what is known about a name and its slots.
+// The method known describes the known facts about a name and its slots.
 func (f *slotted) known(now time.Time) []string {
 	var out []string
 	if f.count == 0 {

@@ -25,7 +25,7 @@ func findTerminal() *terminal {
 	return &terminal{file: f}
 }
 
-// ours reports whether the foreground is this process's group.
+// The method ours reports whether the foreground is this process's group.
 func (t *terminal) ours() bool {
 	group, ok := foreground(t.file.Fd())
 	return ok && group == syscall.Getpgrp()

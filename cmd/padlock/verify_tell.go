@@ -51,7 +51,7 @@ type verified struct {
 	History     string           `json:"history,omitempty"`
 }
 
-// fine reports whether the store kept every promise, as far as that could be judged.
+// The method fine reports whether the store kept every promise, as far as that could be judged.
 func (f *measured) fine() bool { return f.Sum() == 0 && f.verdict.Illegal+f.verdict.Unknown == 0 }
 
 // promises returns the rows of the table.

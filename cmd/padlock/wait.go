@@ -149,7 +149,7 @@ func (w *watcher) givesUp() bool {
 	return w.over() || time.Since(w.since) > outage
 }
 
-// rest pauses before the next request. Each pause is longer than the last.
+// The method rest pauses before the next request. Each pause is longer than the last.
 func (w *watcher) rest(ctx context.Context) error {
 	w.pause = min(max(w.pause*3/2, firstPause), lastPause)
 	d := w.pause - time.Duration(rand.Int64N(int64(w.pause/4)))

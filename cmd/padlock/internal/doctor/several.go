@@ -39,7 +39,7 @@ func (v *visit) members(members []string) {
 	}
 }
 
-// start checks whether programs can start while a member of the quorum is down.
+// The method start checks whether programs can start while a member of the quorum is down.
 func (v *visit) start(members []string) {
 	for _, m := range members {
 		if u := placeOf(m, v.Schemes).u; v.u.Scheme == "quorum" && u.Query().Get("lazy") == "no" {
@@ -51,7 +51,7 @@ func (v *visit) start(members []string) {
 	}
 }
 
-// twice returns a string that is in the list more than once, or "".
+// The function twice returns a string that is in the list more than once, or "".
 func twice(list []string) string {
 	list = slices.Clone(list)
 	slices.Sort(list)

@@ -39,7 +39,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.clocks(ctx, l, c)
 }
 
-// rest tries the other operations on a lock.
+// The method rest tries the other operations on a lock.
 func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
 	name := v.Name + "-2"
 	lock, err := l.Acquire(ctx, name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"))

@@ -22,7 +22,7 @@ type options struct {
 // letters are the short options. A colon means that a value follows.
 const letters = "sexnouFw:E:hV"
 
-// long are the long names of the options.
+// The variable long has the long names of the options.
 var long = []struct {
 	name   string
 	letter byte

@@ -84,7 +84,7 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// end closes both sides at once and discards unsent data.
+// The method end closes both sides at once and discards unsent data.
 func (c *pair) end() {
 	for _, conn := range []net.Conn{c.client, c.server} {
 		if tcp, ok := conn.(*net.TCPConn); ok {

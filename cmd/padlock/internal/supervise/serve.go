@@ -286,7 +286,7 @@ func (s *server) leaseLow(left time.Duration) {
 	}
 }
 
-// end asks the job to end.
+// The method end asks the job to end.
 func (s *server) end(grace time.Duration) {
 	if !s.ending {
 		s.ending = true
@@ -312,7 +312,7 @@ func (s *server) kill() {
 	}
 }
 
-// rest returns the result of pause, and records when that time will be over.
+// The method rest returns the result of pause, and records when that time will be over.
 func (s *server) rest() time.Duration {
 	d := s.pause()
 	s.due = now() + d

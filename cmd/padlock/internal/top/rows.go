@@ -29,8 +29,8 @@ var orders = []ordering{
 // key identifies a row: a name, or the file of a lock whose name the store does not know.
 func key(n *sampler.Name) string { return cmp.Or(n.Name, n.Path) }
 
-// first returns the hold that the row of a name shows: the longest one of host, or of all hosts if
-// host is empty. Without holds it returns nil.
+// The function first returns the hold that the row of a name shows: the longest one of host, or of
+// all hosts if host is empty. Without holds it returns nil.
 func first(n *sampler.Name, host string) *sampler.Hold {
 	var found *sampler.Hold
 	for i := range n.Holds {
@@ -60,7 +60,7 @@ func until(n *sampler.Name) time.Time {
 	return time.Unix(1<<40, 0)
 }
 
-// end returns the planned end of a hold, or else the end of its lease.
+// The function end returns the planned end of a hold, or else the end of its lease.
 func end(h *sampler.Hold) time.Time {
 	if !h.PlannedEnd.IsZero() {
 		return h.PlannedEnd
