@@ -94,7 +94,7 @@ func (k *Lock) Slot() int {
 
 // Shared reports whether the lock is shared, as far as this process knows. If another program that
 // knows the token demoted the lock, Shared still reports false until the next renewal, Check or
-// Extend. If the store cannot report the mode, it reports false after that too. In every other
+// Extend. If the store cannot report the mode, Shared reports false even after that. In every other
 // case, false means that no other reader holds the name.
 func (k *Lock) Shared() bool { return k.of().isShared() }
 
@@ -105,8 +105,8 @@ func (k *Lock) Fence() uint64 { return k.of().fencing() }
 
 // Remaining returns the time until Context ends if the lease is not renewed, by this process's own
 // clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease. Right
-// after a hand-over from another process it may be less than half a second, until the Locker claims
-// the lock, which it does by itself; Extend claims it at once.
+// after a hand-over from another process, Remaining may return less than half a second. That is so
+// until the Locker claims the lock, which happens automatically. Extend claims the lock at once.
 func (k *Lock) Remaining() time.Duration { return k.of().remaining() }
 
 // Expired reports whether the lock is over (expired, lost or released), by this process's own
@@ -122,7 +122,7 @@ func (k *Lock) Context() context.Context { return k.of().context() }
 
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
 // use it as advice, and rely on Fence. Nil means that the lock is held. ErrLost, ErrExpired and
-// ErrReleased mean that it is not. After any other error it is not known.
+// ErrReleased mean that it is not. After any other error, it is not known whether the lock is held.
 func (k *Lock) Check(ctx context.Context) error { return k.of().check(ctx) }
 
 // Extend extends the lease, so that it lasts at least ttl from now; 0 stands for the TTL with which

@@ -24,9 +24,9 @@ func Store(ctx context.Context, rawURL string, opts ...Option) (driver.Store, er
 	return newOpener(opts).open(ctx, rawURL)
 }
 
-// Parse returns the URL of the store that rawURL names, and the scheme that serves it. That is
-// rawURL itself, unless it is symfony+ with a DSN; then Parse translates the DSN. It opens nothing.
-// The returned URL contains the password.
+// Parse returns the URL of the store that rawURL names, and the scheme that serves it. If rawURL is
+// symfony+ with a DSN, Parse translates the DSN. Otherwise it returns rawURL itself. Parse opens
+// nothing. The returned URL contains the password.
 func Parse(rawURL string, opts ...Option) (*url.URL, driver.Scheme, error) {
 	return newOpener(opts).parse(rawURL)
 }
