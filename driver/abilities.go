@@ -57,8 +57,8 @@ type Enqueuer interface {
 	// Enqueue is like Wait with reserve true, but does not wait: when it returns, r has its place
 	// in the queue. When it is r's turn, the store calls answer once, with a hold that has its full
 	// lease, or with ErrClosed. Any goroutine may call answer, while it holds no mutex of the
-	// store, and answer returns at once. leave gives up the place. If it returns true, it was in
-	// time and answer will not be called.
+	// store, and answer returns at once. The function leave gives up the place. If it is
+	// called in time, it returns true, and the function answer will not be called.
 	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
 }
 
@@ -107,8 +107,8 @@ type BatchExtender interface {
 	// the order of holds. Every hold has an answer of its own: a hold that cannot be extended, or
 	// whose name is in trouble, changes nothing for the others. A token is in holds once at most.
 	//
-	// If the error is not nil, nothing was sent. It is errors.ErrUnsupported if the caller has to
-	// call Extend for each hold, and ErrInvalid if an argument is.
+	// If the error is not nil, nothing was sent. The error is errors.ErrUnsupported if the caller
+	// has to call Extend for each hold, and ErrInvalid if an argument is invalid.
 	ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error)
 }
 
@@ -118,7 +118,7 @@ type Extension struct {
 	TTL         time.Duration
 }
 
-// Extended is what Extend returns for one hold of a batch. If Err is not nil, Grant is empty.
+// Extended is the result of Extend for one hold of a batch. If Err is not nil, Grant is empty.
 type Extended struct {
 	Grant Grant
 	Err   error
@@ -179,7 +179,7 @@ type Lister interface {
 	// List returns the names that begin with prefix and are held, are cooling down or have waiters,
 	// in any order. It may miss or repeat a name that changes meanwhile. If the store cannot know
 	// all of these names, List returns errors.ErrUnsupported, and may return the names that it
-	// knows as well. The same holds for ErrUnavailable.
+	// knows as well. With ErrUnavailable, too, List may return the names that it knows.
 	List(ctx context.Context, prefix string) ([]State, error)
 }
 
@@ -247,8 +247,8 @@ type Recorder interface {
 	// harmless.
 	Record(ctx context.Context, name string, records []Record) error
 
-	// Records returns the records of name, sorted by ID. A name without records has none, and that
-	// is no error.
+	// Records returns the records of name, sorted by ID. For a name without records, Records
+	// returns no records and no error.
 	Records(ctx context.Context, name string) ([]Record, error)
 
 	// RecordedNames returns the names that begin with prefix and have records, in any order. Names

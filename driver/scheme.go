@@ -79,6 +79,7 @@ type Opening struct {
 	// ForgetSoon means that the names of the locks are never used again, as in a test. So the store
 	// may forget a free name after a minute.
 	ForgetSoon bool
-	// Member opens one member of a composite store. lazy is Lazy for that member.
+	// Member opens one member of a composite store. The argument lazy sets the field Lazy for that
+	// member.
 	Member func(ctx context.Context, rawURL string, lazy bool) (Store, error)
 }
