@@ -60,7 +60,7 @@ func TestLapsedNamesAreSwept(t *testing.T) {
 	})
 }
 
-// A hand-over costs the same however many wait, and no waiter is skipped.
+// The cost of a hand-over does not depend on the number of waiters, and no waiter is skipped.
 func TestQueueOfThousands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const waiters = 5000
@@ -131,8 +131,8 @@ func TestCoolDownNamesItsHolder(t *testing.T) {
 	}
 }
 
-// FenceAbove for one name raises the fences of no other, and is forgotten when the clock has
-// overtaken it.
+// FenceAbove for one name does not raise the fences of other names. The store forgets the raised
+// fence when the clock has overtaken it.
 func TestFencesAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := New(), t.Context()

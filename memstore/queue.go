@@ -84,8 +84,8 @@ func (s *space) setAlarm(e *entry, now driver.Instant) {
 	e.stop = s.clock.AfterFunc(next.Sub(now), func() { s.look(e, next) })
 }
 
-// look runs when the alarm that was set for the instant at fires. The entry may have been forgotten
-// and reused for another name in the meantime.
+// look runs when an alarm fires. The argument at is the instant for which the alarm was set. The
+// entry may have been forgotten and reused for another name in the meantime.
 func (s *space) look(e *entry, at driver.Instant) {
 	s.mu.Lock()
 	defer s.unlock()

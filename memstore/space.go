@@ -19,8 +19,9 @@ type space struct {
 	spare   []*entry // entries that can be reused
 	woken   *waiter  // the list of waiters to be answered when mu is unlocked
 
-	// floor is the highest fence of all forgotten names, except those in raised. Every later fence
-	// of any name is greater than floor. So a free name needs no memory, and its fences still grow.
+	// floor is the highest fence of all forgotten names, except the names in the map raised. Every
+	// later fence of any name is greater than floor. So a free name needs no memory, and its fences
+	// still grow.
 	floor uint64
 
 	// raised has the fences of forgotten names that are more than maxLead ahead of the clock,
@@ -128,7 +129,7 @@ func (s *space) forget(e *entry, now driver.Instant) {
 	}
 }
 
-// micros returns now in microseconds since 1970.
+// micros converts the time now to microseconds since 1970.
 func (s *space) micros(now driver.Instant) uint64 {
 	return uint64(max(0, s.wallBase+now.Sub(s.clockBase).Microseconds()))
 }
@@ -175,8 +176,8 @@ func (s *space) add(e *entry, r *driver.Request, now driver.Instant) (*hold, err
 	return h, nil
 }
 
-// repeat returns the hold to a request whose token already has it. Either the first reply was lost,
-// or the request sets AtLeast.
+// repeat answers a request whose token already has the hold h. Either the first reply was lost, or
+// the request sets AtLeast.
 func (s *space) repeat(h *hold, r *driver.Request, now driver.Instant) driver.Grant {
 	if r.AtLeast > 0 {
 		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
