@@ -62,7 +62,7 @@ type wait struct {
 	*waiting
 
 	joined bool      // this wait has a place in the queue
-	push   string    // the channel that the place names; "" if this waiter polls
+	push   string    // the channel in the place; "" if this waiter polls
 	renew  time.Time // when the place has to be renewed
 
 	at    int           // how many waiters were ahead of this one at the last look
