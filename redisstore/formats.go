@@ -43,7 +43,7 @@ func (f *formats) holder(h *driver.Holder) *holderFormat {
 	return next
 }
 
-// readHolder reads the text of holder. Any other text is read as an unknown holder.
+// readHolder reads the JSON text of a holder. Any other text is read as an unknown holder.
 func readHolder(text string) (h driver.Holder) {
 	if text == "" || json.Unmarshal([]byte(text), &h) != nil {
 		return driver.Holder{}

@@ -51,7 +51,7 @@ func (g *gate) turn() {
 	g.open.Store(false)
 }
 
-// ready is prepare, but costs nothing while the gate is open. It returns the client.
+// ready does the same as prepare, and returns the client. It costs nothing while the gate is open.
 func (s *Store) ready(ctx context.Context, grants bool) (*connected, error) {
 	if !s.gate.open.Load() {
 		if err := s.prepare(ctx, grants); err != nil {

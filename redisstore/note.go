@@ -81,7 +81,7 @@ var words = map[string]string{
 	"NOTE_RESERVED":   "'" + stateReserved + "'",
 	"NOTE_HELD_NOW":   "'" + stateHeldNow + "'",
 	"BYTE_HELD_NOW":   strconv.Itoa(int(stateHeldNow[0])),
-	"NOTE_HELD_0":     "'" + stateHeld + strings.Repeat("0", timeBytes) + "'", // without an at-least
+	"NOTE_HELD_0":     "'" + stateHeld + strings.Repeat("0", timeBytes) + "'", // the field at-least is 0
 	"NOTE_RESERVED_0": "'" + stateReserved + strings.Repeat("0", timeBytes) + "'",
 	"FORMAT_FENCE":    "'%0" + strconv.Itoa(fenceBytes) + ".0f'",
 	"FORMAT_LENGTH":   "'%0" + strconv.Itoa(lengthBytes) + "d'",

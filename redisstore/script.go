@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"crypto/sha1" // the server names scripts by it
+	"crypto/sha1" // the server identifies a script by the hash of its text
 	"embed"
 	"encoding/hex"
 	"strconv"

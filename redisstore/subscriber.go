@@ -58,8 +58,8 @@ const (
 type message struct {
 	kind  byte
 	value int64
-	// from is when the lease began, or earlier (msgGranted), or when the message arrived
-	// (msgHandedOver).
+	// With msgGranted, this field has the time at which the lease began, or an earlier time. With
+	// msgHandedOver, it has the time at which the message arrived.
 	from   driver.Instant
 	handed int64 // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
 }

@@ -87,8 +87,8 @@ func (a *samples) latest() sample {
 	return a.last
 }
 
-// reservation returns the grant of a hand-over that the server made at handed, in microseconds
-// since 1970, and whose message arrived at p.
+// reservation returns the grant of a hand-over. The argument handed is the time of the hand-over on
+// the server's clock, in microseconds since 1970. The message about the hand-over arrived at p.
 func (s *Store) reservation(fence, handed int64, p driver.Instant) driver.Grant {
 	g := driver.Grant{Fence: s.callerFence(fence), TTL: driver.MaxReservation}
 	if from, ttl, ok := s.window(handed, p); ok {
