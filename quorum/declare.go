@@ -179,10 +179,10 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	return s.fail(driver.ErrUnavailable, t.answers, nil)
 }
 
-// contended reports whether another try may succeed. That is so if something was in the way that an
-// earlier try of this caller left behind. It is also so if the members that could be asked would
-// make a quorum without the other callers' holds. Usually these callers and this one split the
-// vote, but it cannot be known whether one of them holds the name.
+// contended reports whether another try may succeed. There are two such cases. In the first,
+// something was in the way that an earlier try of this caller left behind. In the second, the
+// members that could be asked would make a quorum without the other callers' holds. Usually these
+// callers and this one split the vote, but it cannot be known whether one of them holds the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
 	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need

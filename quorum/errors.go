@@ -37,8 +37,8 @@ func (f *failure) Unwrap() []error {
 	return []error{f.is, f.also}
 }
 
-// fail returns a failure. It wraps is, an error of package driver, and quotes the answer of each
-// member that did not say yes.
+// fail returns a failure. The failure wraps the given error of package driver, and quotes the
+// answer of each member that did not say yes.
 func (s *Store) fail(is error, answers []answer, also error) error {
 	var parts []string
 	for i := range answers {

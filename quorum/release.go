@@ -302,7 +302,7 @@ func (x *settlement) run(p place) {
 }
 
 // goOn asks again until the hold is settled or the lease is over. When the store closes, goOn makes
-// one last try. a is the last answer so far.
+// one last try. The argument a is the last answer so far.
 func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 	pause := firstPause
 	for !a.settled && a.verdict != refused {

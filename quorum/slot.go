@@ -10,7 +10,7 @@ type slot struct {
 	turn      gate        // lets in one request at a time, in the order in which they came
 	waiting   bool        // Wait is under way
 	sent      bool        // a request was sent that may have granted the hold
-	before    bool        // the value that sent had before the request under way
+	before    bool        // the value of the field sent before the present request began
 	has       bool        // the member confirmed the hold in its last answer
 	otherMode bool        // the member may have another mode for the hold
 	settling  *settlement // a release that is under way or will be repeated

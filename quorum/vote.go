@@ -193,8 +193,8 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 }
 
 // mayAsk notes that a request is being sent. If no request may be sent, it puts the reason into the
-// answer a. left reports whether something that an earlier try of this caller left behind may still
-// be at the member.
+// answer a. The second result tells whether the member may still have something that an earlier try
+// of this caller left there.
 func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -287,8 +287,8 @@ func (t *try) overdue() {
 // standing returns the stage that follows from the answers so far.
 //
 // If several callers come at once, each may get a part of the members and none a quorum. Then one
-// caller goes on asking for a while, and all others release what they have. That caller is the one
-// that has the hold at the first member, in order, of those that answer. So one caller always
+// caller goes on asking for a while, and all others release what they have. Of the members that
+// answer, take the first in order: the caller that has the hold there goes on. So one caller always
 // succeeds, without depending on chance.
 func (t *try) standing(now time.Time) stage {
 	s := t.s
