@@ -133,9 +133,9 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Regularly calls f until ctx ends: the first time after 10 to 20 s, and then again after a quarter
-// to a half of every. The pauses differ, so that processes which started together do not work at
-// the same time.
+// Regularly calls f until ctx ends. The first call comes after 10 to 20 s. Each later pause lasts a
+// quarter to a half of the given duration. The pauses differ, so that processes which started
+// together do not work at the same time.
 func Regularly(ctx context.Context, every time.Duration, f func()) {
 	pause := 10*time.Second + rand.N(10*time.Second)
 	for Sleep(ctx, pause) {
