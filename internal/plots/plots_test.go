@@ -42,8 +42,8 @@ func TestPicturesAreSmall(t *testing.T) {
 	}
 }
 
-// The published figures are those of the tables in docs/performance.md, which hold medians: of the
-// runs themselves no JSON was kept.
+// The published figures are those of the tables in docs/performance.md, which hold medians. The
+// JSON of the runs themselves was not kept.
 func TestPublishedFiguresAreInTheTables(t *testing.T) {
 	page, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {
@@ -102,7 +102,7 @@ func containsNumber(line, number string) bool {
 	return false
 }
 
-// A run of several rounds is drawn by its medians, and its shares by the round.
+// For a run of several rounds, a chart shows the medians. A share is computed within each round.
 func TestRunOfSeveralRounds(t *testing.T) {
 	const padlock = `"padlock":[{"ops/s":50},{"ops/s":90},{}]`
 	const limit = `"limit-rueidis-1conn":[{"ops/s":100},{"ops/s":100},{"ops/s":100}]`
