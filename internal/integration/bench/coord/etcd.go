@@ -97,8 +97,8 @@ func (e *etcd) experiments(p *plan) []*measure.Experiment {
 	}
 }
 
-// bare measures the least requests that a lock needs: a transaction that puts a key if it is
-// absent, and a deletion.
+// bare measures the fewest requests with which a lock can work: a transaction that puts a key if it
+// is absent, and a deletion.
 func (e *etcd) bare(n int) (measure.Figures, error) {
 	c, err := e.client()
 	if err != nil {
@@ -285,8 +285,8 @@ func (e *etcd) idle(p *plan) (measure.Figures, error) {
 	return measure.Figures{"requests/s per 1,000": (after - before) / p.idle.Seconds() / float64(p.holds) * 1000, "lost": float64(lost)}, nil
 }
 
-// requests returns how many messages of clients the server has received. The server counts the end
-// of a stream as a message; here it is none.
+// requests returns how many messages of clients the server has received. The server also counts the
+// end of a stream as a message; requests subtracts it.
 func (e *etcd) requests() (sum float64, err error) {
 	reply, err := http.Get("http://" + e.addr + "/metrics")
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command coord measures locks in etcd. For comparison, it also measures the requests that such a
-// lock needs at least, and the locks of etcd's own client. It starts the servers itself. Package
+// lock cannot do without, and the locks of etcd's own client. It starts the servers itself. Package
 // bench describes the method; `make bench-coord` runs the command.
 package main
 
@@ -23,7 +23,7 @@ type plan struct {
 	rounds  int
 	pairs   int           // how often a name is taken and released in a trial
 	waiters int           // waiters of a drain
-	holds   int           // that are held at once
+	holds   int           // how many locks are held at once
 	settle  time.Duration // until every hold was renewed
 	idle    time.Duration
 }

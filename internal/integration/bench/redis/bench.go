@@ -44,7 +44,7 @@ type bench struct {
 // contestants returns the rows of all tables.
 func contestants() []contestant { return slices.Concat(padlocks(), peers(), limits()) }
 
-// name returns a name that no earlier trial has used. The text in what is part of the name.
+// name returns a name that no earlier trial has used. The new name contains the given text.
 func (b *bench) name(what string) string {
 	b.names++
 	return fmt.Sprintf("bench:%s:%d", what, b.names)

@@ -54,8 +54,8 @@ type opened struct {
 	lockers []Locker
 }
 
-// openFor opens a client. It locks and unlocks the name warm once, so that the connections exist
-// and the server knows the scripts.
+// openFor opens a client. It locks and unlocks one name (the argument warm) once, so that the
+// connections exist and the server knows the scripts.
 func (c *contestant) openFor(r *rig, s site, warm string, names ...string) (*opened, error) {
 	cl, err := c.open(s)
 	if err != nil {

@@ -20,8 +20,8 @@ var drainColumns = append([]measure.Column{
 }, costColumns...)
 
 // drain makes n waiters wait for a held name. Then the holder releases it, and each waiter takes it
-// once. If each is set, every waiter has its own client, as if it were another process. Otherwise
-// all share one client.
+// once. With the flag each, every waiter has its own client, as if it were another process. Without
+// the flag, all waiters share one client.
 func (b *bench) drain(n int, each bool) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, one client for all, %d waiters", n),
@@ -125,9 +125,9 @@ func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) 
 	return f, nil
 }
 
-// awaitQueue gives the waiters time to join the queue. queued is that time. If they still send many
-// requests then, it waits a little longer. It does not wait for ever, because waiters that poll
-// never stop sending.
+// awaitQueue gives the waiters time to join the queue. The argument queued is that time. If the
+// waiters still send many requests after it, awaitQueue waits a little longer. It does not wait for
+// ever, because waiters that poll never stop sending.
 func (d *drainTrial) awaitQueue(queued time.Duration) {
 	time.Sleep(queued)
 	for range 10 {
