@@ -23,8 +23,8 @@ type sessionClock struct {
 	marks   []driver.Instant // when requests were sent that the leader answered, in order; after proven
 }
 
-// resumed notes that the servers confirmed the session in the answer to a request to connect.
-// Followers ask their leader before they do that.
+// resumed records that the servers confirmed the session in the answer to a request to connect.
+// Followers ask their leader before they confirm a session.
 func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.marks = c.marks[:0]
 }
 
-// answered notes that the leader answered a request.
+// answered records that the leader answered a request.
 func (c *sessionClock) answered(sent driver.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

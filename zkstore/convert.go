@@ -118,9 +118,9 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 	return fence, nil
 }
 
-// swap replaces the node of h by another one with the same number, in one transaction together with
-// the operations more. If fence is not 0, the lock's mapping is raised to it. It returns the fence
-// that the node has.
+// swap replaces the node of h by another one with the same number. The same transaction carries out
+// the further operations. If fence is not 0, the transaction also raises the lock's mapping to it.
+// swap returns the fence that the node has.
 func (ss *session) swap(h *hold, to node, fence uint64, more ...zk.DeleteRequest) (uint64, error) {
 	info := h.info
 	if info.Fence = 0; to.kind.shared() {

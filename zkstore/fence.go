@@ -84,8 +84,8 @@ func (f *fences) forget() {
 	clear(f.known)
 }
 
-// mapping returns the mapping of a lock. at is the state of the lock's node that the caller has
-// seen: the result is not older.
+// mapping returns the mapping of a lock. The caller passes the state of the lock's node that it has
+// seen. The mapping is not older than that state.
 func (ss *session) mapping(dir string, at *zk.Stat) (mapping, error) {
 	if m, ok := ss.fences.get(dir, at.Mzxid); ok {
 		return m, nil
@@ -130,8 +130,9 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	return q, err
 }
 
-// raise makes the fence of number at least least, if the node own still exists. It returns ErrLost
-// if own does not exist. more are further operations of the same transaction.
+// raise raises the mapping until the given number has a fence of at least the given minimum. It
+// returns ErrLost if the caller's own node does not exist. The same transaction carries out the
+// further operations.
 func (ss *session) raise(dir string, own node, number int32, least, floor uint64, more ...any) (mapping, error) {
 	for {
 		m, err := ss.readMapping(dir)
