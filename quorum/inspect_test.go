@@ -73,7 +73,7 @@ func TestList(t *testing.T) {
 			names = append(names, s.Name)
 		}
 		slices.Sort(names)
-		// With a member out of reach, a hold on one may be on two.
+		// If a member is out of reach, a hold that one member reports may be on two.
 		if want := []string{"x/1", "x/2", "x/only-one-member"}; err != nil || !slices.Equal(names, want) {
 			t.Errorf("listed %v: %v", names, err)
 		}

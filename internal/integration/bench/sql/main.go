@@ -2,7 +2,7 @@
 
 // Command sql measures locks in tables of PostgreSQL and SQLite, advisory locks of PostgreSQL and
 // named locks of MariaDB. For comparison, it also measures the bare statements that such a lock
-// needs at least. It starts the servers itself. Package bench describes the method; `make
+// cannot do without. It starts the servers itself. Package bench describes the method; `make
 // bench-sql` runs the command.
 package main
 
