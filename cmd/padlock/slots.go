@@ -198,7 +198,7 @@ func slotOf(lock *padlock.Lock) *int {
 	return nil
 }
 
-// withoutSlot returns the name that the user gave, without what driver.SlotName has added.
+// withoutSlot returns the name that the user gave: without the suffix of driver.SlotName.
 func withoutSlot(name string) string {
 	if base, _, ok := driver.SplitSlot(name); ok {
 		return base
