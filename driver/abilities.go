@@ -28,7 +28,7 @@ type Waiter interface {
 	// reservation and gives it a full lease. Release gives up the reservation. A reservation also
 	// ends when its time is over. A Grant that has From and a TTL above MaxReservation is not a
 	// reservation. It is the hold itself, and needs no claim. In this way a release can hand the
-	// hold over, without another request before the waiter may use it. The lease of the hold counts
+	// hold over, and the waiter may use it without another request. The lease of the hold counts
 	// from From and may be shorter than r.TTL at first. Extend and Acquire with the same token give
 	// it the full lease; if the caller does neither, the store does. (A store with
 	// Guarantees.InProcess hands over only holds, whatever their TTL, with their full lease.)

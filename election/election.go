@@ -146,8 +146,8 @@ func (e *Election) note(err error, led bool) {
 	e.set.onError(err)
 }
 
-// campaign waits for the lead once, and calls lead. led reports whether this candidate was the
-// leader. wait reports whether it must let others try before it campaigns again.
+// campaign waits for the lead once, and calls lead. The result led reports whether this candidate
+// was the leader. The result wait reports whether it must let others try before it campaigns again.
 func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (led, wait bool, err error) {
 	opts := append(e.set.lock, padlock.Wait(1<<63-1))
 	lock, err := e.locker.Acquire(ctx, e.name, opts...)

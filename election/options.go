@@ -24,9 +24,10 @@ func LockOptions(opts ...padlock.Option) Option {
 	return func(s *settings) { s.lock = append(s.lock[:len(s.lock):len(s.lock)], opts...) }
 }
 
-// BackOff sets the shortest and the longest pause before a new campaign. first is the pause after
-// the first error, and most is the longest pause. Each pause has a random part. The defaults are
-// DefaultBackOff and DefaultMaxBackOff. A value of 0 or less leaves the default.
+// BackOff sets the shortest and the longest pause before a new campaign. The argument first is the
+// pause after the first error. The argument most is the longest pause. Each pause has a random
+// part. The defaults are DefaultBackOff and DefaultMaxBackOff. A value of 0 or less leaves the
+// default.
 func BackOff(first, most time.Duration) Option {
 	return func(s *settings) {
 		if first > 0 {

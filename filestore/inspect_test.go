@@ -57,7 +57,12 @@ func TestManyReaders(t *testing.T) {
 	for i := range n {
 		take(t, s, shared("job", strings.Repeat("r", i+1)))
 	}
-	h := inspect(t, s, "job").Holds
+	var h []driver.Hold
+	// The kernel's list may lack a lock while others come and go.
+	eventually(t, "all readers are seen", func() bool {
+		h = inspect(t, s, "job").Holds
+		return len(h) == n
+	})
 	labels := map[string]int{}
 	for i := range h {
 		labels[h[i].Label]++

@@ -101,7 +101,7 @@ func inStore(err error) error {
 	return nil
 }
 
-// join makes one error of the errors of the places, of which there are two. It has one line.
+// join makes one error of the errors of the two places. The text of that error has one line.
 func join(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	switch len(errs) {

@@ -112,7 +112,7 @@ func NewID(start time.Time, skipped bool) string {
 }
 
 // formatVersion is the version of the text of a record. A reader leaves out records with another
-// one. Fields that are added later do not change it.
+// version. Fields that are added later do not change it.
 const formatVersion = 1
 
 // text is a run as the text of a record, and a holder in it.

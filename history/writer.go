@@ -29,7 +29,7 @@ func (l *Log) Writer() *Writer {
 }
 
 // Put writes r in the background and returns at once. If an earlier state of the run has not been
-// written yet, only the later one is.
+// written yet, only the later state is written.
 func (w *Writer) Put(r Run) {
 	for _, p := range w.places {
 		p.put(r)

@@ -40,7 +40,7 @@ type Metrics struct {
 // bytes.
 const recentMost = 256
 
-// found is the figures of one name.
+// A found has the figures of one name.
 type found struct {
 	store, name string
 	series      *series
@@ -112,7 +112,7 @@ func (m *Metrics) Observe(_ context.Context, e padlock.Event) {
 	f.series.count(&e)
 }
 
-// at returns the figures for a name.
+// The method at returns the figures for a name.
 func (m *Metrics) at(store, name string) *series {
 	p := place{store, m.group(name)}
 	m.mu.RLock()
@@ -208,7 +208,7 @@ func (s *series) end(e *padlock.Event) {
 	}
 }
 
-// at returns the histogram for the mode and the outcome of an event.
+// The method at returns the histogram for the mode and the outcome of an event.
 func at(all *[modes][outcomes]atomic.Pointer[histogram], e *padlock.Event) *histogram {
 	slot := &all[within(int(e.Mode), modes)][within(int(e.Outcome), outcomes)]
 	if h := slot.Load(); h != nil {
@@ -226,7 +226,7 @@ func within(i, n int) int {
 	return i
 }
 
-// bounds are the upper bounds of the buckets. The last bucket has none.
+// bounds are the upper bounds of the buckets. The last bucket has no upper bound.
 var bounds = [...]time.Duration{
 	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,

@@ -147,7 +147,7 @@ func (p *page) counter(rows []row, name, help string, of func(*series) *atomic.U
 }
 
 // counters writes counters that have one more label. The function of returns the value of that
-// label for an index. Indexes begin with 0, and after the last one, of returns "".
+// label for an index. Indexes begin with 0. After the last index, the function returns "".
 func (p *page) counters(rows []row, name, help, extra string, of func(*series, int) (string, *atomic.Uint64)) {
 	p.head(name, "counter", help)
 	for _, r := range rows {

@@ -21,9 +21,10 @@ import (
 // Every operation is one request with a pipeline. The server carries it out in one step. The stages
 // are:
 //
-//	open    reads the document: p.was is the whole document, p.now the server's time, padlock the
-//	        record with a foreign holder as one of its holds, and p.live the holds whose leases last
-//	decide  sets p.do to the name of the change that the operation makes, or to refuse
+//	open    reads the document. p.was gets the whole document, and p.now gets the server's time. The
+//	        field padlock gets the record, with a foreign holder as one of its holds. p.live gets the
+//	        holds that have not ended.
+//	decide  sets p.do to the name of the change that the operation makes, or to "refuse"
 //	change  changes the record
 //	write   writes token and expires_at as PHP reads them, or the old values again if the operation
 //	        is refused. MongoDB writes nothing if a document stays as it is.

@@ -126,7 +126,7 @@ func base(stored string) string {
 }
 
 // room reports whether one more name can be remembered. If there are too many, it forgets a tenth
-// of the names: those that are not in use and were not for the longest time.
+// of the names: those that are not in use and whose last use is the longest ago.
 func (b *book) room() bool {
 	if len(b.names) < b.set.maxNames {
 		return true

@@ -13,7 +13,7 @@ type live struct {
 	first, seen time.Time // the first and the last sample that saw it
 	witnessed   bool      // it began after a sample that would have seen it
 
-	lease    time.Duration // what was left of the lease when its end moved last, or at first
+	lease    time.Duration // the time that was left at the last renewal, or at the first sample
 	least    time.Duration // the shortest lease after a renewal
 	renewals int
 	missed   int // renewals that did not come since the end of the lease moved

@@ -8,19 +8,20 @@ import (
 )
 
 // A hold is Long if it lasts for more than longFactor times the 95th percentile of the holds of its
-// name, and for more than longAtLeast. Without longCount holds of its name, the holds of its group
-// count; without as many of these, nothing is known about what is usual.
+// name, and for more than longAtLeast. If the name has fewer than longCount holds, the holds of its
+// group count. If the group has fewer too, the usual time is unknown.
 const (
 	longFactor  = 3
 	longAtLeast = 10 * time.Second
 	longCount   = 5
 )
 
-// overdueAfter is how long after its planned end a hold is Overdue: release takes a moment.
+// overdueAfter is the time from the planned end of a hold until the hold counts as Overdue. A
+// release takes a moment.
 const overdueAfter = 2 * time.Second
 
-// rank finds out whether the name needs attention. own and group are the hold times of the name and
-// of its group; own may be nil.
+// rank finds out whether the name needs attention. The arguments own and group are the hold times
+// of the name and of its group. The argument own may be nil.
 func rank(n *Name, own, group *histogram) {
 	usual := time.Duration(0)
 	switch {
@@ -70,7 +71,7 @@ func order(rows []Name) {
 	})
 }
 
-// slownessOf is the slowness of a stuck name. That of other names does not matter.
+// slownessOf is the slowness of a stuck name. The slowness of other names does not matter.
 func slownessOf(n *Name) float64 {
 	if len(n.Stuck) == 0 {
 		return 0

@@ -20,7 +20,7 @@ type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration
 	proven  driver.Instant   // the leader counts the timeout from here or later
-	marks   []driver.Instant // when requests were sent that the leader answered, in order; after proven
+	marks   []driver.Instant // the times of later requests that the leader has answered, in order
 }
 
 // resumed records that the servers confirmed the session in the answer to a request to connect.

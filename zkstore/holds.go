@@ -146,7 +146,7 @@ func (hs *holds) set(h *hold, st state, ss *session, n node, fence uint64) {
 	}
 }
 
-// take notes a hold, unless the session has ended meanwhile.
+// take records a hold. It returns an error if the session has ended meanwhile.
 func (hs *holds) take(ss *session, h *hold, st state, n node, fence uint64) error {
 	if !ss.alive() {
 		return fmt.Errorf("%w: %s", driver.ErrUncertain, context.Cause(ss.bound))

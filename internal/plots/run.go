@@ -20,8 +20,8 @@ type experiment struct {
 	Trials map[string][]map[string]float64
 }
 
-// readRun reads the lines of r that are JSON. Each has one experiment. Other lines are ignored,
-// because make writes some.
+// readRun reads the lines of r that are JSON. Each has one experiment. The other lines come from
+// the program make and are ignored.
 func readRun(r io.Reader) (run, error) {
 	all := run{}
 	lines := bufio.NewScanner(r)

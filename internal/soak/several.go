@@ -23,8 +23,9 @@ func severalNames(prefix, own string, middle int) []string {
 
 func middleName(prefix string, i int) string { return fmt.Sprintf("%sseveral:m:%d", prefix, i) }
 
-// takeSeveral takes several names together, works, and releases them. Whether it gets them or not,
-// its own names must be free at once afterwards.
+// takeSeveral takes several names together, works, and releases them. Only this worker uses the
+// first and the last of these names. Both must be free when takeSeveral has ended, even if it did
+// not get all names.
 func (w *worker) takeSeveral(ctx context.Context, t turn) {
 	prefix := w.dice.load.Prefix
 	names := severalNames(prefix, w.dice.own, w.dice.IntN(severalMiddle))

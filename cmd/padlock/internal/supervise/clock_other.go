@@ -4,10 +4,10 @@ package supervise
 
 import "time"
 
-// moment is a point in time that another process can use. It is given in two ways: as a wall-clock
-// time, and as a duration from when the moment was received. The earlier of the two counts. The
-// wall clock alone could be set back, and the other clock does not run while the machine is
-// suspended.
+// moment is a point in time that another process can use. It is given in two ways: as a time of the
+// wall clock, and as a duration that begins when the process receives the moment. The earlier of
+// the two counts. The wall clock may be set back, and the duration does not count the time while
+// the machine is suspended.
 type moment struct {
 	Wall time.Time
 	Left time.Duration
