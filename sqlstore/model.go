@@ -70,10 +70,10 @@ func newPlace(r *driver.Request, push string, until micros) place {
 	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
-// A reservation tells a waiter that the name is kept for it. The first field has the address
-// of that waiter. If fence is 0, nothing is reserved, and the waiter only has to look. The field
-// next has the address of the second waiter, if there is one. If the reservation is not claimed in time, the
-// second waiter has to look.
+// A reservation tells a waiter that the name is kept for it. The first field has the address of
+// that waiter. If fence is 0, nothing is reserved, and the waiter only has to look. The field
+// next has the address of the second waiter, if there is one. If the reservation is not claimed
+// in time, the second waiter has to look.
 type reservation struct {
 	to    address
 	fence uint64
