@@ -16,16 +16,16 @@ var (
 	blobTouch  = script("blob_touch")
 )
 
-// BlobSessions keeps each session as one string. It takes less memory than Sessions if sessions
-// have many keys. A commit reads and writes the whole session. It starts again if another commit
-// has changed the session meanwhile.
+// BlobSessions keeps each session as one string. For sessions with many keys, this takes less
+// memory than the hashes of Sessions. A commit reads and writes the whole session, and starts again
+// if another commit has changed the session meanwhile.
 func (r *Redis) BlobSessions() session.Store {
 	return session.FromBlobs(&blobs{r, r.prefix + "blob:"}, session.Packed(), session.Traits{})
 }
 
-// Blobs keeps strings at exactly the keys that it is given, without Prefix. It is for
-// session.NewPHP, whose keys are PHP's, or for a session.Format of your own. A commit replaces a
-// string only if no byte of it has changed since it was read.
+// Blobs keeps strings under exactly the keys that the caller gives, without Prefix. It is for
+// session.NewPHP, which uses PHP's keys, or for a session.Format of your own. A commit replaces a
+// string only if no byte of the string has changed since the commit read it.
 func (r *Redis) Blobs() session.BlobStore { return &blobs{r, ""} }
 
 type blobs struct {
@@ -74,7 +74,7 @@ func (b *blobs) Swap(ctx context.Context, key string, old *session.Blob, data []
 	return false, &now, err
 }
 
-// was returns the arguments that tell a script which value it must find.
+// These arguments tell a script which value it must find.
 func was(old *session.Blob) []string {
 	if old == nil {
 		return []string{"0", ""}

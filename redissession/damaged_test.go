@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// TestDamagedSessionsEnd: what cannot be read is refused, and can be deleted
-// all the same, so that the visitor gets a new session.
+// TestDamagedSessionsEnd: a session that cannot be read is refused. It can still be deleted, and
+// then the visitor gets a new session.
 func TestDamagedSessionsEnd(t *testing.T) {
 	t.Parallel()
 	raw := dial(t, at(startRedis(t).Addr()))
@@ -28,8 +28,8 @@ func TestDamagedSessionsEnd(t *testing.T) {
 		if _, err := c.store.Load(t.Context(), "k"); !errors.Is(err, session.ErrRefused) {
 			t.Errorf("%s: Load: %v", name, err)
 		}
-		// Where a tombstone pointed to that cannot be read is not known, and
-		// that is not passed over.
+		// A broken tombstone does not tell where the session has moved. Delete reports that as an
+		// error.
 		if _, err := c.store.Delete(t.Context(), "k"); (err != nil) != (name == "blob, a broken tombstone") {
 			t.Errorf("%s: Delete: %v", name, err)
 		}

@@ -26,12 +26,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// at are a client's settings for one server.
+// at returns a client's settings for the server at addr.
 func at(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
 }
 
-// client is a client of the test itself. newRedis opens the same server.
+// client is the test's own connection to a server. newRedis opens the same server.
 type client struct {
 	rueidis.Client
 	option rueidis.ClientOption
@@ -54,7 +54,8 @@ func newRedis(t testing.TB, c client, opts ...redissession.Option) *redissession
 	return r
 }
 
-// place returns the server of o. As with o, a server that is no cluster counts as one server.
+// place returns the Config for the servers of o. It sets Cluster unless o selects a database. Even
+// then, as with o, a server that is not a cluster works too.
 func place(o rueidis.ClientOption) redisstore.Config {
 	return redisstore.Config{Addrs: o.InitAddress, DB: o.SelectDB, Password: o.Password, Cluster: o.SelectDB == 0}
 }
@@ -69,7 +70,7 @@ func newLocker(t testing.TB, o rueidis.ClientOption, opts ...redisstore.Option) 
 	return l
 }
 
-// patient is for machines that are busier than a visitor's patience allows.
+// patient lets requests wait long enough on a busy machine.
 var patient = session.MaxWait(time.Minute)
 
 var plain = session.Cookie{Insecure: true}

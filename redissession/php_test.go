@@ -24,7 +24,7 @@ import (
 //go:embed testdata/app.php
 var app []byte
 
-// phpSetup is how PHP keeps its sessions.
+// phpSetup says how PHP keeps its sessions.
 type phpSetup struct {
 	savePath string // what comes after the address
 	handler  phpcodec.Handler
@@ -90,7 +90,7 @@ func ready(ctx context.Context, url string) error {
 	return res.Body.Close()
 }
 
-// both is a PHP application and one in Go with the same sessions.
+// Type both has two applications with the same sessions: one in PHP and one in Go.
 type both struct {
 	t      testing.TB
 	raw    client
@@ -99,7 +99,7 @@ type both struct {
 	locker *padlock.Locker
 }
 
-// newBoth starts them. o is Go's way to the same database.
+// newBoth starts the two applications. o connects Go to the database that PHP uses.
 func newBoth(t testing.TB, o rueidis.ClientOption, setup phpSetup, php session.PHP, mode session.Mode) *both {
 	t.Helper()
 	b := &both{t: t, raw: dial(t, o), locker: newLocker(t, o, redissession.PHPLocks()...)}
@@ -111,7 +111,8 @@ func newBoth(t testing.TB, o rueidis.ClientOption, setup phpSetup, php session.P
 	return b
 }
 
-// get asks one of the two; the cookie goes with the visitor to the other.
+// get sends a request to one of the two applications. If the answer sets a cookie, the visitor then
+// sends that cookie to both.
 func (b *both) get(c *load.Client, path string) string {
 	b.t.Helper()
 	a, err := c.Get(context.Background(), 0, path)
@@ -134,8 +135,8 @@ func (b *both) want(c *load.Client, path, body string) {
 
 const userName = `Zoë "the|one"; {x} {"0":"a","k":[1.5,true,null]}`
 
-// TestPHPOneVisitor has a visitor log in at PHP and go to and fro, with every
-// way of PHP to keep sessions.
+// TestPHPOneVisitor has a visitor log in at PHP and then use both applications in turn. It does so
+// for every way in which PHP can keep sessions.
 func TestPHPOneVisitor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -172,7 +173,7 @@ func TestPHPOneVisitor(t *testing.T) {
 	}
 }
 
-// onlyChanged wants that n and cart are all that is not as it was.
+// onlyChanged checks that n and cart have changed and that nothing else has.
 func (b *both) onlyChanged(before, after string) {
 	b.t.Helper()
 	at := strings.LastIndex(before, "i:5;")
@@ -188,7 +189,7 @@ func (b *both) onlyChanged(before, after string) {
 	}
 }
 
-// TestPHPGoFirst begins the session in Go: PHP, which is strict, takes it.
+// TestPHPGoFirst begins the session in Go. PHP accepts its id, even though PHP is strict.
 func TestPHPGoFirst(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t, at(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, ""}, session.PHP{}, session.Delta)
@@ -237,7 +238,7 @@ func TestPHPCrowd(t *testing.T) {
 	}
 }
 
-// TestPHPCounts has both read a counter, work, and write it.
+// TestPHPCounts has both applications read a counter, work, and write the counter.
 func TestPHPCounts(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t, at(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, session.Exclusive)
@@ -286,7 +287,7 @@ func TestPHPCrashed(t *testing.T) {
 }
 
 // TestPHPWaitsOverALogout shows a limit: PHP checks an id before it waits for the lock, not after.
-// A request that waits while Go logs out makes a session of the old id. That session has the keys
+// A request that waits while Go logs out makes a session with the old id. That session has the keys
 // that the request sets, and none of the old ones.
 func TestPHPWaitsOverALogout(t *testing.T) {
 	t.Parallel()
@@ -322,7 +323,8 @@ func TestPHPWaitsOverALogout(t *testing.T) {
 	}
 }
 
-// setsSoFar is how often SET was called: PHP does so while it waits.
+// setsSoFar returns how often SET was called. PHP calls SET again and again while it waits for a
+// lock.
 func setsSoFar(t *testing.T, c rueidis.Client) (n int) {
 	t.Helper()
 	_, rest, _ := strings.Cut(ask(t, c, "INFO", "commandstats"), "cmdstat_set:calls=")

@@ -9,9 +9,9 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// TestPHPLooksAtItsLock has PHP's lock disappear while PHP works, as in a restart
-// that loses it. With lock_expire PHP looks at the lock before it writes and
-// writes nothing; without it PHP writes the whole session.
+// TestPHPLooksAtItsLock has PHP's lock disappear while PHP works, as in a restart that loses it.
+// With lock_expire, PHP checks its lock before it writes, and so it writes nothing. Without
+// lock_expire, PHP writes the whole session.
 func TestPHPLooksAtItsLock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ locks, want string }{

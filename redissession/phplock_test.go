@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// busy is the error that a handler gets which writes at once.
+// busy has a handler write while its lock is held, and returns the error that the handler gets.
 func busy(t testing.TB, m *session.Manager, cookie *http.Cookie) *session.BusyError {
 	t.Helper()
 	var said *session.BusyError
@@ -31,8 +31,8 @@ func busy(t testing.TB, m *session.Manager, cookie *http.Cookie) *session.BusyEr
 	return said
 }
 
-// TestLockNames looks at the lock's key while a handler has it, and has
-// somebody else hold it.
+// TestLockNames looks at the lock's key while a handler has the lock, and then while another
+// program has it.
 func TestLockNames(t *testing.T) {
 	t.Parallel()
 	o := at(startRedis(t).Addr())
@@ -57,13 +57,13 @@ func TestLockNames(t *testing.T) {
 			t.Error("the lock was not given back")
 		}
 		ask(t, raw, "SET", key, "host|17", "PX", "60000")
-		if said := busy(t, m, c.Cookie); said.Foreign { // it ends by itself
+		if said := busy(t, m, c.Cookie); said.Foreign { // this lock ends by itself
 			t.Errorf("%v", said)
 		}
 	}
 }
 
-// TestPHPOnACluster: lock and session lie in slots of their own.
+// TestPHPOnACluster: the lock and the session are in different slots of the cluster.
 func TestPHPOnACluster(t *testing.T) {
 	t.Parallel()
 	o := at(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())

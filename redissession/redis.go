@@ -58,8 +58,8 @@ func Open(ctx context.Context, c redisstore.Config, opts ...Option) (*Redis, err
 // FromURL opens the Redis that a URL names. The URLs are those of redisstore.FromURL, with its
 // parameters for connections, TLS and logins: db, node, client-name, tls, ca, cert, key,
 // server-name, tls-verify, password-file, sentinel-user, sentinel-password, sentinel-password-file.
-// The parameter prefix is Prefix. Any other parameter is padlock.ErrInvalid. opts are applied after
-// the parameters of the URL. FromURL returns the same errors as Open.
+// The parameter prefix sets Prefix. Any other parameter causes padlock.ErrInvalid. opts are applied
+// after the parameters of the URL. FromURL returns the same errors as Open.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Redis, error) {
 	var own []Option
 	server, err := redisconn.ReadURL(u, map[string]redisconn.Parameter{
@@ -143,7 +143,7 @@ func script(name string) *rueidis.Lua {
 	return rueidis.NewLuaScript(string(text))
 }
 
-// unsent reports whether err, which is not a reply, says that nothing was sent.
+// unsent reports whether err means that nothing was sent. err is not a reply.
 func unsent(err error) bool {
 	var dial *redisconn.DialError
 	return errors.As(err, &dial) || errors.Is(err, rueidis.ErrNoSlot)

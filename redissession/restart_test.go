@@ -16,20 +16,20 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// startAOF starts a server that keeps its data over a restart in order.
+// startAOF starts a server that keeps its data when it is restarted properly.
 func startAOF(t *testing.T) *server.Server {
 	t.Helper()
 	return server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}})
 }
 
-// restart shuts the server down in order and starts it again.
+// restart shuts the server down properly and starts it again.
 func restart(srv *server.Server) {
 	srv.Stop()
 	srv.Restart(true)
 }
 
-// TestRestart: after a restart in order sessions are there and can be written
-// at once, in every mode, whatever the lock store has seen of the server.
+// TestRestart: after a proper restart of the server, the sessions are there and can be written at
+// once. This holds in every mode, whatever the lock store has noticed of the restart.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive} {
@@ -60,9 +60,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartWithPHP: PHP's lock is all that protects what Go writes, so after a
-// restart Go waits until PHP's requests of before must have ended, and no
-// longer than that.
+// TestRestartWithPHP: only PHP's lock protects the data that Go writes. So after a restart, Go
+// waits until PHP's earlier requests must have ended, but no longer.
 func TestRestartWithPHP(t *testing.T) {
 	t.Parallel()
 	srv := startAOF(t)

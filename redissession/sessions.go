@@ -284,5 +284,5 @@ func (r *Redis) failed(err error) error {
 	case ok && refused(reply), !ok && unsent(err):
 		return fmt.Errorf("%w: %w", session.ErrUnavailable, public(err))
 	}
-	return public(err) // it may have been done
+	return public(err) // the request may have been carried out
 }

@@ -58,8 +58,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// started returns a client with a session on a server of its own, whose
-// writers work in mode.
+// started returns a client that has a session. It starts a Redis for that session alone, and all
+// writers use mode.
 func started(t *testing.T, open func(*redissession.Redis) session.Store, mode session.Mode) *load.Client {
 	t.Helper()
 	o := at(startRedis(t).Addr())
@@ -69,7 +69,7 @@ func started(t *testing.T, open func(*redissession.Redis) session.Store, mode se
 	return c
 }
 
-// only wants all answers to have one status.
+// All answers must have the given status; this function checks that.
 func only(t *testing.T, r load.Report, status int) {
 	t.Helper()
 	if len(r.Errors) > 0 || len(r.Statuses) != 1 || r.Statuses[status] == 0 {
@@ -89,7 +89,7 @@ func TestCrowdKeepsAll(t *testing.T) {
 				t.Parallel()
 				c := started(t, open, mode)
 				plans := []load.Plan{load.Set(crowd, 25*time.Millisecond, 0), load.Set(crowd, 0, 0), load.Set(crowd, 5*time.Millisecond, time.Second)}
-				for range 4 { // five rounds, as far as they cost no time
+				for range 4 { // five rounds of those plans that take no time
 					plans = append(plans, load.Set(crowd, 0, 0))
 					if name == "Delta" {
 						plans = append(plans, plans[0])
@@ -264,8 +264,7 @@ func TestForgottenScripts(t *testing.T) {
 	}
 }
 
-// TestFailures looks at what is said of a session when the server does not
-// help.
+// TestFailures checks the errors for a session when the server refuses or is gone.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for store, open := range stores {
@@ -297,7 +296,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// wrong puts something else at the session's key.
+// wrong puts other data at a session's key and checks that they are refused and left alone.
 func wrong(t *testing.T, s session.Store, c rueidis.Client, store string) {
 	t.Helper()
 	key := map[string]string{"hash": "padlock:session:odd", "blob": "padlock:blob:odd"}[store]
@@ -328,7 +327,7 @@ func op(kind session.OpKind, key, value string) session.Op {
 	return session.Op{Kind: kind, Key: key, Value: []byte(value), Delta: 1}
 }
 
-// TestUndone refuses a commit of which a part was done already.
+// TestUndone has a commit fail in its last operation. The earlier operations must be undone.
 func TestUndone(t *testing.T) {
 	t.Parallel()
 	c := dial(t, at(startRedis(t).Addr()))
@@ -359,8 +358,8 @@ func TestUndone(t *testing.T) {
 	}
 }
 
-// TestForEver takes the end from a session that had one; and what is deleted is
-// not told.
+// TestForEver commits without a lifetime to a session that had one, so the session lives for ever.
+// It also checks that the result has no value for a key that the commit deletes.
 func TestForEver(t *testing.T) {
 	t.Parallel()
 	c := dial(t, at(startRedis(t).Addr()))
@@ -378,7 +377,7 @@ func TestForEver(t *testing.T) {
 	}
 }
 
-// TestShortLife: the least lifetime is a short one, not for ever, which is 0.
+// TestShortLife: the smallest lifetime, 1 ns, must not be rounded to 0, which means for ever.
 func TestShortLife(t *testing.T) {
 	t.Parallel()
 	c := dial(t, at(startRedis(t).Addr()))
@@ -411,8 +410,8 @@ func TestDeadlineBeforeItsTimer(t *testing.T) {
 	}
 }
 
-// TestLostReply cuts the connection under a commit: what became of it is not
-// known, and is not said to be.
+// TestLostReply has a commit end without a reply. Nobody knows whether it was carried out, so its
+// error must not claim either.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	srv := startRedis(t)

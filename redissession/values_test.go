@@ -50,7 +50,7 @@ func (c *valuesCase) has(value string) {
 	}
 }
 
-// gone waits until nothing is kept any more.
+// gone waits until no value is kept any more.
 func (c *valuesCase) gone() {
 	c.t.Helper()
 	c.eventually("it is kept no more", func() bool { return c.load().Value == nil })
@@ -151,8 +151,8 @@ var valuesCases = map[string]func(c *valuesCase){
 	},
 }
 
-// TestValues checks what stampede.Values says, also on the one in memory, which
-// shows that the cases are right.
+// TestValues checks the rules of stampede.Values. Memory also runs the cases, which shows that they
+// are right.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	single := newRedis(t, dial(t, at(startRedis(t).Addr())))
@@ -169,7 +169,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestValuesKeep: what is too old is gone, though the server, which counts
+// TestValuesKeep: a value that is too old counts as gone, even while the server, which counts in
 // milliseconds, still has it.
 func TestValuesKeep(t *testing.T) {
 	t.Parallel()

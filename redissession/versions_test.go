@@ -49,7 +49,7 @@ func TestNewerHash(t *testing.T) {
 }
 
 // TestNewerValue: a value of a newer format counts as absent, and is overwritten only by a worker
-// whose fence is as great.
+// whose fence is at least as great.
 func TestNewerValue(t *testing.T) {
 	t.Parallel()
 	raw := dial(t, at(startRedis(t).Addr()))

@@ -20,9 +20,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// worker is a process of a fleet: for each line "N KEY TAKES TTL" that it
-// reads, N callers ask for KEY, whose function takes TAKES. It writes "run" when
-// the function begins, "over" when it ends, and for each caller what it got.
+// worker is a process of a fleet. It reads lines "N KEY TAKES TTL". For each line, N callers ask
+// for KEY, and the function runs for the duration TAKES. The worker writes "run" when the function
+// begins, "over" when it ends, and the result of each caller.
 func worker(addr string, in io.Reader, out io.Writer) int {
 	ctx := context.Background()
 	raw, errRaw := rueidis.NewClient(at(addr))
@@ -84,7 +84,7 @@ func (w *fleetWorker) work(line string) {
 	wg.Wait()
 }
 
-// run is the function. Its value tells if it ran twice at once.
+// run is the function of the Cache. If it runs twice at once, its value says so.
 func (w *fleetWorker) run(ctx context.Context, key string, takes time.Duration) (string, error) {
 	w.say("run")
 	defer w.say("over")
@@ -109,7 +109,7 @@ func duration(text string) time.Duration {
 	return d
 }
 
-// process is a worker as a test sees it.
+// process lets a test talk to a worker.
 type process struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -143,12 +143,12 @@ func startWorker(t testing.TB, addr string) *process {
 // kill ends the process as kill -9 does.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
-	for range p.lines { // until its end is read
+	for range p.lines { // until the worker's output ends
 	}
 	p.cmd.Wait()
 }
 
-// next is the next line, or "" when the process has ended.
+// next returns the worker's next line, or "" if the process has ended.
 func (p *process) next() string {
 	p.t.Helper()
 	select {
@@ -172,7 +172,7 @@ func (p *process) ask(n int, key string, takes, ttl time.Duration) {
 	noError(p.t, err)
 }
 
-// answers reads what n callers got, and counts the runs between.
+// answers reads the results of n callers, and counts the runs that the worker reports meanwhile.
 func (p *process) answers(n int) (runs int, values []string) {
 	p.t.Helper()
 	for len(values) < n {
@@ -229,7 +229,7 @@ func TestFleetFillerKilled(t *testing.T) {
 	workers[0].want("run")
 	workers[1].ask(20, "key", time.Millisecond, time.Minute)
 	workers[0].kill()
-	ask(t, dial(t, at(addr)), "DEL", "running:key") // the dead cannot count down
+	ask(t, dial(t, at(addr)), "DEL", "running:key") // the killed process cannot decrement it
 	start := time.Now()
 	runs, values := workers[1].answers(20)
 	if runs != 1 || !strings.HasPrefix(values[0], "value-") {
@@ -238,8 +238,8 @@ func TestFleetFillerKilled(t *testing.T) {
 	t.Logf("answered %v after the kill", time.Since(start))
 }
 
-// TestFleetSlowerThanTTL has a function that takes longer than lease and TTL:
-// each process runs it, and never two at once.
+// TestFleetSlowerThanTTL has a function that takes longer than the lease and the TTL. Each process
+// runs the function, but never two processes at once.
 func TestFleetSlowerThanTTL(t *testing.T) {
 	t.Parallel()
 	workers := fleet(t, startRedis(t).Addr(), 2)
