@@ -13,7 +13,7 @@ import (
 
 // The sum of these two times is less than driver.MaxSilence.
 const (
-	acquirePatience = time.Second     // how long a try lasts at most, if other programs remove the semaphore and make it again
+	acquirePatience = time.Second     // a try ends after this time if other programs keep removing and making the semaphore
 	guardPatience   = 2 * time.Second // how long a try waits at most for a program that is opening the semaphore
 )
 
@@ -124,7 +124,8 @@ func (s *Store) heldError(set int, name string) error {
 	return held
 }
 
-// occupant returns the holder of a set that is held. name is "" unless this store is the holder.
+// occupant returns the holder of a set that is held. If this store is the holder, occupant also
+// returns the name of the lock, otherwise "".
 func (s *Store) occupant(set int) (h driver.Hold, name string) {
 	pid := holder(set, semLock)
 	if pid != os.Getpid() {

@@ -27,7 +27,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// The same with waiters that the kernel does not wake.
+// TestContractWithoutThreads runs the contract with waiters that the kernel does not wake.
 func TestContractWithoutThreads(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:      func(context.Context) (driver.Store, error) { return Open(MD5, MaxThreads(0)) },

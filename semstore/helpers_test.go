@@ -17,7 +17,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// missing skips a test whose tool is not installed. Under CI it may not be missing.
+// missing skips a test whose tool is not installed. Under CI, the test fails instead.
 func missing(t testing.TB, what string, err error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -26,8 +26,8 @@ func missing(t testing.TB, what string, err error) {
 	t.Skipf("%s is missing (%v): run make test once, which installs it", what, err)
 }
 
-// unique returns a name that no other run of the tests uses, since all share the machine's
-// semaphores. It removes what a killed process leaves.
+// unique returns a name that no other run of the tests uses, because all runs share the semaphores
+// of the machine. After the test, unique removes the semaphore that a killed process may have left.
 func unique(t testing.TB, name string) string {
 	name = fmt.Sprintf("padlock %d %s %s", os.Getpid(), t.Name(), name)
 	t.Cleanup(func() {
@@ -92,7 +92,8 @@ func release(t testing.TB, s *Store, name, token string, want driver.Outcome) {
 	}
 }
 
-// waiting starts a Wait and returns a function that returns its result.
+// waiting starts a call of Wait. The function result waits for the end of that call, and returns
+// its values.
 func waiting(ctx context.Context, s *Store, r driver.Request) (result func() (driver.Grant, error)) {
 	type res struct {
 		g   driver.Grant
@@ -106,7 +107,8 @@ func waiting(ctx context.Context, s *Store, r driver.Request) (result func() (dr
 	return func() (driver.Grant, error) { got := <-c; return got.g, got.err }
 }
 
-// eventually asks again and again until ok or the test's patience ends.
+// eventually calls ok until ok returns true. If the patience of the test ends first, the test
+// fails.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for ctx := patience(t); !ok(); {
@@ -237,13 +239,14 @@ func mill(s *Store, names []string) {
 			_, err = s.Wait(ctx, r, true)
 		}
 		if err == nil {
-			s.Release(context.Background(), r.Name, r.Token, 0) // whatever it returns, the next turn follows
+			s.Release(context.Background(), r.Name, r.Token, 0) // the loop goes on even after an error
 		}
 		cancel()
 	}
 }
 
-// storm takes the lock 25 times. While it has the lock, a file exists that nobody else may make.
+// storm takes the lock 25 times. Each time it makes a file and removes it before the release. That
+// fails if another process has the lock, too.
 func storm(s *Store, name, file string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

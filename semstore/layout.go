@@ -7,19 +7,20 @@ import "errors"
 //
 // The values of the three semaphores tell the state of the set:
 //
-//	lock  users   guard  state    how it comes to that                what ends it
+//	lock  users   guard  state    how the state begins                what ends it
 //	0     0       0      new      semget made the set                 the next program opens it
 //	0     1       1      opening  a program opens a new set           that program sets the lock to 1
-//	0     n       1      opening  others have it open, one holds it   that program sets guard to 0
+//	0     n       1      opening  a program opens a set that is held  that program sets guard to 0
 //	1     n       0      open     n programs opened it, none holds    one of them takes the lock
 //	0     n       0      held     one of n programs has the lock      its release, which removes the set
 //	1     0       0      left     the set was left behind, see below  the next release of the name
 //
-// While padlock has the lock, users is higher by mark. The kernel undoes the operations of a
-// process that ends, so if the only user of a set is killed, the set remains and is free. Its state
-// is new if the process was about to open it, and left otherwise. A process that is not killed
-// leaves no set behind. A release removes the set, and so does a caller that gives up while the
-// lock is free (leave). A set of another user cannot be removed, so its state becomes left.
+// While padlock has the lock, the value of users is higher by 1000 (the constant mark). The kernel
+// undoes the operations of a process that ends, so if the only user of a set is killed, the set
+// remains and is free. Its state is "new" if the process was about to open it, otherwise "left". A
+// process that is not killed leaves no set behind. A release removes the set, and so does a caller
+// that gives up while the lock is free (leave). A set of another user cannot be removed, so its
+// state becomes "left".
 const (
 	semLock  = 0 // 1 if the lock is free
 	semUsers = 1 // how many programs have the set open

@@ -13,7 +13,7 @@ import (
 const symfony = "/usr/share/php/Symfony/Component/Lock/autoload.php"
 
 // phpScript uses Debian's Symfony, which has the hash md5. For xxh128 it carries out the calls of
-// Symfony 6.3, which differs in the hash only.
+// Symfony 6.3, which has another hash and no other difference.
 const phpScript = `
 require '` + symfony + `';
 use Symfony\Component\Lock\{BlockingStoreInterface, Key, LockFactory};
@@ -92,7 +92,7 @@ func TestPHPAndGoExcludeEachOther(t *testing.T) {
 	})
 }
 
-// Both wait in the kernel, each for the other.
+// PHP waits in the kernel for a lock that Go holds, and Go waits there for a lock that PHP holds.
 func TestPHPAndGoWaitForEachOther(t *testing.T) {
 	eachHash(t, func(t *testing.T, hash Hash) {
 		s, p, name := open(t, hash), php(t, hash), unique(t, "")
@@ -114,7 +114,7 @@ func TestPHPAndGoWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A killed holder frees the lock, and the set that it leaves is of use to the other side.
+// When a holder is killed, its lock becomes free. The other side can use the set that remains.
 func TestKilledHoldersOfBothSides(t *testing.T) {
 	name := unique(t, "")
 	s, p, c := open(t, MD5), php(t, MD5), goChild(t)
@@ -135,7 +135,7 @@ func TestKilledHoldersOfBothSides(t *testing.T) {
 	other.want("release", name, "released")
 }
 
-// The two hashes do not see each other, which the page says.
+// Stores with different hashes do not see each other's locks. docs/stores/semaphore.md says so.
 func TestHashesDoNotExcludeEachOther(t *testing.T) {
 	name := unique(t, "")
 	take(t, open(t, MD5), request(name, "old"))

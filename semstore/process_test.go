@@ -28,8 +28,8 @@ func TestKillFreesAtOnce(t *testing.T) {
 	take(t, s, request(name, "us"))
 }
 
-// A waiter in the kernel gets the lock, too, whether the killed process had taken it at once or
-// after a wait.
+// A waiter in the kernel gets the lock when the holder is killed. The holder took the lock at once
+// in one case, and after a wait in the other.
 func TestKillWakesAWaiter(t *testing.T) {
 	for _, command := range []string{"acquire", "wait"} {
 		s, c, name := open(t, MD5), goChild(t), unique(t, command)
@@ -54,8 +54,8 @@ func TestChildrenInheritNothing(t *testing.T) {
 	take(t, s, request(name, "us"))
 }
 
-// The undo belongs to all threads of the process together. So a hold stays when the thread that
-// took it ends, and another thread can give it back.
+// The kernel reverses the operations when the whole process ends. So a hold stays when the thread
+// that took it ends, and another thread can give it back.
 func TestHoldOutlivesItsThread(t *testing.T) {
 	s, name := open(t, MD5), unique(t, "")
 	var thread int
@@ -131,8 +131,8 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 	}
 }
 
-// Waiters give up at any moment, also at the one when a release has removed the semaphore and they
-// have made the next. When all have gone, no semaphore is left.
+// Waiters give up at any moment, even just after a release removed the semaphore and they made a
+// new one. When all waiters have given up, no semaphore remains.
 func TestCancelledWaitsLeaveNoSemaphore(t *testing.T) {
 	name := unique(t, "")
 	var all sync.WaitGroup
@@ -200,7 +200,7 @@ func TestCloseEndsWaits(t *testing.T) {
 }
 
 // An administrator removes the semaphore (ipcrm). The holder learns that its hold is lost, and its
-// release does not touch the one that follows.
+// release does not touch the semaphore that another process made after that.
 func TestRemovedByForce(t *testing.T) {
 	s, other, name := open(t, MD5), open(t, MD5), unique(t, "")
 	take(t, s, request(name, "us"))
@@ -233,12 +233,13 @@ func TestFreedByForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	next.want("acquire", name, "<nil>")
-	c.want("release", name, "<nil>") // it finds the loss
+	c.want("release", name, "<nil>") // the store notices that the hold is lost
 	c.kill()
 	refused(t, s, request(name, "us"))
 }
 
-// A process stops while it opens the semaphore. A try says so and ends, and a waiter waits.
+// A process stops while it opens the semaphore. A try returns an error that says so. A waiter goes
+// on waiting.
 func TestStuckGuard(t *testing.T) {
 	s, name := open(t, MD5), unique(t, "")
 	set, err := find(MD5.key(name), true)

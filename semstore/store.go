@@ -97,8 +97,8 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	return ok
 }
 
-// begin is the first step of every call. If of is the id of a hold, begin also waits until no other
-// call uses that hold.
+// begin is the first step of every call. If the call uses a hold, begin gets the id of that hold,
+// and also waits until no other call uses it.
 func (s *Store) begin(ctx context.Context, of id) (end func(), err error) {
 	for {
 		if err := ctx.Err(); err != nil {

@@ -73,7 +73,7 @@ func (s *Store) reserve(h *hold) {
 }
 
 // unreserve drops a reservation, unless it was claimed or Close releases it. If unreserve returns
-// true, Close waits until the caller calls calls.Done.
+// true, the caller must run calls.Done in the end, because Close waits for that.
 func (s *Store) unreserve(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func awaitUntil(set int, over func() error) error {
 }
 
 // interrupt makes the system calls of a thread return once ctx has ended or the store was closed.
-// stop ends this, and returns when no signal is on its way any more.
+// The function stop ends the interruptions. It returns when no signal is under way any more.
 func (s *Store) interrupt(ctx context.Context, thread int) (stop func()) {
 	awake, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -16,7 +16,8 @@ func pattern(n int) []byte {
 	return b
 }
 
-// All lengths that a name can have, and some more, as PHP hashes them now.
+// The inputs have every length that a name can have, and some greater lengths. PHP hashes the same
+// inputs during the test.
 func TestXXH128IsPHPs(t *testing.T) {
 	php, err := exec.LookPath("php")
 	if err != nil {
