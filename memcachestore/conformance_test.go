@@ -34,7 +34,8 @@ type bench struct {
 	made chan *server.Proxy
 }
 
-// newBench starts the proxies here, because the suite counts the goroutines that begin in open.
+// newBench starts the proxies before the suite calls open, because the suite counts the goroutines
+// that open starts.
 func newBench(t testing.TB, srv *server.Server, opts ...memcachestore.Option) *bench {
 	b := &bench{srv: srv, opts: opts, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
 	var wg sync.WaitGroup

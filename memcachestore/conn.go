@@ -181,7 +181,7 @@ func (c *client) login(ctx context.Context, conn net.Conn) error {
 	if _, err := conn.Write(loginRequest(user, password)); err != nil {
 		return err
 	}
-	r, err := readReply(bufio.NewReader(conn)) // nothing follows before the next request
+	r, err := readReply(bufio.NewReader(conn)) // the server sends nothing more before the next request
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ func (r *raw) says(want, request string) {
 	}
 }
 
-// At the moment at which a holder's release or extension is under way, its lock is lost and another
-// process takes it. The stale id then changes nothing.
+// While a holder's release or extension is under way, the lock is lost and another process takes
+// it. The request of the old holder has an outdated id, so it changes nothing.
 func TestStaleID(t *testing.T) {
 	t.Parallel()
 	for command, call := range map[string]func(*memcachestore.Store, string) error{
@@ -93,7 +93,8 @@ func TestStaleID(t *testing.T) {
 	}
 }
 
-// A full server drops locks. Their holders learn of it, and the server's status shows it.
+// A full server drops locks. The holders of these locks notice that, and the server's status shows
+// it.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	srv := server.Memcached(t, "-m", "2")
@@ -107,7 +108,7 @@ func TestEviction(t *testing.T) {
 		}
 		b.WriteString("mn")
 		filler.says("MN", b.String())
-		if batch%10 != 9 { // a value that is read is dropped later
+		if batch%10 != 9 { // memcached keeps a value longer after a read, so reads are rare here
 			continue
 		}
 		_, err := s.Extend(t.Context(), "job", "token", 0)
@@ -130,8 +131,8 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// A full server that may not evict refuses new locks, and loses those that are extended. The
-// holder's error does not say that nothing was changed.
+// A full server that may not evict refuses new locks, and drops a lock when its holder extends it.
+// The error of that holder does not claim that nothing was changed.
 func TestFullWithoutEvictions(t *testing.T) {
 	t.Parallel()
 	srv := server.Memcached(t, "-M", "-m", "2")
@@ -153,7 +154,7 @@ func TestFullWithoutEvictions(t *testing.T) {
 	}
 }
 
-// A lease lives for at least as long as was asked for, in whichever part of a second it begins.
+// A lease never ends early, no matter in which part of a second it begins.
 func TestLeasesAreNotCutShort(t *testing.T) {
 	t.Parallel()
 	srv := server.Memcached(t)

@@ -85,7 +85,8 @@ func symfony(t *testing.T, dsn string) *memcachestore.Store {
 	return s
 }
 
-// PHP and padlock exclude each other in both directions, with a DSN as PHP has it.
+// PHP and padlock exclude each other in both directions. padlock opens the store with PHP's own
+// DSN.
 func TestSymfony(t *testing.T) {
 	t.Parallel()
 	srv := server.Memcached(t)

@@ -26,7 +26,7 @@ type reply struct {
 	line  string   // the first line
 	word  string   // its first word
 	flags []string // its other words
-	value []byte   // of VA
+	value []byte   // the value, if the word is VA
 	stats []string // the lines of a stats command
 }
 

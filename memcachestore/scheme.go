@@ -140,7 +140,7 @@ func parameter(query url.Values, name, value string) (string, error) {
 		return "", invalid("the parameter %s does not go with symfony+, which says it already", name)
 	case slices.Contains(ofPHPsClient, name):
 	default:
-		query.Set(name, value) // of the URL, or unknown
+		query.Set(name, value) // a parameter of padlock's own URL, or an unknown one
 	}
 	return "", nil
 }

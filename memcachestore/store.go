@@ -139,7 +139,8 @@ func granted(r *driver.Request) *note {
 	return n
 }
 
-// succeed returns the value that replaces old, or the error if there is none.
+// succeed takes the old value of a name. It returns the new value that replaces it, or an error if
+// the old value must stay.
 //
 //	token of old      result
 //	r.Token           a repeat: the hold with a full lease
@@ -167,7 +168,8 @@ func (s *Store) succeed(old *item, r *driver.Request) (*note, error) {
 	return nil, &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
 }
 
-// renewed returns the value of the same hold for at least life seconds from now.
+// renewed returns a new value for the hold of i. The value lasts for at least the given number of
+// seconds from now.
 func (i *item) renewed(life, atLeast int) *note {
 	n := i.note
 	n.Age, n.Life, n.AtLeast = i.age(), max(life, i.left), atLeast

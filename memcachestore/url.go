@@ -25,7 +25,7 @@ const (
 //
 // The query may have the parameters
 //
-//	layout=symfony       SymfonyLayout; hash is the default
+//	layout=symfony       SymfonyLayout; the default is layout=hash
 //	prefix=TEXT          Prefix
 //	lazy=yes             Lazy
 //	password-file=FILE   the password, read again for each connection
@@ -48,7 +48,7 @@ type settings struct {
 	tls        bool
 	ca         string
 	serverName string
-	password   string // the file
+	password   string // the path of the password file
 }
 
 var parameters = map[string]func(s *settings, value string) error{

@@ -20,7 +20,7 @@ const format = 1
 type note struct {
 	Format  int           `json:"v"`
 	Token   string        `json:"token,omitempty"` // empty in a cool-down
-	Holder  driver.Holder `json:"holder"`          // the last one in a cool-down
+	Holder  driver.Holder `json:"holder"`          // in a cool-down, the last holder
 	Age     int           `json:"age,omitempty"`   // from the grant to the time of this value
 	Life    int           `json:"life"`            // from the time of this value to its end
 	AtLeast int           `json:"atleast,omitempty"`
@@ -36,7 +36,7 @@ type item struct {
 // age is the time since the grant in seconds. The true time differs by less than a second.
 func (i *item) age() int { return i.Age + i.Life - i.left }
 
-// rest returns an upper bound of how much of AtLeast is left, in seconds.
+// rest returns how many seconds of AtLeast remain. The true time may be shorter, but not longer.
 func (i *item) rest() int {
 	if i.AtLeast == 0 {
 		return 0
@@ -47,7 +47,7 @@ func (i *item) rest() int {
 // lifeFor returns for how many seconds the server keeps a value whose lease is ttl. memcached looks
 // at its clock once a second: a value with n seconds lives for more than n-1 seconds and at most n.
 // So a value gets one second more than its lease needs. driver.MaxTTL keeps the result below 30
-// days. memcached takes any larger number for a date.
+// days. memcached treats any larger number as a date.
 func lifeFor(ttl time.Duration) int { return int((ttl+time.Second-1)/time.Second) + 1 }
 
 // keyFor returns the key of a name. Outside of Symfony's layout it is a hash, because a memcached
