@@ -109,10 +109,11 @@ func canAll(t *testing.T, s *quorum.Store) {
 
 func TestHollowMembersHaveNoAbility(t *testing.T) {
 	for _, cannotRaise := range []driver.Store{hollow{memstore.New()}, driver.WithPrefix(&plain{memstore.New(), memstore.New().Guarantees()}, "a:")} {
-		_, err := quorum.New(quorum.Majority, []driver.Store{cannotRaise}) // it has fences
+		_, err := quorum.New(quorum.Majority, []driver.Store{cannotRaise}) // cannotRaise has fences
 		wantErr(t, err, driver.ErrInvalid)
 	}
-	// One of three is enough for all but Wait and Status, which the others can do.
+	// One member with an ability is enough for Wait and Status only. The other operations need it
+	// at more members.
 	s := of(t, []driver.Store{memstore.New(), &reporting{Store: memstore.New()}, hollow{memstore.New()}}, quorum.NoFences())
 	for op, err := range map[string]error{
 		"Convert": errOf(s.Convert(t.Context(), request("n"))),

@@ -68,7 +68,7 @@ func TestThreeOfFiveDead(t *testing.T) {
 	})
 }
 
-// One refusal and silence are no "held".
+// If one member refuses and the others are silent, the error is not ErrHeld.
 func TestSilenceIsNotHeld(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a := open()
@@ -142,8 +142,8 @@ func TestRepeatKeepsTheFence(t *testing.T) {
 	})
 }
 
-// A repeat is a new grant when the hold was lost in between, even if this
-// process does not know it yet.
+// If the hold was lost in between, a repeated request is a new grant, even if this process does not
+// know of the loss yet.
 func TestRepeatAfterLossHasANewFence(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, b, r := open(), open(), request("n")
@@ -208,8 +208,8 @@ func TestAsymmetricPartition(t *testing.T) {
 	})
 }
 
-// Split votes: everybody has one member before the others come. One try each
-// is enough for one of them; and losing leaves no cool-down.
+// Split votes: each caller gets one member before the other callers' requests arrive there. One try
+// per caller is enough for one of them to succeed, and the tries that lose leave no cool-down.
 func TestSplitVotes(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		bubble(t, n, func(t *testing.T, c cluster, open func() *client) {
@@ -284,8 +284,8 @@ func TestTheGrantWantsAllMembers(t *testing.T) {
 	})
 }
 
-// Close ends everything that was begun, in bounded time, though a member is
-// silent; the end of the bubble shows that no goroutine is left.
+// Close ends all requests in bounded time, even if a member is silent. The end of the bubble shows
+// that no goroutine is left.
 func TestCloseWithASilentMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -344,8 +344,8 @@ func TestADeadMemberIsLeftOut(t *testing.T) {
 	})
 }
 
-// A cancelled try leaves something behind. If two members are down as well, that blocks other
-// callers, so the error is ErrUncertain.
+// A cancelled try leaves a hold at some members. If two members are down as well, other callers are
+// blocked, so the error is ErrUncertain.
 func TestCancelledBesideTheDead(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		for _, dead := range []int{0, 2} {

@@ -33,12 +33,11 @@ func TestAdopt(t *testing.T) {
 		_, err := b.Acquire(t.Context(), swap(n))
 		wantErr(t, err, driver.ErrLost, driver.ErrUncertain)
 		pass(time.Second)
-		wantHolders(t, c, "n", 1, 2) // of the exporter, who was cut off; they lapse
+		wantHolders(t, c, "n", 1, 2) // holds of the exporter, which was cut off; they lapse
 	})
 }
 
-// Where the exporter has no quorum any more, the hand-over fails and leaves
-// nothing of its own.
+// If the exporter has no quorum any more, the hand-over fails and leaves nothing of its own.
 func TestAdoptOfALostHold(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")
@@ -78,7 +77,7 @@ func TestAdoptUnderSilence(t *testing.T) {
 			t.Errorf("fence %d, after the hand-over %d", g.Fence, adopted.Fence)
 		}
 
-		// Given up, it leaves the lock to nobody, or to the exporter.
+		// A hand-over that the caller gives up leaves the lock to nobody, or to the exporter.
 		m := swap(n)
 		a.these(silent, 2, 3, 4)
 		_, err = a.Acquire(t.Context(), m)

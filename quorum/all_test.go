@@ -72,7 +72,7 @@ func TestAllNeedsAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		c[1].restart() // and is not repaired: somebody else may have had it there
+		c[1].restart() // the member does not get the hold back: another caller may have had the name there
 		wantErr(t, extend(t, a, r), driver.ErrLost)
 		wantOutcome(t, a, r, driver.Gone)
 
@@ -115,7 +115,7 @@ func (p *site) count(n *int) {
 	*n++
 }
 
-// visit tries once to enter the site, over store.
+// visit makes one try to lock the site in store, and enters the site if the try succeeds.
 func visit(ctx context.Context, store driver.Store, p *site) error {
 	r := request("job")
 	g, err := store.Acquire(ctx, r)
@@ -129,9 +129,9 @@ func visit(ctx context.Context, store driver.Store, p *site) error {
 	return err
 }
 
-// A move from one store to another: old only, then both, then new only, each
-// process in its own time and under load, while the old store's clock is an
-// hour ahead. Nobody overlaps, and no fence falls.
+// A move from one store to another. Each process uses the old store alone, then both, then the new
+// store alone. It changes at a time of its own and under load, while the old store's clock is an
+// hour ahead. No two processes overlap, and no fence falls.
 func TestMoveFromOneStoreToAnother(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, c cluster, _ func() *client) {
 		c[0].clock.ahead.Store(int64(time.Hour))
@@ -143,7 +143,8 @@ func TestMoveFromOneStoreToAnother(t *testing.T) {
 			defer old.Close()
 			defer both.Close()
 			defer young.Close()
-			// The first drops the old store after the last has taken up the new.
+			// The first process drops the old store only after the last one has begun to use the
+			// new store.
 			mine := time.Duration(i) * stage / (workers + 1)
 			for try := 0; ; try++ {
 				now := time.Since(began)
@@ -173,8 +174,8 @@ func TestMoveFromOneStoreToAnother(t *testing.T) {
 	})
 }
 
-// A release that did not reach one member is not over while that member keeps
-// the name: it is uncertain, or it is done and the name is free.
+// A release does not reach one member. Release returns ErrUncertain while that member may keep the
+// name, and succeeds only when the name is free.
 func TestReleaseOfAllThatOneMemberMissed(t *testing.T) {
 	for name, f := range map[string]fault{"call lost": lostCall, "reply lost": lostReply, "silent": silent} {
 		for member := range 2 {
@@ -206,8 +207,8 @@ func TestReleaseOfAllThatOneMemberMissed(t *testing.T) {
 	}
 }
 
-// Members that deny the hold before we release it tell of a loss, whatever the
-// others answer.
+// If a member denies the hold before the release reaches it, the hold was lost, whatever the others
+// answer.
 func TestReleaseOfAllThatWasLost(t *testing.T) {
 	bubbleOf(t, quorum.All, 2, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")

@@ -44,7 +44,7 @@ func harness(t testing.TB, rule quorum.Rule, servers cluster, opts ...quorum.Opt
 			}
 			return nil
 		},
-		Full: func(on bool) error { // the members refuse what is new
+		Full: func(on bool) error { // the members refuse new data
 			all := <-clients
 			defer func() { clients <- all }()
 			for _, cl := range all {

@@ -45,14 +45,14 @@ func wantModes(t *testing.T, c cluster, name, want string) {
 	}
 }
 
-// A promotion has a quorum, a new fence on a quorum, and readers that cannot
-// come in; a demotion keeps the fence.
+// A promotion succeeds at a quorum, writes a new fence to a quorum and keeps new readers out. A
+// demotion keeps the fence.
 func TestPromoteAndDemote(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, b, r := open(), open(), reader("n")
 		a.these(down, 5)
 		b.these(down, 1)
-		c[0].clock.ahead.Store(int64(time.Hour)) // the greatest fence is b's to miss
+		c[0].clock.ahead.Store(int64(time.Hour)) // b does not reach the member with the greatest fence
 		g := take(t, a, r)
 		pass(time.Millisecond)
 		up := promoted(t, a, r)
@@ -79,13 +79,13 @@ func TestPromoteAndDemote(t *testing.T) {
 	})
 }
 
-// T-P3: of two readers that want to be promoted one waits and the other gets ErrPromotionConflict,
-// whatever parts of the members each has got.
+// T-P3: two readers want to be promoted. One waits and the other gets ErrPromotionConflict,
+// whichever members each of them reached.
 func TestTwoPromotersOneIsTold(t *testing.T) {
 	for _, n := range []int{3, 4, 5} {
 		bubble(t, n, func(t *testing.T, c cluster, open func() *client) {
 			clients := []*client{open(), open()}
-			for i, cl := range clients { // one reaches the low ones first, the other the high ones
+			for i, cl := range clients { // the first client reaches the low members first, the second the high ones
 				for j, l := range cl.links {
 					l.always(slow(time.Duration(1+(1-2*i)*j+i*n) * time.Millisecond))
 				}
@@ -123,7 +123,8 @@ func TestTwoPromotersOneIsTold(t *testing.T) {
 	}
 }
 
-// wantNoIntents takes r's own intent back; then nothing keeps readers out.
+// wantNoIntents withdraws r's own intent to be promoted, and checks that no other intent keeps
+// readers out.
 func wantNoIntents(t *testing.T, cl *client, r driver.Request) {
 	t.Helper()
 	if _, err := convert(t, cl, r, true); err != nil {
@@ -136,8 +137,8 @@ func wantNoIntents(t *testing.T, cl *client, r driver.Request) {
 	pass(20 * time.Millisecond)
 }
 
-// A failed promotion leaves the shared hold on a quorum, and no member
-// exclusive; or it says that the hold is lost.
+// After a failed promotion a quorum has the shared hold and no member an exclusive one, or the
+// error says that the hold is lost.
 func TestFailedPromotion(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), reader("n")
@@ -153,7 +154,7 @@ func TestFailedPromotion(t *testing.T) {
 		wantLive(t, a, r)
 		pass(time.Millisecond)
 
-		// Silent members are put right with the next renewal.
+		// Members that were silent are corrected by the next renewal.
 		for _, srv := range c[2:] {
 			wantOutcome(t, srv.now(), other, driver.Released)
 		}
@@ -177,7 +178,7 @@ func TestFailedPromotion(t *testing.T) {
 	})
 }
 
-// A promotion whose fence cannot be written back is none.
+// A promotion fails if its fence cannot be written to a quorum.
 func TestPromotionNeedsItsFence(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), reader("n")
@@ -201,7 +202,7 @@ func TestPromotionNeedsItsFence(t *testing.T) {
 	})
 }
 
-// A demotion of unknown fate may have let readers in: it counts as done.
+// A demotion whose outcome is unknown may have let readers in, so it counts as done.
 func TestUncertainDemotion(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")
@@ -223,7 +224,7 @@ func TestUncertainDemotion(t *testing.T) {
 	})
 }
 
-// A demotion of unknown fate that arrives late does not meet a promotion.
+// A demotion whose outcome is unknown must not arrive after a later promotion.
 func TestLateDemotionDoesNotMeetAPromotion(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")

@@ -66,18 +66,18 @@ func TestExpiredOrLost(t *testing.T) {
 		take(t, a, r)
 		pass(time.Millisecond)
 		c[0].clock.ahead.Add(int64(time.Minute))
-		c[1].restart() // and nobody knows what came between
+		c[1].restart() // nobody knows whether another caller held the name in between
 		wantErr(t, extend(t, a, r), driver.ErrLost, driver.ErrExpired)
 	})
 }
 
-// T-RL2: a member that restarted empty is given the hold again with the next
-// renewal, so that another one may restart then. The fence stays.
+// T-RL2: a member that restarted empty gets the hold back with the next renewal. After that,
+// another member may restart. The fence stays.
 func TestOneAfterTheOtherRestarts(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, b, r := open(), open(), request("n")
 		r.AtLeast = time.Minute
-		c[0].clock.ahead.Store(int64(time.Hour)) // the fence is above the others' clocks
+		c[0].clock.ahead.Store(int64(time.Hour)) // so the fence is greater than the other members would mint
 		g := take(t, a, r)
 		pass(time.Second)
 		for i := range 9 {
@@ -159,7 +159,7 @@ func TestRepairOnlyWhileAQuorumOfOthersConfirms(t *testing.T) {
 	})
 }
 
-// A member that another one took in the meantime is not disturbed.
+// Another caller took a member in the meantime. That member is not disturbed.
 func TestRepairLeavesOthersAlone(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, r, other := open(), request("n"), request("n")
@@ -195,8 +195,8 @@ func TestExtendOfACancelledCaller(t *testing.T) {
 	})
 }
 
-// The window is that of the member whose lease ends first among those that are
-// needed, counted from before the first request.
+// The window counts from the instant before the first request. It ends when the first lease ends
+// among the members that are needed.
 func TestWindow(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")
@@ -211,7 +211,7 @@ func TestWindow(t *testing.T) {
 		if _, err := c[0].now().Extend(t.Context(), r.Name, r.Token, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		left := r.TTL - d // of the first member's lease, had it not been renewed
+		left := r.TTL - d // what would be left of the first member's lease without the Extend above
 		g, err := a.Extend(t.Context(), r.Name, r.Token, 0)
 		if err != nil || g.TTL > r.TTL || g.TTL < left {
 			t.Errorf("of %v there are %v left: %v", r.TTL, g.TTL, err)
@@ -222,7 +222,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// aged is a memstore that counts leases from a while ago.
+// aged is a memstore whose leases begin some time before the request.
 type aged struct {
 	*memstore.Store
 	age time.Duration
@@ -234,7 +234,7 @@ func (a *aged) Acquire(ctx context.Context, r driver.Request) (driver.Grant, err
 	return g, err
 }
 
-// If a lease at a member counts from an earlier time, it ends earlier.
+// If a member's lease began earlier, it ends earlier, and so does the window.
 func TestWindowFromEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := quorum.New(quorum.All, []driver.Store{memstore.New(), &aged{memstore.New(), 3 * time.Second}})

@@ -160,7 +160,7 @@ func TestHandOverBetweenLockers(t *testing.T) {
 	})
 }
 
-// healing is a quorum whose members are back when its first try was given up.
+// healing is a quorum whose members all work again after its first try has ended.
 type healing struct{ *client }
 
 func (h healing) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -169,8 +169,8 @@ func (h healing) Acquire(ctx context.Context, r driver.Request) (driver.Grant, e
 	return g, err
 }
 
-// A try that the quorum gave up has spent its token, and members may refuse it
-// from then on. The next try must not fail for that.
+// The quorum gave up a try, so the token of the try is spent, and members may refuse it from then
+// on. The next try must not fail because of that.
 func TestATryAfterOneGivenUp(t *testing.T) {
 	for name, f := range map[string]fault{"call lost": lostCall, "silent": silent} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestATryAfterOneGivenUp(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				pass(3 * time.Second) // what is left of the first try harms nobody
+				pass(3 * time.Second) // the requests of the first try that still arrive harm nobody
 				if err := lock.Check(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -199,9 +199,9 @@ func TestATryAfterOneGivenUp(t *testing.T) {
 	}
 }
 
-// With two of five out of reach, several who come at once may split the other
-// three. That is contention and no outage: nobody is sent home for it who would
-// wait. Whether the name is held cannot be known.
+// With two of five members out of reach, several callers that come at once may split the other
+// three. That is contention and no outage, so a caller that would wait gets no error. It cannot be
+// known whether the name is held.
 func TestSplitVotesBesideTheDead(t *testing.T) {
 	for name, f := range map[string]fault{"down": down, "silent": silent} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func newServer() *server {
 	return s
 }
 
-// restart makes it forget everything.
+// restart makes the server forget everything.
 func (s *server) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +56,8 @@ type fault struct {
 	down  bool          // refused at once: nothing was changed
 	lost  bool          // it never arrives
 	mute  bool          // its reply never comes
-	reset bool          // a missing reply is noticed at once, and not by silence
-	after time.Duration // it arrives that late, even if nobody waits any more
+	reset bool          // the caller notices at once that no reply comes
+	after time.Duration // it arrives so much later, even if nobody waits any more
 }
 
 var (
@@ -67,24 +67,26 @@ var (
 	lostCall  = fault{lost: true, mute: true, reset: true}
 )
 
-// slow arrives late, and the reply comes if somebody still waits.
+// slow returns a fault: the request arrives late, and its reply comes if somebody still waits.
 func slow(d time.Duration) fault { return fault{after: d} }
 
-// late makes a request arrive after the caller got the error that the connection broke.
+// late returns a fault: the caller gets the error of a broken connection at once, and the request
+// arrives later.
 func late(d time.Duration) fault { return fault{after: d, mute: true, reset: true} }
 
-// link is one client's way to one server, with faults by plan.
+// link is one client's way to one server. plan decides the faults.
 type link struct {
 	srv    *server
 	mu     sync.Mutex
 	plan   func(op string) fault
 	calls  map[string]int
-	spent  map[string]bool // if not nil: tokens that were released in vain, which are refused
+	spent  map[string]bool // tokens whose release found nothing, which are refused from then on; unused if nil
 	closed atomic.Bool
 }
 
-// remember makes the member refuse a token that it was asked to release and
-// did not have, as a store may: the request was on its way.
+// remember makes the member keep each token that it was asked to release and did not have, and
+// refuse that token later. A store may do that, because the request for the hold may still have
+// been on its way.
 func (l *link) remember() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,12 +113,12 @@ func (l *link) set(plan func(op string) fault) {
 	l.plan = plan
 }
 
-// always meets every request with f.
+// always gives every request the fault f.
 func (l *link) always(f fault) { l.set(func(string) fault { return f }) }
 
 func (l *link) heal() { l.set(nil) }
 
-// next meets the next request for op with f. Other requests have no fault.
+// next gives the fault f to the next request for op. Other requests have no fault.
 func (l *link) next(op string, f fault) {
 	met := false
 	l.set(func(o string) fault {
@@ -295,12 +297,12 @@ func (c cluster) client(t testing.TB, rule quorum.Rule, opts ...quorum.Option) *
 	}
 	cl.Store = s
 	for _, l := range cl.links {
-		clear(l.calls) // of New, which finds out what the members can do
+		clear(l.calls) // the calls that New made to find out what the members can do
 	}
 	return cl
 }
 
-// these meets all requests to the members with f, counted from 1.
+// these gives the fault f to all requests to the given members, which count from 1.
 func (cl *client) these(f fault, members ...int) {
 	for _, m := range members {
 		cl.links[m-1].always(f)

@@ -10,8 +10,7 @@ import (
 	"github.com/padlock-go/padlock/quorum"
 )
 
-// T-RL4: the greatest fence comes from a member that the next quorum does not
-// meet.
+// T-RL4: the greatest fence comes from a member that the next quorum does not contain.
 func TestFencesOfSuccessiveQuorums(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, b := open(), open()
@@ -34,7 +33,8 @@ func TestFencesOfSuccessiveQuorums(t *testing.T) {
 	})
 }
 
-// Acquire returns when a quorum has the fence. If no quorum can be reached for that, it fails.
+// Acquire returns when the fence is written to a quorum. If no quorum can be reached for that
+// write, Acquire fails.
 func TestFenceIsWrittenBackBeforeTheGrant(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a := open()
@@ -67,7 +67,7 @@ func TestFenceIsWrittenBackBeforeTheGrant(t *testing.T) {
 		if n := c.atLeast("n", g.Fence); n < 3 {
 			t.Errorf("%d members have the fence", n)
 		}
-		// A straggler takes it over, too.
+		// A member that answers late gets the fence, too.
 		wantOutcome(t, a, r, driver.Released)
 		pass(time.Second)
 		a.links[1].heal()
@@ -80,7 +80,7 @@ func TestFenceIsWrittenBackBeforeTheGrant(t *testing.T) {
 	})
 }
 
-// atLeast counts the members whose next fence is above fence.
+// atLeast returns the number of members whose fence for name is not smaller than the given one.
 func (c cluster) atLeast(name string, fence uint64) (n int) {
 	for _, srv := range c {
 		if s, _ := srv.now().Inspect(context.Background(), name); s.Fence >= fence {
@@ -128,7 +128,7 @@ func TestWithoutFences(t *testing.T) {
 	})
 }
 
-// plain is a memstore that promises something else, and can do nothing more.
+// plain is a memstore with other guarantees and without optional abilities.
 type plain struct {
 	driver.Store
 	g driver.Guarantees

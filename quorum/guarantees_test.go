@@ -12,7 +12,8 @@ import (
 	"github.com/padlock-go/padlock/quorum"
 )
 
-// guaranteed combines members of which each is changed by one of changes.
+// guaranteed returns the guarantees of a quorum with one member for each function in changes. The
+// function changes the guarantees of its member.
 func guaranteed(t *testing.T, rule quorum.Rule, changes ...func(*driver.Guarantees)) driver.Guarantees {
 	t.Helper()
 	var stores []driver.Store
@@ -30,7 +31,7 @@ func guaranteed(t *testing.T, rule quorum.Rule, changes ...func(*driver.Guarante
 	return s.Guarantees()
 }
 
-// promising is a memstore that promises something else.
+// promising is a memstore with other guarantees.
 type promising struct {
 	*memstore.Store
 	g driver.Guarantees
@@ -77,8 +78,8 @@ func TestGuarantees(t *testing.T) {
 	}
 }
 
-// One clock that jumps frees a bare majority of an odd number, but not of an
-// even one, and not one of all.
+// If one clock jumps, a second holder can get a majority of an odd number of members. With an even
+// number of members, or with all of them needed, it cannot.
 func TestClockJumps(t *testing.T) {
 	same, jumps := func(*driver.Guarantees) {}, func(g *driver.Guarantees) { g.SafeClockJump = driver.No }
 	for _, k := range []struct {
@@ -169,8 +170,8 @@ func (c *connected) Extend(ctx context.Context, name, token string, _ time.Durat
 	return c.bound(c.Store.Extend(ctx, name, token, 0))
 }
 
-// A hold ends when so many connections have ended that no quorum is left. Its
-// lease is the shortest of those that are needed.
+// A hold ends when so many connections have ended that no quorum is left. The lease of the hold is
+// the shortest lease among the members that are needed.
 func TestMembersBoundToConnections(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, c cluster, _ func() *client) {
 		bound := []*connected{connect(), connect(), connect()}

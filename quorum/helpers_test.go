@@ -29,7 +29,7 @@ func reader(name string) driver.Request {
 	return r
 }
 
-// take must be granted.
+// take acquires r, which must succeed.
 func take(t *testing.T, s driver.Store, r driver.Request) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
@@ -73,13 +73,14 @@ func wantLive(t *testing.T, s driver.Store, r driver.Request) {
 	}
 }
 
-// pass lets the time of the bubble pass.
+// pass waits until the time d has passed in the bubble.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// bubble runs f with clients of a cluster of n servers, which it closes.
+// bubble runs f with a cluster of n servers and a function that opens clients. It closes the
+// clients.
 func bubble(t *testing.T, n int, f func(t *testing.T, c cluster, open func() *client)) {
 	t.Helper()
 	bubbleOf(t, quorum.Majority, n, f)
@@ -97,14 +98,14 @@ func bubbleOf(t *testing.T, rule quorum.Rule, n int, f func(t *testing.T, c clus
 	})
 }
 
-// took says how long f takes.
+// took returns how long f runs.
 func took(f func()) time.Duration {
 	began := time.Now()
 	f()
 	return time.Since(began)
 }
 
-// together makes n requests at once and returns what they say.
+// together calls f n times at once and returns the errors.
 func together(t *testing.T, n int, f func(ctx context.Context, i int) error) []error {
 	errs := make(chan reply[int], n)
 	for i := range n {

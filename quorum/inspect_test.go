@@ -73,7 +73,8 @@ func TestList(t *testing.T) {
 			names = append(names, s.Name)
 		}
 		slices.Sort(names)
-		// If a member is out of reach, a hold that one member reports may be on two.
+		// While a member is out of reach, a hold that only one member reports may have a quorum, so
+		// it is listed.
 		if want := []string{"x/1", "x/2", "x/only-one-member"}; err != nil || !slices.Equal(names, want) {
 			t.Errorf("listed %v: %v", names, err)
 		}
@@ -103,12 +104,12 @@ func TestBreak(t *testing.T) {
 		}
 		wantErr(t, extend(t, a, r), driver.ErrLost)
 		pass(time.Second)
-		wantHolders(t, c, "n", 1, 2) // they lapse
+		wantHolders(t, c, "n", 1, 2) // these holds lapse
 		if next := take(t, b, request("n")); next.Fence <= fence {
 			t.Errorf("broken with fence %d, then fence %d was granted", fence, next.Fence)
 		}
 
-		// Too few members can be asked, or too few carry it out.
+		// Too few members can be asked, or too few carry out the request.
 		pass(time.Minute)
 		r = request("m")
 		b.heal()

@@ -27,8 +27,8 @@ func slowHalf(cl *client, seed uint64) {
 	}
 }
 
-// A caller that uses each name once, and is alone, is never told that somebody holds the name:
-// what a try left at slow members is in the way of the next try of the same call only.
+// A caller is alone and uses each name once. It is never told that somebody holds the name: if a
+// try leaves a hold at slow members, only the next try of the same call finds it there.
 func TestNobodyIsInItsOwnWay(t *testing.T) {
 	for _, rule := range []quorum.Rule{quorum.Majority, quorum.All} {
 		t.Run(rule.String(), func(t *testing.T) {
@@ -56,8 +56,9 @@ func TestNobodyIsInItsOwnWay(t *testing.T) {
 	}
 }
 
-// leaves makes a try whose requests arrive at members 1 and 2 of 3 when it has been given up: they
-// have something of it from 700 ms after the beginning until it is certain that no more can come.
+// leaves makes a try that gives up before its requests arrive at members 1 and 2 of 3. These
+// members have a hold of it from 700 ms after the beginning until it is certain that no more
+// requests can arrive.
 func leaves(t *testing.T, cl *client) (spent driver.Request) {
 	t.Helper()
 	spent = request("n")
@@ -75,8 +76,8 @@ func leaves(t *testing.T, cl *client) (spent driver.Request) {
 	return spent
 }
 
-// A try waits until the rest of the caller's own spent try is gone, and not for other callers'
-// tries.
+// A try waits until nothing is left of the same caller's own spent try. It does not wait for
+// another caller's spent try.
 func TestLeftoverOfASpentTry(t *testing.T) {
 	for name, own := range map[string]bool{"of the same caller": true, "of another caller": false} {
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +103,8 @@ func TestLeftoverOfASpentTry(t *testing.T) {
 	}
 }
 
-// A name that another caller holds is held, even if the caller's spent tries may have left
-// something.
+// If another caller holds the name, the error is ErrHeld, even if the caller's own spent tries may
+// have left something.
 func TestHeldBesideALeftover(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		cl, rival := open(), open()
@@ -117,7 +118,8 @@ func TestHeldBesideALeftover(t *testing.T) {
 	})
 }
 
-// A token that holds the name is not spent, even if it is said to be.
+// A request names a live token as spent. The token still holds the name, so it does not count as
+// spent.
 func TestLiveTokenIsNotSpent(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		cl := open()

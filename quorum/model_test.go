@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock/quorum"
 )
 
-// stay is a time in which somebody believed to hold the name: within his own
-// window, until he began to release it or learnt of its loss.
+// stay is a time during which a client believed that it held the name. It lies within the client's
+// own window, and ends when the client begins to release the hold or learns that it is lost.
 type stay struct {
 	who        int
 	shared     bool
@@ -51,8 +51,8 @@ func (f *referee) note(s stay) {
 	f.stays = append(f.stays, s)
 }
 
-// judge looks for two who were inside at once, and for fences out of order: a
-// writer's is above all before it, a reader's not below a writer's before it.
+// judge looks for clients that were inside at once, and for fences out of order. A writer's fence
+// must be above all earlier fences. A reader's fence must not be below an earlier writer's.
 func (f *referee) judge() []string {
 	slices.SortStableFunc(f.stays, func(a, b stay) int { // the bubble's time may stand still
 		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.fence, b.fence))
@@ -163,7 +163,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// weather makes the links of a client fail now and then, each in its own way.
+// weather makes the links of a client fail now and then. Each link fails in its own way.
 func weather(l *link, rnd *rand.Rand) {
 	bad := []fault{
 		down, silent, lostCall, lostReply, slow(30 * time.Millisecond), slow(250 * time.Millisecond),
@@ -192,9 +192,8 @@ func weather(l *link, rnd *rand.Rand) {
 	})
 }
 
-// model lets three clients take one name for a while, over members whose
-// requests and replies are lost, late, refused and never answered, and whose
-// clocks are hours apart; then it lets the weather clear up.
+// model lets three clients take one name for a while. Requests and replies are lost, late, refused
+// or never answered, and the members' clocks are hours apart. At the end the faults stop.
 func model(t *testing.T, seed uint64, rule quorum.Rule, members int) map[string]int {
 	c := newCluster(members)
 	rnd := rand.New(rand.NewPCG(seed, uint64(members)))

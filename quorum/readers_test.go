@@ -22,8 +22,8 @@ func fewMillis(cl *client, seed uint64) {
 	}
 }
 
-// While all members answer, readers that hold together have one fence: those that come at once, and
-// those that come later.
+// While all members answer, readers that hold together have one fence, whether they come at once or
+// one after the other.
 func TestReadersHaveOneFence(t *testing.T) {
 	for _, rule := range []quorum.Rule{quorum.Majority, quorum.All} {
 		t.Run(rule.String(), func(t *testing.T) {
@@ -51,8 +51,9 @@ func TestReadersHaveOneFence(t *testing.T) {
 	}
 }
 
-// A member that comes back after a reader was granted mints a fence of its own for it. The next
-// reader may have met somebody else's writes under it, so its fence is the greater one.
+// A member comes back after a reader was granted, and mints a new fence for this reader. A resource
+// may have seen another caller's writes with a fence in between, so the next reader gets the
+// greater fence.
 func TestReaderAfterAMemberCameBack(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, b := open(), open()

@@ -26,7 +26,7 @@ func TestLateRequestAfterRelease(t *testing.T) {
 				wantHolders(t, c, "n")
 				pass(f.after)
 				pass(time.Second)
-				if f.after < time.Second { // what comes later than that lapses
+				if f.after < time.Second { // requests that come later than that lapse
 					wantHolders(t, c, "n")
 				}
 			})
@@ -34,7 +34,7 @@ func TestLateRequestAfterRelease(t *testing.T) {
 	}
 }
 
-// A try that lost the vote is released everywhere, even where nobody knew that it was granted.
+// A try that lost the vote is released on all members, even on a member whose grant is not known.
 func TestReleaseOnAllMembers(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a := open()
@@ -50,8 +50,8 @@ func TestReleaseOnAllMembers(t *testing.T) {
 	})
 }
 
-// A release whose fate is unknown must not meet a later hold of the same
-// token: the member is left out until it can no longer arrive.
+// A release whose outcome is unknown must not end a later hold of the same token. The quorum leaves
+// the member out until the release can no longer arrive.
 func TestLateReleaseDoesNotMeetALaterGrant(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")
@@ -89,7 +89,7 @@ func TestOutcomes(t *testing.T) {
 		s.now().Acquire(t.Context(), other)
 	}
 	for name, k := range map[string]struct {
-		harm []func(*testing.T, *server, driver.Request) // to member 1, 2, 3
+		harm []func(*testing.T, *server, driver.Request) // one function each for members 1, 2 and 3
 		want driver.Outcome
 	}{
 		"all live":             {nil, driver.Released},
@@ -127,7 +127,7 @@ func TestReleaseUnderFaults(t *testing.T) {
 		wantErr(t, err, driver.ErrUncertain, driver.ErrUnavailable)
 		wantHolders(t, c, "n", 2, 3)
 		a.heal()
-		pass(time.Second) // it goes on by itself
+		pass(time.Second) // the release continues in the background
 		wantHolders(t, c, "n")
 		wantOutcome(t, a, r, driver.Gone)
 
@@ -150,7 +150,7 @@ func TestReleaseUnderFaults(t *testing.T) {
 	})
 }
 
-// A cool-down is kept by all members, by that which was late, too.
+// All members keep the cool-down, also the one that was late.
 func TestCoolDown(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")

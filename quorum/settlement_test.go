@@ -13,7 +13,7 @@ import (
 
 // This file has tests for the rows of settlement's table that lead to "given up".
 
-// unwilling is a member that finds every release invalid.
+// unwilling is a member that returns ErrInvalid for every release.
 type unwilling struct {
 	*memstore.Store
 	asked atomic.Int64

@@ -32,7 +32,7 @@ func testEdges(t *testing.T, edges []edge) {
 	}
 }
 
-// refused acquires n, which must fail.
+// refused calls Acquire with r, which must fail with want.
 func refused(t *testing.T, s driver.Store, r driver.Request, want error, not ...error) {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), r)
@@ -46,7 +46,7 @@ func nothingLeft(t *testing.T, c cluster) {
 	wantHolders(t, c, "n")
 }
 
-// on meets the requests for op with f. Other requests have no fault.
+// on returns a plan that gives the fault f to all requests for op. Other requests have no fault.
 func on(op string, f fault) func(string) fault {
 	return func(o string) fault {
 		if o == op {
@@ -56,7 +56,7 @@ func on(op string, f fault) func(string) fault {
 	}
 }
 
-// ahead makes member 1 answer first, with a fence that the others have to take over.
+// ahead makes member 1 answer first, with a fence that must be written to the other members.
 func ahead(c cluster, a *client) {
 	c[0].clock.ahead.Store(int64(time.Hour))
 	for _, l := range a.links[1:] {
@@ -137,7 +137,7 @@ func TestWonTry(t *testing.T) {
 					if op == "acquire" {
 						return slow(time.Millisecond)
 					}
-					return silent // the releases too: what is left is not known
+					return silent // the releases too, so it is not known what is left
 				})
 			}
 			refused(t, a, request("n"), driver.ErrUncertain, driver.ErrHeld)
@@ -167,7 +167,7 @@ func TestWonTry(t *testing.T) {
 	})
 }
 
-// refusing is a member that finds every request invalid.
+// refusing is a member whose Acquire always returns err.
 type refusing struct {
 	*memstore.Store
 	err error
@@ -177,13 +177,13 @@ func (r *refusing) Acquire(context.Context, driver.Request) (driver.Grant, error
 	return driver.Grant{}, r.err
 }
 
-// The last row of both tables: a member finds the request invalid.
+// The last row of both tables: a member returns ErrInvalid or ErrUnsupported.
 func TestARefusalEndsTheTry(t *testing.T) {
 	for _, want := range []error{driver.ErrInvalid, errors.ErrUnsupported} {
 		bubble(t, 2, func(t *testing.T, c cluster, open func() *client) {
 			others := open().links
 			for _, l := range others {
-				l.next("acquire", slow(2*time.Millisecond)) // else they make a quorum first
+				l.next("acquire", slow(2*time.Millisecond)) // otherwise these two members make a quorum first
 			}
 			s, err := quorum.New(quorum.Majority, []driver.Store{others[0], &refusing{memstore.New(), want}, others[1]})
 			if err != nil {
@@ -266,7 +266,7 @@ func TestAnswersThatStand(t *testing.T) {
 	})
 }
 
-// Answers that come when the vote is won: the hold is to be on every member soon.
+// Answers that come after the vote is won. Soon every member must have the hold.
 func TestAnswersAfterTheVoteIsWon(t *testing.T) {
 	onAll := func(t *testing.T, c cluster, s driver.Store, r driver.Request) {
 		t.Helper()
@@ -307,7 +307,7 @@ func TestAnswersAfterTheVoteIsWon(t *testing.T) {
 			a.links[2].next("acquire", slow(700*time.Millisecond))
 			refused(t, a, spent, driver.ErrUncertain)
 			a.heal()
-			pass(440 * time.Millisecond) // it is released a little later
+			pass(440 * time.Millisecond) // the member releases the old hold a little later
 			wantHolders(t, c, "n", 3)
 			r := request("n")
 			r.Holder, r.Spent = spent.Holder, []string{spent.Token}

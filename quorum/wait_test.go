@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/quorum"
 )
 
-// wait says how long a Wait lasted.
+// wait calls Wait and returns how long it lasted.
 func wait(t *testing.T, s driver.Store, r driver.Request) (time.Duration, error) {
 	t.Helper()
 	var g driver.Grant
@@ -50,7 +50,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// One free member is no reason to try, and an expiry is.
+// Wait continues when one member becomes free, and returns when leases expire.
 func TestWaitCountsMembers(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		b, r := open(), request("n")
@@ -77,7 +77,7 @@ func TestCloseEndsWait(t *testing.T) {
 	})
 }
 
-// Members that cannot wait are polled.
+// If the members have no Wait, the quorum polls them.
 func TestWaitWithMembersThatCannot(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, c cluster, open func() *client) {
 		held := open()
@@ -94,8 +94,7 @@ func TestWaitWithMembersThatCannot(t *testing.T) {
 	})
 }
 
-// The whole way of a waiter: many of them, with locks that last a moment, and
-// each gets its turn.
+// Many waiters use Lockers for locks that last a moment. Each waiter gets its turn.
 func TestManyWaitersMakeProgress(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		const clients, turns = 8, 5
