@@ -24,8 +24,8 @@ func newToken() string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// BenchmarkPair takes and releases a free name. "limit" is the plain recipe on
-// one connection of the same client, and nothing else.
+// BenchmarkPair takes and releases a free name. The row "limit" runs only the plain recipe, on one
+// connection of the same client.
 func BenchmarkPair(b *testing.B) {
 	for _, row := range []struct {
 		name string

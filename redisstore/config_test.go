@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// TestConfigContradictions refuses settings that cannot all be meant, and says
-// which.
+// TestConfigContradictions: settings that contradict each other are refused, and the error names
+// them.
 func TestConfigContradictions(t *testing.T) {
 	ask := func(context.Context) (string, string, error) { return "", "", nil }
 	one := []string{"h:1"}
@@ -63,7 +63,7 @@ func TestConfigContradictions(t *testing.T) {
 	}
 }
 
-// TestConfigIsCopied changes a Config after Open.
+// TestConfigIsCopied: a change of a Config after Open has no effect.
 func TestConfigIsCopied(t *testing.T) {
 	c := Config{Addrs: []string{"h:1"}, TLS: &tls.Config{ServerName: "h"}}
 	s, err := Open(t.Context(), c, Lazy())
@@ -77,8 +77,8 @@ func TestConfigIsCopied(t *testing.T) {
 	}
 }
 
-// TestPasswordInTwoPlaces refuses URLs that give a password twice, or a login for
-// sentinels that are not there.
+// TestPasswordInTwoPlaces: a URL is refused if it gives a password twice, or gives a login for
+// sentinels but names no sentinels.
 func TestPasswordInTwoPlaces(t *testing.T) {
 	for raw, says := range map[string]string{
 		"redis://:x@h?password-file=/f":                                      "the password is in the URL and in a file",

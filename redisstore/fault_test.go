@@ -23,8 +23,8 @@ func TestLostReply(t *testing.T) {
 		s, other := opened(t, p.Addr(), opts...), opened(t, srv.Addr(), opts...)
 		free(t, other, takeRequest(t, other, "so that the server knows the scripts"))
 		for i := range 5 {
-			// A name of its own each time: after a Release that found nothing, an
-			// Acquire takes two requests.
+			// Each lock has a name of its own, because an Acquire takes two requests after a
+			// Release that found nothing.
 			r := request("job" + strconv.Itoa(i))
 			p.LoseReply(changes)
 			_, err := s.Acquire(t.Context(), r)
@@ -72,7 +72,8 @@ func TestScriptFlush(t *testing.T) {
 	w.got()
 }
 
-// TestFlushAll loses all data under a live hold: the holder learns of it, and fences grow.
+// TestFlushAll: the server loses all data while a lock is held. The holder learns of the loss, and
+// fences still grow.
 func TestFlushAll(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -170,8 +171,8 @@ func hold(ctx context.Context, t *testing.T, s *redisstore.Store, name string, f
 	giveUp(r)
 }
 
-// TestSilence freezes the server: every call ends with its context, or within MaxSilence. A
-// repetition shows whether the request was carried out.
+// TestSilence freezes the server. Every call ends with its context, or within MaxSilence. A
+// repeated request shows whether the first one was carried out.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -179,7 +180,7 @@ func TestSilence(t *testing.T) {
 	r := request("job")
 	take(t, s, r)
 	srv.Pause()
-	for range 2 { // on the old connection, and on one that is not answered
+	for range 2 { // first on the old connection, then on a new one that gets no answer
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		began := time.Now()
 		_, err := s.Extend(ctx, "job", r.Token, r.TTL)
@@ -217,7 +218,7 @@ func TestCanary(t *testing.T) {
 		wantIs(t, err, driver.ErrUnavailable, "a wrong password")
 		said = append(said, err.Error())
 	}
-	// A server that does not know a command repeats its arguments.
+	// A server that does not know a command quotes the command's arguments in its error.
 	strict := server.Redis(t, server.RedisOptions{Password: canary, Args: []string{"--rename-command", "EVALSHA", "", "--rename-command", "SET", ""}})
 	for _, layout := range []string{"set", "string&fences=no"} {
 		said = append(said, saidBy(t, "redis://:"+canary+"@"+strict.Addr()+"?layout="+layout)...)

@@ -29,7 +29,7 @@ redis.call('ZADD', KEYS[1], til, ARGV[1], til, '__write__')
 redis.call('PEXPIREAT', KEYS[1], til)
 return 1`)
 
-// poller takes and releases a name in a loop, as a PHP program does that tries every 90 to 110 ms,
+// poller takes and releases a name in a loop. It tries every 90 to 110 ms, as a PHP program does,
 // and returns its longest wait.
 func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, inside *sync.Mutex, work func()) (longest time.Duration) {
 	began := time.Now()
@@ -66,8 +66,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestForeignPoller has one process or three use a name as fast as they can, together with a
-// program that polls: neither side starves.
+// TestForeignPoller: one process or three processes use a name as fast as they can, and so does a
+// program that polls. Neither side starves.
 func TestForeignPoller(t *testing.T) {
 	t.Parallel()
 	for _, stores := range []int{3, 1} {
@@ -112,8 +112,8 @@ func TestForeignPoller(t *testing.T) {
 	}
 }
 
-// TestPollersLeaveRoom has six programs that poll and leave the name free for short moments only,
-// together with one waiter.
+// TestPollersLeaveRoom: six programs poll and leave the name free for short moments only. One
+// waiter still gets the name.
 func TestPollersLeaveRoom(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -167,7 +167,7 @@ func TestTryAfterALongHold(t *testing.T) {
 				}
 				free(t, s, r)
 			}
-			// The gap is there all the same: a client that polls finds the name free in it.
+			// Even so there is a gap: a client that polls finds the name free in it.
 			r := request("job")
 			take(t, s, r)
 			pause(t.Context(), 1100*time.Millisecond)
@@ -194,8 +194,8 @@ func TestTryAfterALongHold(t *testing.T) {
 	}
 }
 
-// TestTimesFromTheFuture: a gap and a wish to be promoted that end in an hour, as after a server's
-// clock was set back by an hour, are ignored.
+// TestTimesFromTheFuture: a gap, or a reader's request to be promoted, is ignored if it ends in an
+// hour. That can happen after a server's clock was set back by an hour.
 func TestTimesFromTheFuture(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -127,8 +127,8 @@ func ownsSlot(t *testing.T, n *server.Server, key string) bool {
 	return err == nil
 }
 
-// TestFrozenNodeStallsNobody asks for names of a frozen node all the time, while names of the other
-// nodes are granted.
+// TestFrozenNodeStallsNobody: names of the other nodes are granted while callers keep asking for
+// names of a frozen node.
 func TestFrozenNodeStallsNobody(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t)
@@ -162,7 +162,7 @@ func TestFrozenNodeStallsNobody(t *testing.T) {
 			}
 		}
 	})
-	// The first answers come when the node was found silent.
+	// The first answers come only after the frozen node was found silent.
 	failed, longest, began := 0, time.Duration(0), time.Now()
 	for n := 0; n < 300; {
 		asked := time.Now()

@@ -39,8 +39,9 @@ func TestGrantOverANewConnection(t *testing.T) {
 	}
 }
 
-// TestGrantThatIsNotConfirmed: such a grant is not released in the background, since the caller
-// repeats the request with the same token, and the release could end the hold of the repetition.
+// TestGrantThatIsNotConfirmed: a grant that the new check does not allow is not released in the
+// background. The caller repeats the request with the same token, and the release could end the
+// hold of the repeated request.
 func TestGrantThatIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "yes"}})
@@ -60,7 +61,7 @@ func TestGrantThatIsNotConfirmed(t *testing.T) {
 	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) {
 		t.Fatalf("a grant of a server that has restarted: %v", err)
 	}
-	if err := s.Close(); err != nil { // waits for clean-ups
+	if err := s.Close(); err != nil { // Close waits for clean-ups
 		t.Fatal(err)
 	}
 	look, err := Open(t.Context(), o, RestartGuard(GuardOff))

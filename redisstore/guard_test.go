@@ -30,7 +30,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 		}
 		take(t, s, request("a"))
 
-		// A policy that is put right is seen without a new connection.
+		// If the policy is corrected, the store sees that without a new connection.
 		lazy := opened(t, srv.Addr(), redisstore.Lazy())
 		_, err = lazy.Acquire(t.Context(), request("b"))
 		wantIs(t, err, driver.ErrUnavailable, "Acquire with "+policy)
@@ -181,7 +181,8 @@ func finding(found []driver.Finding, name string) driver.Finding {
 	return driver.Finding{}
 }
 
-// TestGuardSeesWhatComesInBetween restarts the server between the check and the reply.
+// TestGuardSeesWhatComesInBetween: the server restarts between the check and the reply to a
+// request.
 func TestGuardSeesWhatComesInBetween(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -222,8 +223,8 @@ func portOf(srv *server.Server) string {
 	return port
 }
 
-// TestReplicas has every grant confirmed by a replica. A grant that is not confirmed is left to the
-// caller, which may repeat the request.
+// TestReplicas: a replica must confirm every grant. If it does not confirm one, the caller gets an
+// error and may repeat the request.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	primary := server.Redis(t, server.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
@@ -252,7 +253,7 @@ func TestReplicas(t *testing.T) {
 		_, err := s.Acquire(t.Context(), r)
 		return err == nil
 	})
-	if err := s.Close(); err != nil { // waits for clean-ups
+	if err := s.Close(); err != nil { // Close waits for clean-ups
 		t.Fatal(err)
 	}
 	if ask(t, primary, "EXISTS", "b") != "1" {
@@ -276,7 +277,7 @@ func TestLazy(t *testing.T) {
 	})
 }
 
-// TestOpenGivesUp ends the opening with its context.
+// TestOpenGivesUp: Open returns when its context ends.
 func TestOpenGivesUp(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

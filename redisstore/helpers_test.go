@@ -25,8 +25,9 @@ func single(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
 }
 
-// fresh adds run ids of its own to opts: the server of an earlier test may have had the same port,
-// and then the present one would seem to have restarted.
+// fresh adds an option with an empty record of run ids to opts. The server of an earlier test may
+// have had the same port. With a shared record, the present server would seem to be the earlier one
+// after a restart.
 func fresh(opts []redisstore.Option) []redisstore.Option {
 	return append([]redisstore.Option{redisstore.RememberRunIDs(&runIDs{m: map[string]string{}})}, opts...)
 }
@@ -57,7 +58,7 @@ func open(ctx context.Context, srv *server.Server, opts ...redisstore.Option) (d
 	return s, nil
 }
 
-// opened opens a store that is closed with the test.
+// opened opens a store, which is closed at the end of the test.
 func opened(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.Store {
 	t.Helper()
 	s, err := redisstore.Open(t.Context(), at(addr), fresh(opts)...)
@@ -68,7 +69,7 @@ func opened(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.St
 	return s
 }
 
-// rawClient returns a client for commands of the test itself.
+// rawClient returns a client with which the test itself sends commands.
 func rawClient(t testing.TB, o rueidis.ClientOption) rueidis.Client {
 	t.Helper()
 	o.DisableCache = true
@@ -173,7 +174,8 @@ type bench struct {
 func newBench(t testing.TB, o server.RedisOptions, opts ...redisstore.Option) *bench {
 	b := &bench{t: t, srv: server.Redis(t, o), opts: opts, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
 	var wg sync.WaitGroup
-	// The suite counts the goroutines that begin in open, so proxies begin here.
+	// The suite counts the goroutines that begin in the function open, so the proxies begin before
+	// it runs.
 	ctx := t.Context()
 	wg.Go(func() {
 		for ctx.Err() == nil {
@@ -255,7 +257,7 @@ func plainLock(c rueidis.Client, name, token string, ttl time.Duration) (release
 	}, err
 }
 
-// companion returns the companion key of name with this letter.
+// companion returns the companion key that belongs to name and to the given letter.
 func companion(t testing.TB, c rueidis.Client, letter, name string) string {
 	t.Helper()
 	keys, err := c.Do(context.Background(), c.B().Keys().Pattern("padlock:{???}"+letter+":"+name).Build()).AsStrSlice()

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// TestStoreID: the id belongs to the prefix and the database, is written once, and is new when the
-// data is gone.
+// TestStoreID: each prefix and each database has its own id. The id is written once, and a new one
+// is made after the data was lost.
 func TestStoreID(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -83,7 +83,8 @@ func TestStoreIDInARace(t *testing.T) {
 	}
 }
 
-// TestStoreIDAsksOnce counts the commands for many calls, and refuses a key with something else.
+// TestStoreIDAsksOnce counts the commands of many calls. It also checks that StoreID fails if its
+// key holds something else.
 func TestStoreIDAsksOnce(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

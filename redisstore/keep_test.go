@@ -12,7 +12,7 @@ import (
 )
 
 // TestNotesOutliveTheirFences: after each kind of request, the note of a name expires when the
-// clock is FenceKeep past its fence and its lease, and not much later.
+// clock is FenceKeep past both its fence and the end of its lease, and not much later.
 func TestNotesOutliveTheirFences(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -36,7 +36,7 @@ func TestNotesOutliveTheirFences(t *testing.T) {
 				t.Fatal(err)
 			}
 			late := max(time.Until(time.UnixMicro(int64(fence))), 0)
-			const slack = 2*time.Minute + 30*time.Second // what the records of waiters are kept, and a slow machine
+			const slack = 2*time.Minute + 30*time.Second // how long the records of waiters are kept, and some time for a slow machine
 			if left := time.Until(time.UnixMilli(ms)) - late; left < redisstore.DefaultFenceKeep-time.Second-slack/10 || left > redisstore.DefaultFenceKeep+lease+slack {
 				t.Errorf("%s, %s: the note lives on for %v after its fence", name, what, left)
 			}

@@ -58,8 +58,8 @@ func TestSetOnTheWire(t *testing.T) {
 	}
 }
 
-// TestSymfonyWithOurToken lets PHP refresh, demote and release a hold of padlock, as when a
-// serialised key was handed over.
+// TestSymfonyWithOurToken lets PHP refresh, demote and release a hold of padlock. PHP can do that
+// after it got a serialised key.
 func TestSymfonyWithOurToken(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -142,7 +142,8 @@ func TestForeignHolds(t *testing.T) {
 			t.Errorf("Acquire of %s with a foreign hold: %v", row.name, err)
 		}
 	}
-	// A lease that has run out is in nobody's way, nor is a member that has.
+	// A lease that has run out blocks nobody, and neither does a member of the set whose lease has
+	// run out.
 	r := request("php")
 	eventually(t, "Acquire after PHP's lease ended", func() bool { _, err := set.Acquire(t.Context(), r); return err == nil })
 	if err := phpRelease(); err != nil {
@@ -190,7 +191,8 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// TestOnlyPadlock: a lease that ran out is reported as expired if nobody took the name since.
+// TestOnlyPadlock: if a lease ran out and nobody has taken the name since, the hold is reported as
+// expired.
 func TestOnlyPadlock(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -246,7 +248,7 @@ func TestLateAcquire(t *testing.T) {
 	}
 }
 
-// TestNothingStays finds an expiry on every key after each kind of request.
+// TestNothingStays: after each kind of request, every key has an expiry.
 func TestNothingStays(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -304,7 +306,7 @@ func readers(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// TestCoolDownSaysWhoseItWas: other callers see the last holder during the cool-down.
+// TestCoolDownSaysWhoseItWas: during the cool-down, other callers are told the last holder.
 func TestCoolDownSaysWhoseItWas(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -72,7 +72,7 @@ func (m *memory) must(what string, err error) {
 	}
 }
 
-// refuses checks that no lock is granted, for each state of a name.
+// refuses checks, for each state of a name, that no lock is granted.
 func (m *memory) refuses() {
 	m.t.Helper()
 	used := request("used")
@@ -121,7 +121,7 @@ func (m *memory) keeps() {
 	free(m.t, m.s, swap)
 }
 
-// handsOver checks that a hold is handed over, within the process and to the queue.
+// handsOver checks that a hold is handed over to a waiter, in the queue and within the process.
 func (m *memory) handsOver() {
 	m.t.Helper()
 	r := request("handed")
@@ -175,7 +175,8 @@ func (m *memory) converts() {
 	free(m.t, m.s, r)
 }
 
-// endsBeside ends a hold that has waiters, with a cool-down or without, and breaks one.
+// endsBeside checks that a hold with waiters can be released, with a cool-down or without, and that
+// one can be broken.
 func (m *memory) endsBeside(keep time.Duration) {
 	m.t.Helper()
 	r := request("ended " + keep.String())

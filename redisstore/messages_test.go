@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// TestOpeningSaysWhatToDo opens servers that cannot be opened.
+// TestOpeningSaysWhatToDo: if a server cannot be used, the error says what to do.
 func TestOpeningSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	plain := server.Redis(t, server.RedisOptions{}).Addr()

@@ -11,8 +11,9 @@ import (
 
 var (
 	luaComment = regexp.MustCompile(`--.*`)
-	// Functions that take positions in a string, and the numbers that they are given. Only the
-	// beginning (1, or 0 in commands) and -6, the six digits of microseconds, are not in the table.
+	// These expressions match calls of functions that take positions in a string, and the numbers
+	// in such calls. Two numbers are not in the table: the beginning (1, or 0 in commands), and -6
+	// for the six digits of microseconds.
 	luaPosition = regexp.MustCompile(`(?:string\.(?:sub|byte)|'(?:GETRANGE|SETRANGE)')[^\n]*?`)
 	luaNumber   = regexp.MustCompile(`[^\w'%.\]\[-](\d+)\b`)
 )
@@ -38,7 +39,7 @@ func bareOffsets(script string) []string {
 	return found
 }
 
-// positionCalls returns the arguments of the calls in a line that take positions.
+// positionCalls finds the calls in a line that take positions, and returns the arguments of each.
 func positionCalls(line string) []string {
 	var calls []string
 	for _, at := range luaPosition.FindAllStringIndex(line, -1) {
@@ -65,8 +66,8 @@ func positionCalls(line string) []string {
 // wordPattern finds what looks like a word of the table.
 var wordPattern = regexp.MustCompile(`\b(NOTE|COUNTED|BYTE|FORMAT|MS|REFUSED)_[A-Z0-9_]+\b`)
 
-// TestScriptsHaveNoBareOffset finds the fields of a note in the scripts by the words of the table
-// in note.go alone.
+// TestScriptsHaveNoBareOffset: the scripts find the fields of a note only by the words of the table
+// in note.go.
 func TestScriptsHaveNoBareOffset(t *testing.T) {
 	used := map[string]bool{}
 	err := fs.WalkDir(sources, "lua", func(path string, d fs.DirEntry, err error) error {
@@ -109,7 +110,7 @@ func TestScriptsHaveNoBareOffset(t *testing.T) {
 	}
 }
 
-// TestReadNote reads notes of each kind, and none of a later version.
+// TestReadNote reads notes of each kind. A note of a later version is refused.
 func TestReadNote(t *testing.T) {
 	fence, holder := "1700000000123456", `{"label":"nightly"}`
 	for _, row := range []struct {

@@ -21,8 +21,8 @@ func bothLayouts(t *testing.T, f func(t *testing.T, s *redisstore.Store, srv *se
 	}
 }
 
-// A waiter of the process that releases learns of the hand-over by the reply, and has a whole lease
-// that began before the release.
+// A waiter in the process that releases learns of the hand-over from the reply to the release. It
+// has a whole lease, which began before the release.
 func TestReleaseGrantsToItsOwnWaiter(t *testing.T) {
 	bothLayouts(t, func(t *testing.T, s *redisstore.Store, _ *server.Server) {
 		r := request("own")
@@ -88,8 +88,8 @@ func TestGivingUpWhenGranted(t *testing.T) {
 	})
 }
 
-// Pass works on a server that forgot its scripts, and on names with more than a hold: released
-// tokens, waiters that gave up.
+// Pass works on a server that forgot its scripts, and on names with other records besides the hold:
+// released tokens, and waiters that gave up.
 func TestPassOffTheBeatenTrack(t *testing.T) {
 	bothLayouts(t, func(t *testing.T, s *redisstore.Store, srv *server.Server) {
 		r := request("a {b} \x00 c")
@@ -127,7 +127,7 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 	})
 }
 
-// Pass is unsupported where it would not save a request.
+// Pass is unsupported in cases in which it would save no request.
 func TestPassUnsupported(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	for what, opts := range map[string][]redisstore.Option{

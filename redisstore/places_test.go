@@ -223,13 +223,14 @@ func TestCluster(t *testing.T) {
 		ask(t, n, append([]string{"ACL", "SETUSER"}, strings.Fields(line + " " + clusterRights)[1:]...)...)
 	}
 	waitAndTake(t, fromURL("redis+cluster://padlock:PASSWORD@"+nodes[1].Addr()+"?prefix=app:"))
-	// Without Cluster, names of other nodes are refused, with advice.
+	// Without the setting Cluster, names of other nodes are refused, and the error says what to do.
 	one := opened(t, nodes[1].Addr())
 	eventually(t, "an error for a name of another node", func() bool {
 		_, err := one.Acquire(t.Context(), request("single"+newToken()))
 		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "open a cluster with redis+cluster://")
 	})
-	// Locks lie on all nodes, and a node that is away takes only its own along.
+	// The locks are spread over all nodes. If a node is away, only the locks of that node are out
+	// of reach.
 	nodes[2].Kill()
 	granted := 0
 	for i := range 30 {
@@ -292,7 +293,7 @@ func TestSentinel(t *testing.T) {
 	waitAndTake(t, fromURL("redis+sentinel://"+watch.Addr()+"/main?prefix=again:"))
 }
 
-// TestProtocol2 speaks to a server that knows no RESP3.
+// TestProtocol2 uses a server that does not know RESP3.
 func TestProtocol2(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Args: []string{"--rename-command", "HELLO", ""}})

@@ -55,7 +55,7 @@ func TestPasswordFileRotates(t *testing.T) {
 	free(t, s, r)
 	w.got()
 
-	// The server has a new password and the file does not.
+	// The server has a new password, but the file still has the old one.
 	rotate(t, srv, "third")
 	eventually(t, "an error about the old password", func() bool {
 		_, err = s.Extend(t.Context(), "other", r.Token, r.TTL)
@@ -80,8 +80,8 @@ func TestPasswordFileRotates(t *testing.T) {
 	})
 }
 
-// TestCredentialsAreAskedForEachConnection counts the calls and ends one of them
-// with an error.
+// TestCredentialsAreAskedForEachConnection counts the calls that ask for credentials, and makes one
+// of them fail.
 func TestCredentialsAreAskedForEachConnection(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{ACL: rotating})

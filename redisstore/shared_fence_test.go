@@ -7,9 +7,9 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// A server that comes back without its last second (appendfsync everysec, a failover) knows an
-// older fence than it gave last. The first reader after that must not get that fence: a writer that
-// the server has forgotten may have come in between.
+// A server that comes back without its last second of writes (appendfsync everysec, a failover)
+// knows an older fence than the last one that it gave. The first reader after that must not get the
+// older fence, because a writer that the server has forgotten may have come in between.
 func TestSharedFenceAfterALostTail(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -48,7 +48,7 @@ func TestReadersTogetherShareAFence(t *testing.T) {
 	if fences[0] <= before || fences[1] != fences[0] || fences[2] != fences[0] {
 		t.Errorf("the fences of readers are %v, after a writer's %d", fences, before)
 	}
-	// An adopted reader is above who it was taken from.
+	// A reader that adopts a hold gets a greater fence than the hold had.
 	swap := reading(request("job"))
 	swap.Replaces = readers[2].Token
 	if f := take(t, s, swap).Fence; f <= fences[2] {

@@ -17,8 +17,8 @@ func readersOf(name string, n int) (rs []driver.Request) {
 	return rs
 }
 
-// TestManyReadersInOneRequest takes 100 shared holds with one request, which share a fence with a
-// reader that came alone.
+// TestManyReadersInOneRequest takes 100 shared holds with one request. All have the fence of a
+// reader that came earlier.
 func TestManyReadersInOneRequest(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -30,7 +30,7 @@ func TestManyReadersInOneRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := commands(t, srv)
-	grants, err := s.AcquireShared(t.Context(), rs) // for the first one, it is a repeat
+	grants, err := s.AcquireShared(t.Context(), rs) // the first of them is a repeat
 	if n := commands(t, srv) - before; err != nil || len(grants) != len(rs) || n != 1 {
 		t.Fatalf("%d grants with %d requests, %v", len(grants), n, err)
 	}
@@ -52,7 +52,7 @@ func TestManyReadersInOneRequest(t *testing.T) {
 	}
 }
 
-// TestReadersThatMustWait: nothing is taken next to a writer, in front of waiters, or for a token
+// TestReadersThatMustWait: no hold is granted beside a writer, in front of waiters, or to a token
 // that was released before.
 func TestReadersThatMustWait(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TestMessagesFromOutside: only messages that scripts publish reach waiters. Above all, a grant can
-// come from this process only.
+// TestMessagesFromOutside: only messages that scripts publish reach waiters. In particular, a
+// message from outside cannot tell a waiter that it has a grant.
 func TestMessagesFromOutside(t *testing.T) {
 	s := newStore(defaults())
 	defer s.Close()

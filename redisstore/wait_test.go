@@ -38,7 +38,7 @@ type waited struct {
 	at  time.Time
 }
 
-// waits joins the queue, and returns when the waiter is in it.
+// waits starts a waiter, and returns when the waiter is in the queue.
 func waits(t testing.TB, s *redisstore.Store, name string) *waiting {
 	t.Helper()
 	return waitsFor(t, s, request(name))
@@ -118,7 +118,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// TestManyBlocked counts the requests of fifty processes that wait.
+// TestManyBlocked counts the requests of fifty processes, which all wait.
 func TestManyBlocked(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -128,7 +128,7 @@ func TestManyBlocked(t *testing.T) {
 	for range 50 {
 		line = append(line, waits(t, opened(t, srv.Addr()), "job"))
 	}
-	// All have looked once more soon after they came.
+	// Soon after joining, each waiter has looked at the name once more.
 	timer := time.NewTimer(4 * time.Second)
 	<-timer.C
 	before, pings := commands(t, srv), pingsOf(t, srv)
@@ -145,9 +145,9 @@ func TestManyBlocked(t *testing.T) {
 	}
 }
 
-// TestDeadWaiters has three waiters whose processes are gone in front of a living one. Waiters
-// whose connection is gone cost nothing. Frozen ones cost the time of their reservations, but do
-// not make the living one wait for its next regular look.
+// TestDeadWaiters: three waiters whose processes are gone stand in front of a living one. If their
+// connections are gone too, they cost the living waiter no time. If they are frozen, they cost it
+// the time of their reservations, but it does not have to wait for its next regular look.
 func TestDeadWaiters(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -184,7 +184,8 @@ func TestDeadWaiters(t *testing.T) {
 	}
 }
 
-// deadWaiter joins the queue and dies.
+// deadWaiter adds a waiter to the queue and then closes its connections. If frozen is set, it
+// silences them instead.
 func deadWaiter(t *testing.T, srv *server.Server, name string, frozen bool) {
 	p := server.NewProxy(t, srv.Addr())
 	waits(t, opened(t, p.Addr()), name)
@@ -220,8 +221,8 @@ func TestMissedWakeUp(t *testing.T) {
 	w.got()
 }
 
-// TestLooksWhenItHearsAgain cuts the connections of the last of five waiters, which would otherwise
-// look only after 15 s.
+// TestLooksWhenItHearsAgain cuts the connections of the last of five waiters. The waiter looks as
+// soon as it has a connection again, and not only after 15 s.
 func TestLooksWhenItHearsAgain(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -236,7 +237,7 @@ func TestLooksWhenItHearsAgain(t *testing.T) {
 	seen := func() string {
 		return askBy(t, c, "HGET", companion(t, c, "h", "job"), "w"+last.r.Token)
 	}
-	pause(t.Context(), time.Second) // it has looked once more
+	pause(t.Context(), time.Second) // the last waiter has looked once more
 	before, began := seen(), time.Now()
 	p.Cut()
 	eventually(t, "it looks", func() bool { return seen() != before })
@@ -245,7 +246,8 @@ func TestLooksWhenItHearsAgain(t *testing.T) {
 	}
 }
 
-// TestHeadLooks frees a name without a message: the first waiter in the queue notices by itself.
+// TestHeadLooks frees a name without sending a message. The first waiter in the queue notices by
+// itself.
 func TestHeadLooks(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -275,7 +277,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestUnplacedWaiters wakes all waiters without a place in the queue.
+// TestUnplacedWaiters: waiters that have no place in the queue are all woken.
 func TestUnplacedWaiters(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -303,7 +305,8 @@ func TestUnplacedWaiters(t *testing.T) {
 	}
 }
 
-// TestPromoterIsWoken has a reader wait to be promoted while a writer waits behind it.
+// TestPromoterIsWoken: a reader waits to be promoted, and a writer waits behind it. The reader is
+// woken.
 func TestPromoterIsWoken(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

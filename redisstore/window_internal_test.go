@@ -14,8 +14,8 @@ func TestWindowOf(t *testing.T) {
 	local := func(d time.Duration) driver.Instant { return driver.Instant(100 * time.Second).Add(d) }
 	remote := func(d time.Duration) int64 { return (2000*time.Second + d).Microseconds() }
 	for what, c := range map[string]struct {
-		sent, read, handed, arrived, now time.Duration // read is when the server read its clock for the sample
-		step                             time.Duration // by which the server's clock was set after that
+		sent, read, handed, arrived, now time.Duration // the field read is the time at which the server read its clock for the sample
+		step                             time.Duration // how far the server's clock was set forward or back after that
 		ok                               bool
 	}{
 		"at once":                      {sent: 0, read: 1 * ms, handed: 2 * ms, arrived: 3 * ms, now: 3 * ms, ok: true},
@@ -43,7 +43,8 @@ func TestWindowOf(t *testing.T) {
 	}
 }
 
-// TestSampleOfTheSameServer has a usable sample, and takes away one condition after the other.
+// TestSampleOfTheSameServer starts with a sample that can be used, and removes one condition after
+// the other.
 func TestSampleOfTheSameServer(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *Store)
@@ -71,7 +72,7 @@ func TestSampleOfTheSameServer(t *testing.T) {
 		s.samples.note(s.beginSample(), 1_000_000)
 		c.change(s)
 		p := s.clock.Now()
-		if s.config.fences && s.samples.last.sent > 0 { // as much time has passed here as there
+		if s.config.fences && s.samples.last.sent > 0 { // the same time has passed on the local clock and on the server's
 			c.handed *= 1_000_000 + int64(p.Sub(s.samples.last.sent)/time.Microsecond)
 		}
 		if _, _, known := s.window(c.handed, p); known != c.known {

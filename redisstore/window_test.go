@@ -42,7 +42,8 @@ func TestHandOverWithoutAClaim(t *testing.T) {
 				single++
 			}
 		}
-		// A waiter that looks meanwhile sends a request too, and one that slept has to claim.
+		// A waiter may also look while the name is handed over, which is one more request. A waiter
+		// whose goroutine slept has to claim.
 		if usable < 4 || single < 4 {
 			t.Errorf("of 8 hand-overs %d were usable at once, and %d took one request", usable, single)
 		}
