@@ -76,15 +76,16 @@ func New[T any](locker *padlock.Locker, values Values, name string, ttl time.Dur
 // Callers in other processes get it as a *RemoteError. A value that cannot be encoded counts as an
 // error of the function. If the function or the Codec panics, all callers get a *PanicError. The
 // function itself may call Get for the same key with its own context. If there is no value that
-// this inner Get can return, it returns an error for which errors.Is finds padlock.ErrAlreadyHeld.
+// this inner Get can return, the inner Get returns an error for which errors.Is finds
+// padlock.ErrAlreadyHeld.
 func (c *Cache[T]) Get(ctx context.Context, key string) (T, error) {
 	return get(ctx, c.c, c.c.settings, key, func(ctx context.Context) (T, error) { return c.fn(ctx, key) })
 }
 
-// Invalidate removes the value of key for all processes. If a value is being made at this moment,
-// it comes from older data: its callers get it, but it is not kept. In this process, callers after
-// Invalidate get no older value. In other processes, copies that Local allows are served until
-// their time is over.
+// Invalidate removes the value of key for all processes. A value that is being made at this moment
+// comes from older data: the callers that wait get that value, but it is not kept. In this process,
+// a Get that begins after Invalidate returns no older value. In other processes, copies that Local
+// allows are served until their time is over.
 func (c *Cache[T]) Invalidate(ctx context.Context, key string) error {
 	return c.c.invalidate(ctx, key)
 }

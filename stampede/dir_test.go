@@ -27,7 +27,7 @@ func newDir(t *testing.T, path string, store padlock.Store) *stampede.Dir {
 	return d
 }
 
-// onlyFile is the one file of a directory.
+// onlyFile returns the path of the only file in dir.
 func onlyFile(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -37,7 +37,7 @@ func onlyFile(t *testing.T, dir string) string {
 	return filepath.Join(dir, files[0].Name())
 }
 
-// TestDirAge: a value is never told with the age of the one that replaces it.
+// TestDirAge: Load never returns a value with the age of the value that replaces it.
 func TestDirAge(t *testing.T) {
 	path := t.TempDir()
 	d := newDir(t, path, memstore.New())
@@ -87,8 +87,8 @@ func TestDirAge(t *testing.T) {
 	<-stopped
 }
 
-// TestCleanLooksAgain: a file that was out of date when Clean saw it, and was
-// replaced since, stays; here it is what a Discard leaves.
+// TestCleanLooksAgain: Clean sees a file that is out of date, and then a Discard replaces the file.
+// Clean must not remove the new file.
 func TestCleanLooksAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		path := t.TempDir()
@@ -127,8 +127,8 @@ func TestCleanLooksAgain(t *testing.T) {
 	})
 }
 
-// TestCleanLeavesOthersFiles also removes what is out of date, and what a
-// process that died left behind.
+// TestCleanLeavesOthersFiles: Clean leaves files of other programs alone. It removes values that
+// are out of date, and files that a dead process left behind.
 func TestCleanLeavesOthersFiles(t *testing.T) {
 	path := t.TempDir()
 	d := newDir(t, path, memstore.New())
@@ -159,8 +159,8 @@ func TestCleanLeavesOthersFiles(t *testing.T) {
 	}
 }
 
-// TestDirLocks: a filestore keeps a file for each name that was locked, so the
-// number of names has a bound.
+// TestDirLocks: a filestore keeps a file for each name that was locked, so a Dir locks a bounded
+// number of names.
 func TestDirLocks(t *testing.T) {
 	locks := t.TempDir()
 	store, err := filestore.Open(locks)
@@ -185,8 +185,8 @@ func TestDirLocks(t *testing.T) {
 	}
 }
 
-// TestDirNewerFormat: what a newer version wrote counts as absent, and is overwritten only by a
-// worker whose fence is as great.
+// TestDirNewerFormat: a value that a newer version wrote counts as absent. Only a worker whose
+// fence is at least as great overwrites it.
 func TestDirNewerFormat(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "cache")

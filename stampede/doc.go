@@ -14,13 +14,13 @@
 // # Guarantees
 //
 // While the lock store keeps its promises, at most one function per key runs at a time. A caller
-// runs it only after it has checked again under the lock. The lease of a worker is short, and is
-// renewed while the worker lives. If a worker dies, another one replaces it when the lease has run
-// out. A worker that was paused beyond its lease cannot overwrite a newer value, because values
-// carry the fence of the lock under which they were made. A value whose key was invalidated while
-// it was made is not kept. A function that fails is not called again, by any process, for ErrorTTL.
-// A function that takes longer than TimeLimit is cancelled. If it ignores that, the package stops
-// waiting for it, and it may still run when the next one begins.
+// checks the value again under the lock before it runs the function. The lease of a worker is
+// short, and is renewed while the worker lives. If a worker dies, another one replaces it when the
+// lease has run out. A worker that was paused beyond its lease cannot overwrite a newer value,
+// because values carry the fence of the lock under which they were made. A value whose key was
+// invalidated while it was made is not kept. A function that fails is not called again, by any
+// process, for ErrorTTL. A function that takes longer than TimeLimit is cancelled. If it ignores
+// that, the package stops waiting for it, and it may still run when the next one begins.
 //
 // # Versions
 //

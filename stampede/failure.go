@@ -19,7 +19,8 @@ type failure struct {
 	until time.Time // the function is not called before this time
 }
 
-// recent reports whether the failure is so recent that a caller need not wait for the next try.
+// recent reports whether the function failed recently. If so, a caller does not wait for the next
+// try.
 func (f *failure) recent(now time.Time) bool {
 	return now.Sub(f.at) < 10*f.until.Sub(f.at)
 }
@@ -108,8 +109,8 @@ func identities(err error, into []string) []string {
 
 // A mark in Values lets other processes know that the function of a key failed. It is an ordinary
 // value, fresh for ErrorTTL. The number of keys for marks is bounded, so two keys may share one
-// mark. If both fail at the same time, other processes do not learn of the earlier failure. A mark
-// holds the version of its key, so that an Invalidate ends it too.
+// mark. If the functions of both keys fail at the same time, other processes do not learn of the
+// earlier failure. A mark holds the version of its key, so that an Invalidate ends it too.
 type mark struct {
 	Format  int      `json:"format,omitempty"` // 0 is the first; newer versions have others
 	Name    []byte   `json:"name"`
@@ -142,7 +143,7 @@ func (j *job) marks() bool {
 	return j.s.errorTTL > 0 && !private
 }
 
-// tell leaves a mark. The lock of the key is held.
+// tell stores a mark. The caller holds the lock of the key.
 func (j *job) tell(ctx context.Context, version uint64, err error) {
 	if !j.marks() {
 		return
@@ -162,8 +163,8 @@ func (j *job) tell(ctx context.Context, version uint64, err error) {
 	j.s.report(ctx, j.key, failed)
 }
 
-// told returns the failure of a mark that another process has left, if the mark still applies. The
-// lock of the key is held.
+// told reads the key's mark. It returns the failure of another process, or nil if no mark applies.
+// The caller holds the lock of the key.
 func (j *job) told(ctx context.Context, version uint64) *failure {
 	if !j.marks() {
 		return nil

@@ -45,7 +45,8 @@ func TestFailureIsShared(t *testing.T) {
 	})
 }
 
-// TestFailureOfAnotherProcess: what a process may not conclude from it.
+// TestFailureOfAnotherProcess: a process returns the error of another process for the same key. It
+// does not do so for other keys, after an Invalidate, after ErrorTTL, or if its own ErrorTTL is 0.
 func TestFailureOfAnotherProcess(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 2)
@@ -88,8 +89,8 @@ func TestFailureOfAnotherProcess(t *testing.T) {
 	})
 }
 
-// TestDeadUpstream: with a stale value to serve, nobody but those of the first
-// failure waits for a function that fails, and it is called once per ErrorTTL.
+// TestDeadUpstream: if there is a stale value, only the callers of the first failure wait for the
+// function that fails. The function is called once per ErrorTTL.
 func TestDeadUpstream(t *testing.T) {
 	for _, stale := range []time.Duration{0, time.Hour} {
 		for _, processes := range []int{1, 4} {
@@ -127,8 +128,8 @@ func deadUpstream(t *testing.T, stale time.Duration, processes int) {
 	}
 }
 
-// TestRecovery: a failure of long ago does not make a stale value serve when
-// the function may well succeed.
+// TestRecovery: after a failure of long ago, the function is called again, and callers do not get a
+// stale value.
 func TestRecovery(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 1, stampede.StaleIfError(time.Hour))
@@ -168,7 +169,7 @@ func TestRecovery(t *testing.T) {
 	})
 }
 
-// broken is values of which some operations fail.
+// broken wraps Values. Some of its operations fail.
 type broken struct {
 	stampede.Values
 	load, store error
@@ -192,7 +193,7 @@ func (b *broken) Store(ctx context.Context, key string, e stampede.Entry) (bool,
 	return b.Values.Store(ctx, key, e)
 }
 
-// TestValuesDown: the rules for the function hold without values too.
+// TestValuesDown: if Values fails, the rules for the function still hold.
 func TestValuesDown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		values := &broken{Values: stampede.NewMemory(0), load: errors.New("no values"), store: errors.New("no values")}

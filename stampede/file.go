@@ -29,18 +29,18 @@ type Files struct {
 	backingOff *lru[failure] // by lock name
 }
 
-// NewFiles returns Files that are at most maxAge old. write makes them, under locks of locker.
-// write gets the path that was given to Ensure, and a writer into a new file in the same directory.
-// Its context ends when the lock is lost and when TimeLimit is over. If write fails, the old file
-// stays; with StaleIfError, Ensure accepts it. For ErrorTTL after a failure, this process does not
-// call write again for that file.
+// NewFiles returns Files that are at most maxAge old. The function write makes each file under a
+// lock of locker. It gets the path that was given to Ensure, and a writer into a new file in the
+// same directory. Its context ends when the lock is lost and when TimeLimit is over. If write
+// fails, the old file stays; with StaleIfError, Ensure accepts it. For ErrorTTL after a failure,
+// this process does not call write again for that file.
 //
 // The new file has the permissions of the old one. If there is no old file, it gets 0666 reduced by
 // the umask.
 //
 // A file system does not check fences. So if the lock is lost just before the file is replaced,
-// that may go unnoticed. A process that is killed while it writes leaves its new file behind. The
-// name of that file begins with a dot.
+// Files may not notice the loss. A process that is killed while it writes leaves its new file
+// behind. The name of that file begins with a dot.
 //
 // Files does not close the Locker. NewFiles returns an error if the arguments or options are
 // invalid.

@@ -32,8 +32,8 @@ func filesOf(t *testing.T, l *padlock.Locker, maxAge time.Duration, write func(c
 	return f
 }
 
-// TestFilePermissions: a new file has what os.Create gives, also under a umask
-// of another; one that is replaced keeps what it has.
+// TestFilePermissions: a new file has the permissions that os.Create gives, under other umasks too.
+// A file that is replaced keeps its permissions.
 func TestFilePermissions(t *testing.T) {
 	dir := t.TempDir()
 	c := newFiles(t, time.Nanosecond, func(context.Context, string, io.Writer) error { return nil })
@@ -72,8 +72,8 @@ func TestFilePermissions(t *testing.T) {
 	}
 }
 
-// TestFileLeavesNothing: a write that panics, or ends its goroutine, leaves no
-// file behind, and the lock is free.
+// TestFileLeavesNothing: if the write function panics or ends its goroutine, no file is left behind
+// and the lock is free.
 func TestFileLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	wrong := func() {}
@@ -97,8 +97,8 @@ func TestFileLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestFileFails: while the function fails it is called once per ErrorTTL, and
-// the time that it may take has a limit.
+// TestFileFails: while the function fails, it is called once per ErrorTTL. TimeLimit bounds how
+// long it runs.
 func TestFileFails(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(page, nil, 0o600); err != nil {
@@ -139,8 +139,8 @@ func TestFileFails(t *testing.T) {
 	}
 }
 
-// TestFileNotReady: without a file, a caller waits no longer than MaxWait for another caller's, and
-// then the error is not that of a lock.
+// TestFileNotReady: if there is no file yet and another caller makes it, a caller waits at most
+// MaxWait. Then it gets ErrNotReady, and not ErrHeld.
 func TestFileNotReady(t *testing.T) {
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFilePermissionsUnderUmask runs TestFilePermissions under other umasks, in
-// processes of their own: a umask is the whole process's.
+// TestFilePermissionsUnderUmask runs TestFilePermissions under other umasks, in processes of their
+// own, because a umask applies to a whole process.
 func TestFilePermissionsUnderUmask(t *testing.T) {
 	for _, mask := range []string{"077", "002"} {
 		cmd := exec.Command("sh", "-c", `umask "$1" && exec "$2" -test.run='^TestFilePermissions$'`, "sh", mask, os.Args[0])

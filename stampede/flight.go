@@ -36,7 +36,7 @@ type flight struct {
 
 var errAbandoned = errors.New("stampede: nobody waits for the value any more")
 
-// leave removes a caller that no longer waits from the flight. wanted says that the caller left
+// leave is called when a caller of the flight no longer waits. If wanted is true, the caller left
 // because of MaxWait.
 func (c *core) leave(name string, f *flight, wanted bool) {
 	c.mu.Lock()

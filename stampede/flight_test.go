@@ -19,13 +19,13 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-// A flightTest is one cache whose function the test lets return, and callers
-// that come and go. The tests that follow try each edge of flight's table.
+// A flightTest has one cache, whose function returns when the test allows it, and callers that come
+// and go. The tests below try each change of state in the table of type flight.
 type flightTest struct {
 	*testing.T
 	c     *stampede.Family
 	runs  atomic.Int32
-	cause atomic.Value // of the end of a function's context
+	cause atomic.Value // why a function's context ended
 	goOn  chan struct{}
 }
 
@@ -47,7 +47,7 @@ func (t *flightTest) fn(ctx context.Context) (string, error) {
 	}
 }
 
-// answer is what a caller got.
+// answer is the result of a caller's Get.
 type answer struct {
 	v   string
 	err error
@@ -91,14 +91,14 @@ func (t *flightTest) short() context.Context {
 func TestFlightOpenToLanded(t *testing.T) {
 	eachFlight(t, func(t *flightTest) {
 		first, second := t.call(t.Context()), t.call(t.short())
-		t.want(second, "", context.DeadlineExceeded) // it is still open
+		t.want(second, "", context.DeadlineExceeded) // the flight is still open
 		close(t.goOn)
 		t.want(first, "value 1", nil)
 		t.wantRuns(1)
 	})
 }
 
-// The caller that leaves because of MaxWait wants the value next time.
+// A caller that left because of MaxWait gets the value when it asks again.
 func TestFlightUnattendedToLanded(t *testing.T) {
 	eachFlight(t, func(t *flightTest) {
 		t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
@@ -142,7 +142,7 @@ func TestFlightOpenToSuperseded(t *testing.T) {
 		first := t.call(t.Context())
 		t.c.Invalidate(t.Context(), "k")
 		second := t.call(t.Context())
-		t.wantRuns(1) // the second waits for the lock
+		t.wantRuns(1) // the flight of the second caller waits for the lock
 		t.goOn <- struct{}{}
 		t.want(first, "value 1", nil)
 		t.wantRuns(2)
@@ -172,8 +172,8 @@ func TestFlightSupersededToAbandoned(t *testing.T) {
 	}
 }
 
-// A caller that comes when all others have left begins anew, and waits until
-// the function that was cancelled has returned.
+// A caller that comes after all others have left begins a new flight. It waits until the cancelled
+// function has returned.
 func TestFlightAbandonedToLanded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newFleet(t, 1).caches[0]
@@ -182,7 +182,7 @@ func TestFlightAbandonedToLanded(t *testing.T) {
 		over := false
 		stampede.Remember(ctx, c, "k", time.Hour, func(ctx context.Context) (int, error) {
 			<-ctx.Done()
-			<-time.After(time.Second) // it takes its time
+			<-time.After(time.Second) // the function goes on for a while
 			over = true
 			return 1, nil
 		})
@@ -228,8 +228,8 @@ func TestFlightAtClose(t *testing.T) {
 	}
 }
 
-// TestTimeLimit: a function that hangs gives back its lock and its place, here
-// in a refresh, whether it ends with its context or ignores that.
+// TestTimeLimit: if the function of a refresh hangs, its lock is released after TimeLimit and
+// another refresh can begin. It does not matter whether the function ends with its context.
 func TestTimeLimit(t *testing.T) {
 	for _, ignores := range []bool{false, true} {
 		t.Run(fmt.Sprint("ignores=", ignores), func(t *testing.T) {
@@ -275,7 +275,7 @@ func timeLimit(t *testing.T, ignores bool) {
 	}
 }
 
-// No limit is no limit, however it is written.
+// TimeLimit(0) and the greatest Duration both mean no limit.
 func TestNoTimeLimit(t *testing.T) {
 	for _, limit := range []time.Duration{0, 1<<63 - 1} {
 		bubble(t, func(t *testing.T) {
@@ -372,7 +372,7 @@ func TestBackOffWhateverGoesWrong(t *testing.T) {
 	}
 }
 
-// Values that panic end nothing, and the lock is free.
+// A panic in Values does not end the process, and the lock is free afterwards.
 func TestPanicInValues(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		values := &broken{Values: stampede.NewMemory(0), panics: true}
@@ -390,7 +390,7 @@ func TestPanicInValues(t *testing.T) {
 	})
 }
 
-// A panic of OnError in the background ends nothing, and is logged.
+// A panic of OnError in the background does not end the process, and is logged.
 func TestPanicInOnError(t *testing.T) {
 	var log strings.Builder
 	defer slog.SetDefault(slog.Default())
@@ -412,8 +412,8 @@ func TestPanicInOnError(t *testing.T) {
 
 type tenantKey struct{}
 
-// TestContextOfTheFunction: it has the caller's values, in a refresh too, and
-// the fence of its own lock, not of one that the caller has.
+// TestContextOfTheFunction: the context has the caller's values, in a refresh too. Its fence is
+// that of the key's lock, even if the caller holds another lock.
 func TestContextOfTheFunction(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := padlock.New(memstore.New())
@@ -448,9 +448,9 @@ func TestContextOfTheFunction(t *testing.T) {
 			}
 		}
 		ask(1)
-		ask(2) // renews it early
+		ask(2) // renews the value early
 		<-time.After(3 * time.Second)
-		ask(3) // is served the stale one
+		ask(3) // gets the stale value
 		<-time.After(time.Millisecond)
 		if synctest.Wait(); runs != 3 {
 			t.Errorf("%d runs", runs)
@@ -458,8 +458,8 @@ func TestContextOfTheFunction(t *testing.T) {
 	})
 }
 
-// TestRememberInItself: waiting for oneself is an error at once; a key that
-// has a value can be read.
+// TestRememberInItself: a function that would wait for itself gets an error at once. A key that has
+// a value can be read.
 func TestRememberInItself(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newFleet(t, 1, stampede.Stale(time.Hour), stampede.ErrorTTL(0)).caches[0]

@@ -47,8 +47,8 @@ func (c *core) fromLocal(name string) (any, bool) {
 	return l.v, true
 }
 
-// toLocal keeps v as a local copy, unless the key was invalidated since gen. It keeps v for the
-// time that Local allows, but not for longer than left.
+// toLocal keeps v as a local copy, unless the key was invalidated since generation gen. It keeps v
+// for the time that Local allows, but no longer than the value is fresh.
 func (c *core) toLocal(j *job, v any, left time.Duration, gen uint64) {
 	d := min(j.s.localFor, left)
 	if d <= 0 {

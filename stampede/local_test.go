@@ -10,7 +10,8 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-// slowLoads is values whose Load, once, stops between reading and returning.
+// slowLoads wraps Values. One of its Loads stops after it has read the value, until the test lets
+// it return.
 type slowLoads struct {
 	stampede.Values
 	read, goOn chan struct{}
@@ -42,7 +43,7 @@ func TestInvalidateReachesLocalCopies(t *testing.T) {
 			return v
 		}
 		ask()
-		<-time.After(2 * time.Minute) // the local copy is over, the value is not
+		<-time.After(2 * time.Minute) // the local copy has expired, but the value has not
 		read := make(chan struct{})
 		values.read, values.goOn = read, make(chan struct{})
 		slow := make(chan string)
@@ -61,8 +62,8 @@ func TestInvalidateReachesLocalCopies(t *testing.T) {
 	})
 }
 
-// TestFullLocal: a full Local forgets what was not used for longest, and looks
-// at one entry for that, not at all of them.
+// TestFullLocal: a full Local forgets the copy that was not used for the longest time. It finds
+// that copy without looking at all of them.
 func TestFullLocal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		loads := &countedLoads{Values: stampede.NewMemory(100_000)}
@@ -107,7 +108,7 @@ func TestFullLocal(t *testing.T) {
 	})
 }
 
-// countedLoads counts, for one goroutine at a time.
+// countedLoads counts the Loads. Only one goroutine at a time may use it.
 type countedLoads struct {
 	stampede.Values
 	n int

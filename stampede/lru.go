@@ -29,8 +29,8 @@ func (l *lru[V]) get(key string) *V {
 	return &el.Value.(*lruItem[V]).value
 }
 
-// put sets the value of key. If another key had to be forgotten for it, put
-// returns that key's value.
+// put sets the value of key. If the map was full, put forgets another key and returns the value of
+// that key.
 func (l *lru[V]) put(key string, v V) (forgotten *V) {
 	if old := l.get(key); old != nil {
 		*old = v

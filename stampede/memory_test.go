@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-// evict has 20 callers at once make 20 new keys, again and again, in a full
-// Memory, and returns how many values were not kept.
+// evict fills a Memory. In each round, 20 callers at once make the values of 20 new keys. evict
+// returns how many values were not kept.
 func evict(t *testing.T, invalidate bool) (notKept int64) {
 	m := stampede.NewMemory(100)
 	var refused atomic.Int64
@@ -50,8 +50,8 @@ func evict(t *testing.T, invalidate bool) (notKept int64) {
 	return notKept
 }
 
-// TestMemoryKeepsUnderEviction: an Invalidate, long ago or again and again, does
-// not keep a full Memory from keeping values.
+// TestMemoryKeepsUnderEviction: a full Memory keeps new values, even after an Invalidate of long
+// ago or many recent ones.
 func TestMemoryKeepsUnderEviction(t *testing.T) {
 	for _, invalidate := range []bool{false, true} {
 		t.Run(fmt.Sprint("invalidate=", invalidate), func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestMemoryKeepsUnderEviction(t *testing.T) {
 	}
 }
 
-// TestMemoryVersions tries what may happen between the Load and the Store of a
-// worker in a Memory of two.
+// TestMemoryVersions tries the calls that may come between the Load and the Store of a worker. The
+// Memory has room for two values.
 func TestMemoryVersions(t *testing.T) {
 	ctx := context.Background()
 	discard := func(m *stampede.Memory, keys ...string) {
@@ -110,8 +110,8 @@ func TestMemoryVersions(t *testing.T) {
 	}
 }
 
-// A value whose time is over does not keep out one with a smaller fence, as
-// after a change of the lock store.
+// After a change of the lock store, new fences may be smaller. A value with a smaller fence can
+// replace a value whose time is over.
 func TestMemoryForgetsTheFenceOfWhatIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := stampede.NewMemory(2)

@@ -13,7 +13,8 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-// Two Caches on one Values have values of their own, locks of their own, and invalidate their own.
+// Two Caches on one Values share neither values nor locks. An Invalidate of one does not affect the
+// other.
 func TestNames(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
@@ -59,7 +60,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWrongArguments: what cannot work is an error of New and NewFiles, not of the first Get.
+// TestWrongArguments: New and NewFiles return an error for wrong arguments. The first Get would be
+// too late.
 func TestWrongArguments(t *testing.T) {
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
@@ -91,8 +93,8 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// Keys may be longer than the names of locks, and two that differ at their ends
-// are two.
+// Keys may be longer than the names of locks can be. Two long keys that differ only at the end have
+// different values and locks.
 func TestLongKeys(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
@@ -117,7 +119,7 @@ func TestLongKeys(t *testing.T) {
 	}
 }
 
-// The first caller gets what the next gets.
+// The first caller gets the same value as the next one: an empty slice, not nil.
 func TestNilBytes(t *testing.T) {
 	c := newFleet(t, 1).caches[0]
 	for range 2 {
@@ -128,8 +130,8 @@ func TestNilBytes(t *testing.T) {
 	}
 }
 
-// TestLongNamesBehindAPrefix uses names that are too long for the store, which has less room for
-// them than others. Two names that differ at the end are two locks.
+// TestLongNamesBehindAPrefix uses names that are too long for the store, because its prefix leaves
+// less room. Two such names that differ only at the end are different locks.
 func TestLongNamesBehindAPrefix(t *testing.T) {
 	ctx := t.Context()
 	for _, prefix := range []string{"p:", strings.Repeat("p", 900), strings.Repeat("p", driver.MaxName-75)} {

@@ -103,9 +103,9 @@ func StaleIfError(d time.Duration) SharedOption {
 // Prevention, 2015.)
 func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early = beta }) }
 
-// Jitter varies at random the time for which a value is fresh, so that values that were made
-// together do not go stale together. With a share of 0.1, the time is at most 10 % shorter or
-// longer. The share is between 0 and 1.
+// Jitter makes the time for which a value is fresh randomly shorter or longer. So values that were
+// made together do not go stale together. For example, Jitter(0.1) changes the time by at most a
+// tenth. The argument is between 0 and 1.
 func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jitter = share }) }
 
 // ErrorTTL sets for how long after a failure the error is returned without calling the function
@@ -132,9 +132,9 @@ func TimeLimit(d time.Duration) SharedOption {
 // the wait.
 func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.maxWait = d }) }
 
-// Local keeps a copy of a value in this process, for at most d, so that not every Get of a popular
-// key has to ask Values. At most 10,000 keys are kept. This process may serve a copy for up to d
-// after another process has called Invalidate.
+// Local keeps a copy of a value in this process, for at most d, so most Gets of a popular key need
+// not ask Values. At most 10,000 keys are kept. This process may serve a copy for up to d after
+// another process has called Invalidate.
 func Local(d time.Duration) Option { return cacheOption(func(s *settings) { s.localFor = d }) }
 
 // Strict makes Get fail if Values or the lock store fails. Without Strict, the function is called

@@ -22,7 +22,8 @@ type fleet struct {
 	values stampede.Values
 }
 
-// shared hides that the values are a Memory, which no other process sees.
+// shared wraps a Memory so that the Cache does not see that it is one. Otherwise the Cache would
+// not share failures through it.
 type shared struct{ stampede.Values }
 
 func newFleet(t *testing.T, n int, opts ...stampede.Option) *fleet {
@@ -46,7 +47,7 @@ func newFleetOn(t *testing.T, values stampede.Values, n int, opts ...stampede.Op
 	return f
 }
 
-// counter is a function to be cached, that knows how often it runs.
+// counter has a function to be cached, and counts its runs.
 type counter struct {
 	takes          time.Duration
 	runs, now, top atomic.Int64
@@ -101,7 +102,8 @@ func TestOneRunForAll(t *testing.T) {
 	})
 }
 
-// load asks rate times a second for d.
+// load calls ask at the given rate per second, for the time d. It returns the longest time that a
+// call took.
 func load(t *testing.T, f *fleet, d time.Duration, rate int, ask func(c *stampede.Family) error) (slowest time.Duration) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

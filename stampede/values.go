@@ -42,5 +42,5 @@ func (e *Entry) absent() bool { return e.Value == nil }
 // fresh reports whether e needs no renewal.
 func (e *Entry) fresh() bool { return !e.absent() && e.Age < e.Fresh }
 
-// within reports whether e has ceased to be fresh at most d ago, or is fresh.
+// within reports whether e is fresh, or ceased to be fresh less than d ago.
 func (e *Entry) within(d time.Duration) bool { return !e.absent() && e.Age < e.Fresh+d }

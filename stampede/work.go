@@ -16,9 +16,9 @@ func Prevent(ctx context.Context, locker *padlock.Locker, name string, opts ...p
 	return locker.TryAcquire(ctx, lockName(locker, name), lockOptions(locker, defaultLease, opts...)...)
 }
 
-// Do calls fn under the lock called name. If another caller already runs it, in this process or
-// another, Do returns false. The context of fn ends when the lock is lost. The lease is 2 s unless
-// opts set another; it is renewed while fn runs.
+// Do calls fn under the lock called name. If another caller already holds that lock, in this
+// process or another, Do returns false and does not call fn. The context of fn ends when the lock
+// is lost. The lease is 2 s unless opts set another; it is renewed while fn runs.
 func Do(ctx context.Context, locker *padlock.Locker, name string, fn func(context.Context) error, opts ...padlock.Option) (ran bool, err error) {
 	opts = append(lockOptions(locker, defaultLease, opts...), padlock.Wait(0))
 	err = locker.Do(ctx, lockName(locker, name), func(ctx context.Context) error {

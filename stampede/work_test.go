@@ -170,8 +170,8 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// TestNowhereToWrite: a directory that is gone is an error of Ensure, since no file can be served.
-// It is no error of Get, since the value can.
+// TestNowhereToWrite: if the directory is gone, Ensure returns an error, since no file can be
+// served. Get returns no error, since it can still return the value.
 func TestNowhereToWrite(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
@@ -196,7 +196,7 @@ func TestNowhereToWrite(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("File: %v", err)
 	}
-	if err := os.WriteFile(dir, nil, 0o600); err != nil { // now a file is in its place
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // now a file has the directory's path
 		t.Fatal(err)
 	}
 	if _, err := d.Load(ctx, "stampede:test:k"); err == nil {
