@@ -8,7 +8,8 @@ import (
 )
 
 // Check looks for violations of the invariants I1 to I12, which Meaning explains. The second result
-// is the longest delay of a loss signal, in processes that did not stand still.
+// is the longest delay of a loss signal. Times in which the worker's process stood still are
+// subtracted.
 func Check(o *Outcome) ([]Violation, time.Duration) {
 	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
 	for _, h := range c.holds {
@@ -35,7 +36,8 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	return c.found, c.late
 }
 
-// windows collects the times in which processes stood still, and those in which there was a fault.
+// windows collects the times of stalls, faults and slow replies. It also collects the acquires and
+// the properties of the store.
 func (c *checker) windows() {
 	for _, e := range c.events {
 		if e.slow() {
@@ -67,8 +69,8 @@ func (c *checker) windows() {
 	c.still, c.faults, c.slow = c.still.merged(), c.faults.merged(), c.slow.merged()
 }
 
-// slow reports whether e is a call that never waits for a holder, and that took as long as only a
-// busy server needs. Such a server delays hand-overs too.
+// slow reports whether the server was slow to reply to e. Only calls that never wait for a holder
+// count. A slow server delays hand-overs too.
 func (e *Event) slow() bool {
 	return (e.Op == Released || e.Op == Verified || e.Op == Evicted) && e.At-e.Call >= int64(lead)
 }
@@ -111,7 +113,7 @@ func (c *checker) fences(name string, holds []*Hold) {
 	var grants []Grant
 	for _, h := range holds {
 		for _, g := range h.Grants {
-			if !h.doubted(g.At) { // otherwise the reply may be older than the end of the hold
+			if !h.doubted(g.At) { // otherwise the hold may have ended before its grant was reported
 				grants = append(grants, g)
 			}
 		}
@@ -141,8 +143,8 @@ func (c *checker) afterLoss(h *Hold) {
 	}
 }
 
-// signal checks the first half of I5: the holder learns of a loss in time. If nothing renews the
-// hold, its deadline is known exactly.
+// signal checks the first half of I5: the holder learns of a loss in time. It judges only holds
+// that nothing renews, because their deadlines are known exactly.
 func (c *checker) signal(h *Hold) {
 	if !h.Fixed || h.Until == forever || h.Lost == 0 || h.Until <= h.At {
 		return // there was no deadline, or it passed before the worker could note it
@@ -172,7 +174,7 @@ func (c *checker) told() {
 		invariant, what, _ := strings.Cut(e.Err, " ")
 		switch {
 		case invariant == "I3" && late[e.Hold] != nil && late[e.Hold].doubted(e.At):
-			continue // it did not know yet that its hold had ended
+			continue // the worker did not know yet that its hold had ended
 		case invariant == "I5" && e.At-e.Call-c.stood(e.Worker, e.Call, e.At) <= int64(lateness):
 			continue
 		case invariant == "I8" && c.voting && c.disturbed(e.Call, e.At):

@@ -9,7 +9,7 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// story is two holds on one name, one after the other, as all goes well.
+// story returns the events of two holds on one name, one after the other, without a violation.
 func story() []Event {
 	return []Event{
 		{Op: Acquired, Worker: 1, Name: "n", Hold: 1, Call: 1 * ms, At: 2 * ms, Fence: 10, TTL: 400 * ms, Until: 390 * ms, Fixed: true},
@@ -20,7 +20,7 @@ func story() []Event {
 	}
 }
 
-// stories are what may become of it, and which invariants that breaks.
+// stories are variants of story, each with the invariants that it breaks.
 var stories = []struct {
 	name   string
 	want   []string
@@ -223,13 +223,13 @@ func TestConversionWindows(t *testing.T) {
 	}
 }
 
-// Waiters that come much later must not be served first, where the store
-// promises that.
+// If the store promises the order of arrival, a waiter that comes much later must not be served
+// first.
 func TestOrderOfArrival(t *testing.T) {
 	wait := func(worker int, hold, call, at int64) Event {
 		return Event{Op: Acquired, Worker: worker, Name: "n", Hold: hold, Call: call * ms, At: at * ms, Fence: uint64(at), TTL: 400 * ms, Until: (at + 10) * ms, Waited: true}
 	}
-	kept := Event{Op: Refused, Worker: 3, Name: "n", Call: 0, At: 2900 * ms, TTL: 400 * ms, Err: "uncertain"} // may have held it
+	kept := Event{Op: Refused, Worker: 3, Name: "n", Call: 0, At: 2900 * ms, TTL: 400 * ms, Err: "uncertain"} // the store may have held the name for worker 3
 	earlier, later := wait(1, 1, 1000, 2800), wait(2, 2, 2000, 2500)
 	cases := []struct {
 		name   string
@@ -258,8 +258,8 @@ func TestOrderOfArrival(t *testing.T) {
 	}
 }
 
-// A demotion without an answer may have let readers in; one that was not
-// carried out, as the store says, must not.
+// A demotion without a reply may have let readers in. A demotion that the store did not carry out
+// must not let readers in.
 func TestDemotionInDoubt(t *testing.T) {
 	for err, want := range map[string]int{"lost": 0, "uncertain": 0, "unavailable": 1} {
 		found, _ := Check(&Outcome{Events: []Event{
@@ -274,7 +274,7 @@ func TestDemotionInDoubt(t *testing.T) {
 	}
 }
 
-// The fenced register is what holds when nothing else does.
+// The fenced register rejects a late write that the plain register accepts.
 func TestCourt(t *testing.T) {
 	c := NewCourt()
 	late, early := now()-1, now()+int64(time.Hour)

@@ -51,7 +51,7 @@ type checker struct {
 	faults  spells
 	voting  bool
 	ordered bool
-	coarse  int64 // how much longer than requested the store may keep a name taken
+	coarse  int64 // the store may keep a name taken for this time longer than requested
 	several bool  // the store is made of other stores
 	found   []Violation
 	late    time.Duration // the longest delay of a loss signal
@@ -61,8 +61,8 @@ func (c *checker) say(invariant string, at int64, name, format string, args ...a
 	c.found = append(c.found, Violation{invariant, at, name, fmt.Sprintf(format, args...)})
 }
 
-// stood returns how long worker or the engine stood still between from and to. A process that has
-// just continued has much to do. So a stall that ended shortly before from counts too.
+// stood returns for how long the worker or the engine stood still in the given time. A stall that
+// ended shortly before that time counts too, because a process has much to do right after a stall.
 func (c *checker) stood(worker int, from, to int64) int64 {
 	list, known := c.stalls[worker]
 	if !known {
@@ -74,8 +74,8 @@ func (c *checker) stood(worker int, from, to int64) int64 {
 // catchUp is how long a process may be late after a stall.
 const catchUp = 200 * time.Millisecond
 
-// disturbed reports whether there was a fault, any process stood still, or the store was slow,
-// between from and to or shortly before from.
+// disturbed reports whether there was a fault, a stall of any process or a slow reply in the given
+// time or shortly before.
 func (c *checker) disturbed(from, to int64) bool {
 	from -= int64(time.Second)
 	return c.faults.within(from, to)+c.still.within(from, to)+c.slow.within(from, to) > 0

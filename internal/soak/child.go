@@ -78,7 +78,7 @@ func (o *order) play(open Opener) error {
 	return o.run(ctx, store, refs, before)
 }
 
-// openPatiently opens a store. During a fault it tries again.
+// openPatiently opens a store. It tries again after an error, because there may be a fault.
 func openPatiently(ctx context.Context, open Opener, config string) (driver.Store, error) {
 	for end := time.Now().Add(20 * time.Second); ; {
 		store, err := open(ctx, config)
@@ -118,8 +118,8 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee, bef
 	return nil
 }
 
-// batchFor bounds how long a process with PassLocally may pass a lock on among its own goroutines
-// while other processes wait.
+// batchFor is the maximum time for which a process with PassLocally passes a lock from goroutine to
+// goroutine while other processes wait.
 const batchFor = 20 * time.Millisecond
 
 // locker makes a Locker. In every second process it uses PassLocally.
@@ -136,7 +136,7 @@ const (
 )
 
 // watchStalls logs the times in which this process did not run. Two goroutines watch, one of them
-// on its own thread, because either a goroutine or a whole thread may starve.
+// on its own thread, because a single goroutine may starve, and so may a whole thread.
 func watchStalls(ctx context.Context, ref referee, id, life int) {
 	look := func() {
 		for last := now(); ctx.Err() == nil; {

@@ -16,7 +16,7 @@ type Court struct {
 	ended  bool
 	grants int
 	faults int
-	atWork map[int]int // by worker: the number of its life (process) that has begun to work
+	atWork map[int]int // by worker: the life of its latest process that has begun to work; see Event.Life
 }
 
 // thing is the data that one name protects.
@@ -61,8 +61,8 @@ type referee interface {
 	Over() bool // reports whether the run is over
 }
 
-// lateness is how long after the holder's own deadline a write may arrive. The holder may have sent
-// it before the deadline.
+// lateness is the maximum delay of a write after the holder's own deadline. The holder may have
+// sent the write before the deadline.
 const lateness = 50 * time.Millisecond
 
 // NewCourt returns an empty court.
@@ -127,8 +127,8 @@ func (c *Court) Read(name string, fence uint64) Value {
 	return Value{t.fenced, t.plain, false}
 }
 
-// Write stores the value that was read plus one. It always stores it in the plain register, and in
-// the fenced one only if the court has seen no greater fence.
+// Write adds one to the value that was read, and stores the sum. The plain register accepts every
+// write. The fenced register accepts a write only if the court has seen no greater fence.
 func (c *Court) Write(w Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package soak uses locks as many programs at once would, and causes faults meanwhile. Afterwards
-// it reports which promises were kept.
+// Package soak uses locks in many processes at the same time, and causes faults meanwhile.
+// Afterwards it reports which promises were kept.
 //
 // Workers are separate processes. They take, hold, convert, hand over and release locks through
 // package padlock, on a few hot and many warm names. A [Court] in the engine's process keeps the

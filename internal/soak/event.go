@@ -52,7 +52,8 @@ const (
 	// Led says that a candidate of an election led from Call to At. The pieces of one lead have the
 	// same Hold.
 	Led Op = "led"
-	// Other means that another program than this one runs the worker's process with this Life.
+	// Other means that the process of this worker with this Life runs another program than the
+	// engine.
 	Other Op = "other program"
 	// Voting is the first event of a history if a majority of several servers decides.
 	Voting Op = "voting"
@@ -62,7 +63,7 @@ const (
 	Ordered Op = "ordered"
 	// Several is among the first events if the store is made of other stores.
 	Several Op = "several"
-	// LearnsLate is among the first events if a holder may learn with a delay of TTL that its hold
+	// LearnsLate is among the first events if a holder may learn up to TTL late that its hold
 	// ended, for example because the hold ends with a connection.
 	LearnsLate Op = "learns late"
 	// Coarse is among the first events if the store counts in whole seconds. A name may then stay

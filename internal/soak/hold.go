@@ -38,7 +38,7 @@ type Span struct {
 	From, To int64
 }
 
-// Grant is a fence that the hold was given.
+// Grant is a fence that the hold got.
 type Grant struct {
 	Shared bool
 	At     int64
@@ -112,7 +112,7 @@ func (h *Hold) close(at int64) {
 }
 
 // killed ends the claim of a dead worker. If the worker had begun a call, the store may have
-// carried it out, even if the hold was lost meanwhile.
+// carried out that call, even if the hold was lost meanwhile.
 func (h *Hold) killed(at int64) {
 	if h.Begun != 0 {
 		at = h.Begun
@@ -156,7 +156,7 @@ func (h *Hold) apply(e Event) {
 	}
 }
 
-// released ends the hold. A cool-down keeps the name taken after that.
+// released ends the hold. During a cool-down, the name stays taken.
 func (h *Hold) released(e Event) {
 	if !h.over && e.Until > 0 {
 		h.Until = max(h.Until, e.Until)
@@ -212,7 +212,7 @@ func (h *Hold) converted(e Event) {
 // mayLive returns the time until which the store may keep the hold.
 func (h *Hold) mayLive(slack int64) int64 {
 	first, last := h.Events[0], h.Events[len(h.Events)-1]
-	kept := int64(0) // by the store's clock, which may start the lease later than the holder does
+	kept := int64(0) // the store may start to count this time later than the holder does
 	if h.Cools > 0 || first.Keep > 0 {
 		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}

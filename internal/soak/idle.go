@@ -59,8 +59,8 @@ func (c *checker) busy() map[string][]taken {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// gap returns the longest part of the wait e during which the worker should have got the name.
-// Times in which processes stood still are subtracted.
+// gap returns the longest part of the wait e in which the name was free and no fault or slow reply
+// excused the store. Times in which processes stood still are subtracted.
 func (c *checker) gap(e *Event, busy []taken) int64 {
 	var excused []taken
 	for _, b := range busy {

@@ -17,8 +17,8 @@ type Inventory struct {
 }
 
 // Count counts the descriptors and goroutines of this process. It leaves out each goroutine that
-// runs a function whose name contains one of except. Such goroutines belong to other packages or
-// live as long as the process.
+// runs a function whose name contains one of the given strings. Such goroutines belong to other
+// packages or live as long as the process.
 func Count(except ...string) Inventory {
 	time.AfterFunc(time.Hour, func() {}).Stop() // the first timer opens descriptors that stay open
 	names, _ := os.ReadDir("/proc/self/fd")     // empty without /proc
@@ -54,8 +54,8 @@ func within(stack []uintptr, functions []string) bool {
 	}
 }
 
-// Beyond describes the descriptors and goroutines that n has in addition to those of before. It
-// returns "" if there are none.
+// Beyond describes how n exceeds the earlier count, in descriptors or else in goroutines. It
+// returns "" if n does not exceed that count.
 func (n Inventory) Beyond(before Inventory) string {
 	switch {
 	case n.Descriptors > before.Descriptors:
@@ -66,8 +66,8 @@ func (n Inventory) Beyond(before Inventory) string {
 	return ""
 }
 
-// Settle counts again, for up to ten seconds, until the process has no more than n. It returns the
-// last count.
+// Settle counts again and again until the count does not exceed n, for at most ten seconds. It
+// returns the last count.
 func (n Inventory) Settle() Inventory {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if now := Count(n.except...); now.Beyond(n) == "" || time.Now().After(end) {

@@ -15,7 +15,7 @@ func TestLeft(t *testing.T) {
 	before, blind := Count("testing.tRunner"), Count("soak.stay")
 	end := make(chan struct{})
 	defer close(end)
-	for range 20 { // more than may end meanwhile, which earlier tests left
+	for range 20 { // goroutines of earlier tests may end meanwhile, but fewer than 20
 		go stay(end)
 	}
 	if Count("testing.tRunner").Beyond(before) == "" {

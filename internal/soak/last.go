@@ -95,7 +95,7 @@ func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 func (r *Run) firstLook(ctx context.Context) error {
 	config := ""
 	if len(r.Stages) > 0 {
-		config = r.Stages[len(r.Stages)/2][0] // during a move, the middle stage is the one that uses both places
+		config = r.Stages[len(r.Stages)/2][0] // in a move, only the middle stage uses both places
 	}
 	store, err := openPatiently(ctx, r.Open, config)
 	if err != nil {
@@ -177,14 +177,14 @@ func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlo
 	}
 }
 
-// answerPatience is how long a store may fail to answer after the faults are over, because the
-// machine is busy.
+// answerPatience is how long the engine waits for an answer of the store after the faults are over.
+// The machine may be busy then.
 const answerPatience = 30 * time.Second
 
-// nothingLeft looks for holds and waiters that belong to no worker and do not expire. A store may
-// keep the place of a waiter whose process was killed for longer than any lease, but that waiter
-// must not be in the way. So nothingLeft takes each name that has only waiters once. After that,
-// the name must have none.
+// nothingLeft looks for holds and waiters that belong to no worker and do not expire. If the
+// process of a waiter was killed, a store may keep the waiter's place for longer than any lease.
+// But that waiter must not be in the way. So nothingLeft once takes each name that has waiters and
+// no holder. After that, the name must have no waiters.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
 		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: name, Err: "I7 " + what})

@@ -2,8 +2,8 @@ package soak
 
 import "slices"
 
-// A delay says how long it takes until workers learn that a hold ended. The zero delay stands
-// for stores whose holders know the end of their holds in advance.
+// A delay says how late a worker may learn that its hold ended. The zero delay stands for stores
+// whose holders know the end of their holds in advance.
 type delay struct {
 	most   int64
 	stalls map[int]spells // when each worker or the engine stood still
@@ -27,7 +27,7 @@ func delayOf(events []Event) delay {
 }
 
 // doubt shortens a hold whose release was not confirmed. The hold may have ended before its worker
-// learned of that. Until the last successful call, the hold certainly existed.
+// learned of the end. The hold certainly existed until the last successful call began.
 func (d *delay) doubt(h *Hold) {
 	n := len(h.Spans)
 	if d.most == 0 || h.Ends != 0 || n == 0 {
@@ -44,8 +44,8 @@ func (d *delay) doubt(h *Hold) {
 	last.To = h.Doubt
 }
 
-// before returns the time before which a hold certainly existed, if its worker noticed its end at
-// the given time.
+// before returns the time until which a hold certainly existed. The worker noticed the end of the
+// hold at the time end.
 func (d *delay) before(worker int, end int64) int64 {
 	from := end - d.most
 	return from - d.stalls[worker].within(from, end) - d.stalls[engine].within(from, end)

@@ -32,14 +32,15 @@ func (w *worker) campaign(ctx context.Context) {
 		}
 		e := election.New(w.locker, electionName(l.Prefix), election.LockOptions(opts...), election.BackOff(10*time.Millisecond, 50*time.Millisecond))
 		running, stop := context.WithTimeout(ctx, campaignFor)
-		// The error is of no interest: Run campaigns again after every error that may pass.
+		// The error does not matter: after every temporary error, Run itself campaigns again.
 		_ = e.Run(running, func(ctx context.Context) error { return w.lead(ctx, e) })
 		stop()
 		pause(ctx, w.dice.between(0, 20*time.Millisecond))
 	}
 }
 
-// lead is the work of a leader. It logs the times at which the candidate leads by its own clock.
+// lead is the work of a leader. It logs the times in which the candidate is the leader by its own
+// clock.
 func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	w.holds++
 	fence, _ := padlock.FenceFrom(ctx)
@@ -89,7 +90,7 @@ func (c *checker) leaders() {
 	late := delayOf(c.events)
 	for name, leads := range byName {
 		for _, l := range leads {
-			// Even a leader that gives up may have lost the lead before, without knowing it.
+			// Even a leader that gave up the lead may have lost it earlier without noticing.
 			if late.most > 0 {
 				l.to = late.before(l.worker, l.to)
 			}
@@ -118,8 +119,8 @@ func (c *checker) oneLeader(name string, leads []*leadership) {
 	}
 }
 
-// candidates lets the candidates of a process take part in the election until stop is called, which
-// waits for them.
+// candidates lets the candidates of a process take part in the election. The caller ends that with
+// stop, which waits for the candidates.
 func (o *order) candidates(ctx context.Context, ref referee, l *padlock.Locker) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

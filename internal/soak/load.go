@@ -20,11 +20,11 @@ type Load struct {
 	Wait                     time.Duration
 	Shared, Convert, HandOff int
 	Cancel, Fixed            int
-	Pause                    int // share of 1000 turns; on hot names only a quarter of it, because many workers wait meanwhile
+	Pause                    int // pauses per 1000 turns; on hot names only a quarter of that, because many workers wait meanwhile
 	Verify, Own, Try         int
-	Cool, AtLeast, Limit     int           // shares of turns with a cool-down, HoldAtLeast or MaxHold
+	Cool, AtLeast, Limit     int           // shares of turns with a cool-down, or with the option HoldAtLeast or MaxHold
 	Break                    int           // percent of the turns on the worker's own names
-	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; MaxHold is a fifth of a time in this range
+	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; the option MaxHold gets a fifth of a time in this range
 	Slots, Several           int           // shares of turns that take a permit, or several names together
 	Elections                int           // how many candidates each process has
 	Batch                    int           // how many holders in a row PassLocally allows, in every second process; 0 means no PassLocally

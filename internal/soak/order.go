@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// lead is the least time between the beginnings of two waits for which order is checked. The
-// earlier request may have been delayed on its way. A process with PassLocally may also pass the
-// lock on among its goroutines, which takes much less time.
+// lead is the minimum time between the beginnings of two waits whose order is checked. With less
+// time between them, the earlier request may have been delayed on its way. A process with
+// PassLocally may also pass the lock to other goroutines of its own first, which takes much less
+// time than lead.
 const lead = 300 * time.Millisecond
 
 // kept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to nobody
@@ -65,7 +66,7 @@ func (c *checker) order(name string, holds []*Hold) {
 	}
 }
 
-// overtaken reports whether later was granted before earlier without an excuse. A fault is an
+// overtaken reports whether the later waiter got the lock first without an excuse. A fault is an
 // excuse, and so is a store that was slow to reply. A stall is an excuse if it was so long that the
 // process may have missed its turn. Shorter stalls are subtracted from the times.
 func (c *checker) overtaken(earlier, later arrival) bool {
@@ -82,7 +83,7 @@ func (c *checker) overtaken(earlier, later arrival) bool {
 	return ahead >= int64(lead) && behind >= int64(lead)/2
 }
 
-// stalledFor returns the longest stall of worker or the engine between from and to.
+// stalledFor returns the longest stall of the worker or the engine in the given time.
 func (c *checker) stalledFor(worker int, from, to int64) (longest int64) {
 	list, known := c.stalls[worker]
 	if !known {

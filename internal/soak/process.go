@@ -47,8 +47,8 @@ func (r *Run) start(id, life int) error {
 	return nil
 }
 
-// program returns the program that runs worker id in its stage. If that is another program, the
-// history notes it.
+// program returns the program that runs worker id in its stage. If that is not the engine's own
+// program, the function logs an event.
 func (r *Run) program(id, life int) (string, error) {
 	if len(r.Programs) > 0 {
 		if other := r.Programs[r.stage[id]][id]; other != "" {
@@ -59,7 +59,7 @@ func (r *Run) program(id, life int) (string, error) {
 	return os.Executable()
 }
 
-// workerTargets begins the names of workers as targets of faults.
+// workerTargets is the beginning of the names that workers have as targets of faults.
 const workerTargets = "worker"
 
 // KillWorker returns the fault that kills a worker and starts it again.
@@ -68,7 +68,7 @@ func (r *Run) KillWorker() Fault {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
-		at := now() // read before the kill, because the worker's locks become free as soon as it is dead
+		at := now() // the time is read before the kill, because the worker's locks become free as soon as it is dead
 		if err := p.cmd.Process.Kill(); err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (r *Run) StopWorker() []Fault {
 	}}}
 }
 
-// move restarts, one after the other, every worker whose stage is over.
+// move restarts every worker whose stage is over, one worker after the other.
 func (r *Run) move(end int64) error {
 	if len(r.Stages) < 2 {
 		return nil

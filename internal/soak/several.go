@@ -10,12 +10,13 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// severalMiddle is how many names the workers take in the middle of their own ones.
+// severalMiddle is the number of names that all workers share. A worker takes one of them together
+// with two names of its own.
 const severalMiddle = 2
 
 // severalNames returns the names that a worker takes together. In the order in which AcquireAll
 // takes them, a name that all workers want is between two names that only this worker uses. own is
-// the name of [ownName].
+// the result of [ownName].
 func severalNames(prefix, own string, middle int) []string {
 	id := strings.TrimPrefix(own, prefix)
 	return []string{prefix + "several:a:" + id, middleName(prefix, middle), prefix + "several:z:" + id}
@@ -70,7 +71,7 @@ func (w *worker) severalRefused(ctx context.Context, begun int64, t turn, names 
 	}
 }
 
-// mustBeFree takes those of the names that only this worker uses.
+// mustBeFree takes the two names that only this worker uses, and logs a violation if one is held.
 func (w *worker) mustBeFree(ctx context.Context, begun int64, t turn, names []string, why string) {
 	t.fixed, t.limit = false, 0
 	for _, t.name = range []string{names[0], names[2]} {

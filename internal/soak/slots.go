@@ -7,7 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// slotsOf is how many permits the name with slots has. All workers together want more at times.
+// slotsOf is how many permits the name with slots has. At times the workers want more permits than
+// that.
 const slotsOf = 2
 
 // slotted returns the name with slots.
@@ -21,8 +22,8 @@ func slotNames(name string, n int) (names []string) {
 	return append(names, driver.SlotGate(name, n))
 }
 
-// wanted returns the names of the locks that satisfy an acquire: that of the lock, or those of all
-// permits.
+// wanted returns the names of the locks that satisfy an acquire: the name of the lock, or the names
+// of all permits.
 func (e *Event) wanted() []string {
 	if e.Slots == 0 {
 		return []string{e.Name}
@@ -34,8 +35,8 @@ func (e *Event) wanted() []string {
 	return slotNames(name, e.Slots)[:e.Slots]
 }
 
-// slots checks I10. That no two holders have the same permit is I1, because each permit has a name
-// of its own.
+// slots checks I10. I1 demands already that no two holders have the same permit, because each
+// permit has a name of its own.
 func (c *checker) slots() {
 	byName := map[string][]*Hold{}
 	for _, h := range c.holds {

@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// inMemory is a short run with goroutines for processes.
+// inMemory returns a short run whose workers are goroutines instead of processes.
 func inMemory(open func(driver.Store) driver.Store, d time.Duration) *Run {
 	first := memstore.New()
 	load := DefaultLoad()
@@ -54,12 +54,12 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// hits counts the faults that are at work on each of some things.
+// hits counts the faults that are under way, for each of three targets.
 type hits struct {
 	mu       sync.Mutex
 	at       [3]int
 	sum      int
-	most     int // at once
+	most     int // the most faults at the same time
 	together bool
 }
 
@@ -84,8 +84,8 @@ func (h *hits) enough() bool {
 	return h.sum > 50
 }
 
-// Faults of two lanes are at work at once, but never on the same thing, and all
-// are undone when the run ends before its time.
+// Two lanes cause faults at the same time, but never on the same target. If the run ends early, all
+// faults are undone.
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	h := &hits{}
@@ -109,7 +109,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// A machine that cannot make its faults says so.
+// If a fault cannot be caused, the run ends with its error.
 func TestBrokenFault(t *testing.T) {
 	t.Parallel()
 	r := inMemory(func(s driver.Store) driver.Store { return s }, time.Hour)

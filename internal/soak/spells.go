@@ -23,7 +23,8 @@ func (s spells) merged() spells {
 	return out
 }
 
-// within returns the total time of merged spells between from and to.
+// within returns the total time of the intervals between the two given times. The intervals must be
+// merged.
 func (s spells) within(from, to int64) (sum int64) {
 	first, _ := slices.BinarySearchFunc(s, from, func(x [2]int64, at int64) int { return cmp.Compare(x[1], at) })
 	for _, x := range s[first:] {

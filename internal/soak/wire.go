@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// The engine and a worker's process exchange an order in the environment (JSON), and then calls and
-// replies over a socket (gob). Workers of an older build use the same format. So fields may be
-// added but never renamed or removed. The zero value of a new field must mean the behaviour from
-// before the field existed. TestWire checks this.
+// The engine gives a worker's process its order in the environment (JSON). Then the two exchange
+// calls and replies over a socket (gob). Workers of an older build use the same format. So fields
+// may be added but never renamed or removed. The zero value of a new field must mean the behaviour
+// from before the field existed. TestWire checks this.
 
 // A call goes from a worker's process to the court. A call to log has no reply.
 type call struct {

@@ -13,8 +13,8 @@ import (
 var update = flag.Bool("update", false, "write testdata/wire.txt anew")
 
 // TestWire compares the types of the wire with those that an older worker uses. Fields may be
-// added. A field that is renamed, removed or of another type would be zero on the other side,
-// without an error, and the soak would judge nonsense.
+// added. If a field is renamed or removed, or gets another type, it is zero on the other side,
+// without an error. The result of the soak is then wrong.
 func TestWire(t *testing.T) {
 	fields := wireFields()
 	const golden = "testdata/wire.txt"

@@ -98,7 +98,7 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 	return w.got(Event{Op: Acquired, Call: begun, Waited: !t.try}, lock, t)
 }
 
-// refused logs the error. If the store is down, it pauses before the next request.
+// refused logs the error. If the store is down, refused pauses before the next request.
 func (w *worker) refused(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
 	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Err: kind})
@@ -190,7 +190,8 @@ func (w *worker) begin(h *held, op Op) {
 	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Err: string(op)})
 }
 
-// release releases the lock. From the beginning of the call, the worker claims no window.
+// release releases the lock. From the beginning of the call, the worker does not claim that it may
+// work.
 func (w *worker) release(h *held) {
 	h.over.Store(true)
 	w.begin(h, Released)

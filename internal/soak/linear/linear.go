@@ -50,12 +50,13 @@ const (
 )
 
 // A Judge finds out whether operations can be ordered so that [Op.Step] allows each one, beginning
-// with the zero State. It takes about limit at most. If there is no such order, and picture is not
-// empty, it draws the operations in the file called picture.
+// with the zero State. It takes at most about limit. If there is no such order, and picture is not
+// empty, the Judge draws the operations in the file called picture.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
 // Check lets judge examine all names. Pictures of up to three illegal pieces are written to dir,
-// unless dir is empty. Check takes about limit at most; the remaining pieces are then Unknown.
+// unless dir is empty. Check takes at most about limit. The pieces that remain after that time are
+// Unknown.
 func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
@@ -98,8 +99,8 @@ func (v *Verdict) add(judge Judge, name string, piece []Operation, dir string, r
 	return err
 }
 
-// pieces turns the holds on one name into operations. It cuts them into pieces at times at which
-// the name is certainly free.
+// pieces turns the holds on one name into operations. It cuts the list of operations into pieces,
+// at times at which the name is certainly free.
 func pieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	var all []Operation
 	for _, h := range holds {
@@ -157,8 +158,7 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered sets the field before of each operation of a piece that has a fence. before is the next
-// lower fence in the piece.
+// ordered stores the next lower fence of the piece in each operation that has a fence.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
@@ -210,7 +210,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		case e.Op == soak.Evicted:
 			evicted = true
 			add(Op{action: release}, e.Call, e.At)
-		case e.Op == soak.Released && !evicted: // a release that was retried does not show whether it came too late
+		case e.Op == soak.Released && !evicted: // the result of a retried release does not show whether the break came first
 			add(Op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {

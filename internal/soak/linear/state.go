@@ -79,7 +79,7 @@ type Op struct {
 	other   int64 // for adopt: the hold that is replaced
 	shared  bool
 	fence   uint64
-	before  uint64 // the greatest fence that was reported and is less than this one
+	before  uint64 // the greatest reported fence below this one
 	regrant bool   // other holders may get the lock during the conversion
 }
 
