@@ -14,8 +14,8 @@ import (
 //
 // When a session gets a new id, a tombstone takes its place: a value at the same key that begins
 // with TombstonePrefix. With Traits.CommitsNeedLock other programs read these keys, so the
-// tombstone is kept at the key + "_MOVED" instead. No session in format may begin with
-// TombstonePrefix.
+// tombstone is kept at the key + "_MOVED" instead. The format must not write sessions that begin
+// with TombstonePrefix.
 func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
 	return &blobSessions{blobs, format, traits}
 }
@@ -87,7 +87,7 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 	return Result{}, &ConflictError{}
 }
 
-// replace writes data over old, or replaces old by a tombstone that keeps data.
+// replace replaces the value *old by data, or by a tombstone that keeps data.
 func (b *blobSessions) replace(ctx context.Context, key string, old *Blob, data []byte, c Change) (bool, *Blob, error) {
 	switch {
 	case c.Move.To == "":

@@ -67,7 +67,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look is Get, but returns nil if there is no value.
+// look is like Get, but returns nil if there is no value.
 func (b *blobSessions) look(ctx context.Context, key string) (*Blob, error) {
 	blob, err := b.blobs.Get(ctx, key)
 	switch {

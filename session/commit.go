@@ -32,7 +32,7 @@ func (s *state) save(ctx context.Context) error {
 	}
 	s.release(ctx)
 	if err == nil {
-		err = s.failure() // the lock may have been lost; release notes that
+		err = s.failure() // release sets this error if the lock was lost
 	}
 	return err
 }
@@ -45,7 +45,7 @@ func (s *state) saveHeld(ctx context.Context) error {
 	if s.pending.len() == 0 || s.standing == destroyed {
 		return nil
 	}
-	if !s.isLoaded() { // With changed the mode, and the session was not used since
+	if !s.isLoaded() { // the mode was changed by With, and the session was not used since
 		if err := s.load(ctx); err != nil {
 			return s.fail(err)
 		}
@@ -58,7 +58,8 @@ func (s *state) saveHeld(ctx context.Context) error {
 	return err
 }
 
-// now applies an op at once, together with the pending op of its key, and returns the key's value.
+// s.now applies an op in the store at once, together with the pending op of its key, and returns
+// the key's value.
 func (s *state) now(ctx context.Context, op Op) ([]byte, error) {
 	if err := s.use(ctx, true); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 package session
 
-// unchanged lists the conditions of commit c. whole says that the commit depends on everything that
-// was read. followed says that the session has got a new id since it was loaded.
+// unchanged returns the conditions for commit c. If whole is true, the commit depends on everything
+// that was read. If followed is true, the session has got a new id since it was loaded.
 func (v *view) unchanged(c *Change, whole, followed bool) []Condition {
 	keys := make(map[string]bool)
 	if whole {

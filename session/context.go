@@ -56,10 +56,10 @@ func (m *Manager) From(ctx context.Context) *Session {
 	return none(ctx)
 }
 
-// none returns a Session whose methods return ErrNoSession.
+// The function none returns a Session whose methods all return ErrNoSession.
 func none(ctx context.Context) *Session {
 	return &Session{&state{failed: ErrNoSession, m: nobody}, ctx}
 }
 
-// nobody is the Manager of the Sessions that none returns.
+// This Manager belongs to the Sessions that the function none returns.
 var nobody = &Manager{cfg: config{codec: JSON(), logger: slog.New(slog.DiscardHandler)}}

@@ -109,7 +109,7 @@ func (s *state) setCookie(h http.Header) {
 	h.Add("Cache-Control", `no-cache="Set-Cookie"`)
 }
 
-// ownCookies returns those of the Set-Cookie lines that set m's cookie.
+// ownCookies returns the Set-Cookie lines that set m's cookie.
 func (m *Manager) ownCookies(lines []string) []string {
 	var own []string
 	for _, line := range lines {

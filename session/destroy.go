@@ -6,7 +6,7 @@ import (
 )
 
 // Destroy ends the session in the store at once, and deletes the client's cookie with the answer.
-// Requests under way can no longer save (ErrDestroyed), and the unsaved writes of this one are
+// Requests under way can no longer save (ErrDestroyed), and the unsaved writes of this request are
 // dropped. If other programs write the sessions, Destroy waits for the lock.
 //
 // A client with an id from before Regenerate cannot end the session, which has a new id. Then

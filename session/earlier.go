@@ -7,11 +7,11 @@ package session
 type earlier struct {
 	was    map[string]Condition
 	absent bool            // Keys was called; a key that is not in the map above was seen to be absent
-	again  map[string]bool // with absent: the keys that were read again, for which absent does not count
+	again  map[string]bool // if absent is set: the keys that were read again; absent does not apply to them
 }
 
-// add notes which values v has read since its last load. It is called before the session is loaded
-// again.
+// add records the values that v has read since its last load. It is called before the session is
+// loaded again.
 func (e *earlier) add(v *view) {
 	if e.was == nil {
 		e.was, e.again = make(map[string]Condition), make(map[string]bool)
@@ -36,7 +36,7 @@ func (e *earlier) add(v *view) {
 	}
 }
 
-// at returns the condition on key. ok is false if there is none.
+// e.at returns the condition on key. ok is false if there is none.
 func (e *earlier) at(key string) (Condition, bool) {
 	if c, ok := e.was[key]; ok {
 		return c, true

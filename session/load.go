@@ -129,7 +129,7 @@ func (s *state) loadMoved(ctx context.Context, rec Record) error {
 	}
 	s.keep(rec)
 	// A request that began before the id was changed may still write. A moment earlier it could
-	// have written to the old id, and Regenerate would have copied that.
+	// have written to the old id, and Regenerate would have copied the write.
 	s.standing = followed
 	if !s.started.Before(rec.Moved.At) {
 		s.standing = frozen

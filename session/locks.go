@@ -33,7 +33,7 @@ func (p *padlockLocks) Lock(ctx context.Context, key string, shared bool, wait t
 	return unlock, err
 }
 
-// lockChecked is Lock that also returns a function that checks whether the lock is still held.
+// lockChecked is like Lock. It also returns a function that checks whether the lock is still held.
 func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, check func(context.Context) error, err error) {
 	opts := []padlock.Option{padlock.Wait(wait)}
 	if shared {
@@ -90,7 +90,7 @@ func (p *padlockLocks) hidden(err error) error {
 	return err
 }
 
-// waitShare is the share of its remaining time that a request may spend on waiting.
+// waitShare limits waiting: a request may wait for at most this part of its remaining time.
 const waitShare = 0.7
 
 // deadlineOf returns when the request must be answered: its context's deadline, or the end of the
@@ -124,7 +124,7 @@ type heldLock struct {
 	wrote bool // something was saved while it was held
 }
 
-// share returns the lock for one more user.
+// h.share adds one user of the lock and returns h.
 func (h *heldLock) share() *heldLock {
 	if h != nil {
 		h.mu.Lock()
@@ -244,9 +244,10 @@ func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	return true
 }
 
-// underLock calls f while a lock of the session at key is held. That is the request's lock, or one
-// that is taken for this call. If the request's lock has ended, and only the lock protects the
-// writes of f, it is taken again before f. If it ends during f, the outcome of f is unknown.
+// underLock calls f under a lock of the session at key. It uses the request's lock, or takes a lock
+// for this call. If the request's lock has ended, and only the lock protects the writes of f,
+// underLock takes the lock again before it calls f. If the lock ends during f, the outcome of f is
+// unknown.
 func (s *state) underLock(ctx context.Context, key string, f func() error) error {
 	if err := s.checkHeld(ctx, key); err != nil {
 		return err

@@ -234,7 +234,7 @@ func (m *Memory) commit(key string, c Change) (Result, error) {
 	return Result{s.versionText(), values}, nil
 }
 
-// memoryFields are the fields of a session. It copies the values that it stores, because callers
+// memoryFields holds the fields of a session. It copies the values that it stores, because callers
 // may reuse their bytes. It counts the bytes of keys and values.
 type memoryFields struct {
 	m    map[string][]byte

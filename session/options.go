@@ -56,7 +56,7 @@ type option func(*config)
 
 func (o option) applyManager(c *config) { o(c) }
 
-// isNil returns an option that makes New fail, because the argument that what names is nil.
+// isNil returns an option that makes New fail, because the argument with this name is nil.
 func isNil(what string) Option {
 	return option(func(c *config) { c.broken = errors.New("session: New: " + what + " is nil") })
 }

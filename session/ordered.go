@@ -57,8 +57,7 @@ func (o *ordered[V]) delete(key string) {
 	}
 }
 
-// compact drops deleted entries. It runs only after at least as many deletions as there are live
-// entries.
+// compact drops deleted entries. It runs only when there are more deleted entries than live ones.
 func (o *ordered[V]) compact() {
 	live := make([]orderedEntry[V], 0, len(o.at))
 	for _, e := range o.entries {

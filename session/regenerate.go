@@ -39,8 +39,8 @@ func ForwardOldID() RegenerateOption {
 // write (ErrMoved). So requests under way do not appear logged out, and a client that knows only
 // the old id does not get in. Requests that began before Regenerate still save their writes, into
 // the session with its new id, if the values that they had read are unchanged. The clocks of the
-// servers decide which requests began before. GracePeriod(0) refuses those too. With ForwardOldID
-// the old id works like the new one.
+// servers decide which requests began before. GracePeriod(0) refuses even these requests. With
+// ForwardOldID the old id works like the new one.
 func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
 	r := regeneration{grace: DefaultGrace}
 	for _, o := range opts {

@@ -17,7 +17,7 @@ import (
 // Commit. All other methods use the values that were loaded. The first call of the request loads
 // them, with the context that was given to From or WithContext. An inner handler may have a context
 // of its own, for example from http.TimeoutHandler or with a trace's span. If it calls From with
-// that context, its deadline and values reach the store.
+// that context, the context's deadline and values reach the store.
 //
 // If a method returns an error of the store or of the lock, all later calls return it too. The
 // answer is replaced unless it is already an error: see Abandon. A write that is refused
@@ -179,8 +179,8 @@ func (s *state) fail(err error) error {
 	return err
 }
 
-// refuse notes that a write was refused. The answer then reports no success, even if the handler
-// overlooks err.
+// refuse records err, the error of a write that was refused. From then on the answer cannot report
+// success, even if the handler overlooks err.
 func (s *state) refuse(err error) error {
 	if s.refused == nil {
 		s.refused = err

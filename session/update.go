@@ -13,8 +13,8 @@ import (
 //
 // If fn returns an error, Update returns that error and nothing is saved, in any mode. Calls that
 // take effect at once (Incr, Take, Regenerate, Destroy) are not undone. fn does not see the
-// request's own unsaved writes. If fn and the request write the same key, that alone is no
-// conflict; it is one if another request has changed the key. fn must use tx and not s.
+// request's own unsaved writes. If fn and the request write the same key, this is a conflict only
+// if another request has changed the key. fn must use tx and not s.
 func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error 
 	}
 }
 
-// updateOnce runs fn once. own reports that the error is fn's.
+// updateOnce runs fn once. The second result reports whether fn itself returned the error.
 func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err error, own bool) {
 	tx := s.newTx()
 	s.unlocked(func() { err, own = tx.runAndSave(ctx, fn) })

@@ -139,7 +139,7 @@ type Value struct {
 	codec Codec
 }
 
-// Decode decodes the value. to is a pointer to the variable that gets the result.
+// Decode decodes the value into a variable. The argument is a pointer to that variable.
 func (v Value) Decode(to any) error { return v.codec.Unmarshal(v.raw, to) }
 
 // Bytes returns the value as it is stored.
@@ -168,7 +168,8 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 	}, nil
 }
 
-// write notes an op for the commit. codec is the error of encoding its value.
+// write plans an op for the commit, or refuses it. If the value of the op could not be encoded,
+// codec is that error.
 func (s *state) write(ctx context.Context, op Op, codec error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ type view struct {
 	earlier earlier         // values read before the session was loaded again
 	watched map[string]bool // the keys given to Watch
 	handed  []handedOut     // values for Development to check
-	size    int             // of keys and values in bytes, as the request sees them
+	size    int             // bytes of all keys and values, as the request sees them
 }
 
 // handedOut is a value that Development checks for changes in place.
@@ -21,7 +21,7 @@ type handedOut struct {
 	was   string
 }
 
-// at returns the value of key as the request sees it.
+// v.at returns the value of key as the request sees it.
 func (v *view) at(key string) ([]byte, bool) {
 	if op, ok := v.pending.get(key); ok {
 		return op.Value, op.Kind == OpPut
@@ -29,7 +29,8 @@ func (v *view) at(key string) ([]byte, bool) {
 	return v.values.get(key)
 }
 
-// see is like at, and notes that the key was read, unless this request wrote it itself.
+// see returns the value of key as the request sees it. It also marks the key as read, unless this
+// request wrote it.
 func (v *view) see(key string) ([]byte, bool) {
 	if !v.pending.has(key) {
 		if v.read == nil {
@@ -41,7 +42,7 @@ func (v *view) see(key string) ([]byte, bool) {
 	return v.at(key)
 }
 
-// seeAll notes that every key was read and returns the keys.
+// seeAll marks every key as read and returns the keys.
 func (v *view) seeAll() []string {
 	v.readAll = true
 	v.earlier.forgetAll(v.pending)
@@ -69,7 +70,7 @@ func (v *view) watch(keys []string) {
 	}
 }
 
-// replace makes the loaded fields the values of the view.
+// replace replaces the values of the view by the loaded fields.
 func (v *view) replace(fields []Field) {
 	v.values, v.size = ordered[[]byte]{}, 0
 	for key := range v.pending.all() { // if the mode was changed, some writes may be pending
@@ -86,28 +87,29 @@ func (v *view) reload() {
 	v.read, v.readAll = nil, false
 }
 
-// store notes that key has this value in the store now.
+// store updates the view: the session store now has this value at key.
 func (v *view) store(key string, value []byte) {
 	was := v.sizeOf(key)
 	v.values.set(key, value)
 	v.size += v.sizeOf(key) - was
 }
 
-// unstore notes that key is not in the store now.
+// unstore updates the view: the session store now has no value at key.
 func (v *view) unstore(key string) {
 	was := v.sizeOf(key)
 	v.values.delete(key)
 	v.size += v.sizeOf(key) - was
 }
 
-// plan adds an op to those that wait for the commit.
+// plan adds op to the ops that wait for the commit.
 func (v *view) plan(op Op) {
 	was := v.sizeOf(op.Key)
 	v.pending.set(op.Key, op)
 	v.size += v.sizeOf(op.Key) - was
 }
 
-// committed notes that op was committed; value is what the store returned for it.
+// committed updates the view after op was committed. value is the value that the store returned for
+// op.
 func (v *view) committed(op Op, value []byte) {
 	v.pending.delete(op.Key)
 	v.earlier.forget(op.Key)
@@ -144,7 +146,7 @@ func (v *view) ops() (ops []Op, puts bool) {
 	return ops, puts
 }
 
-// was returns the condition that key has the value that was loaded.
+// was returns a condition for the commit: key must still have the value that was loaded.
 func (v *view) was(key string) Condition {
 	value, ok := v.values.get(key)
 	return Condition{Key: key, Absent: !ok, Value: value}

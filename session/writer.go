@@ -22,8 +22,8 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 	}
 }
 
-// run runs the handler once. If the handler has to run again, run returns the request for that,
-// else nil.
+// run runs the handler once. If the handler has to run again, run returns the request for the next
+// run; otherwise it returns nil.
 func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, s *state, attempt int) *http.Request {
 	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: w.Header().Clone()}
 	defer rw.end()

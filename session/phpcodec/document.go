@@ -23,15 +23,15 @@ const maxBinaryKey = 127
 
 // A Document is a session: keys and serialised values, in order. It is not safe for concurrent use.
 //
-// The cost of an edit does not grow with the number of keys, unless the session has references.
-// Then an edit looks at each value that has some.
+// If the session has no references, the cost of an edit does not grow with the number of keys. If
+// it has references, an edit looks at each value that contains one.
 type Document struct {
 	handler Handler
 	entries []entry
 	index   map[string]int
 	holes   int   // number of deleted entries
 	slots   sums  // the slots of each entry: see entry
-	bound   []int // the entries for which binds was true, ascending; some of them may no longer bind
+	bound   []int // ascending indices of entries for which binds() was true; it may be false now
 	steps   int   // counts the work of edits, for tests
 }
 
@@ -241,7 +241,7 @@ func (d *Document) Set(key string, raw []byte) error {
 	return nil
 }
 
-// Delete removes key, if it exists. The error is ErrReferences.
+// Delete removes key, if it exists. Its only error is ErrReferences.
 func (d *Document) Delete(key string) error {
 	i, ok := d.index[key]
 	if !ok {

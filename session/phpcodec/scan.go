@@ -91,7 +91,7 @@ func (s *scanner) value() error {
 	}
 }
 
-// leaf is what item returns for values that have no elements.
+// leaf is the result of item for a value that cannot have elements.
 const leaf = -1
 
 // item walks over a value without elements. Of a value with elements it reads the beginning, up to
@@ -312,7 +312,7 @@ func (s *scanner) reference() error {
 // whole checks that data is one value.
 func whole(data []byte) (*scanner, error) { return wholeIn(data, 0) }
 
-// wholeIn is whole for a value inside of nested arrays. depth is the number of these arrays.
+// wholeIn is like whole, for a value inside of nested arrays. depth is the number of these arrays.
 func wholeIn(data []byte, depth int) (*scanner, error) {
 	s := &scanner{data: data, depth: depth}
 	if err := s.value(); err != nil {

@@ -41,7 +41,7 @@ func (r *reader) span() []byte {
 	return r.data[from:r.pos]
 }
 
-// into reads the next value into v.
+// r.into reads the next value into v.
 func (r *reader) into(v reflect.Value) error {
 	switch v.Interface().(type) {
 	case Object:
@@ -93,7 +93,7 @@ func misfit(x any, v reflect.Value) error {
 	return fmt.Errorf("%w: PHP's %T into %s", ErrType, x, v.Type())
 }
 
-// any reads a value of any type.
+// r.any reads a value of any type.
 func (r *reader) any() (any, error) {
 	kind := r.data[r.pos]
 	switch kind {
@@ -132,7 +132,7 @@ func (r *reader) any() (any, error) {
 	return string(text), err
 }
 
-// each reads an array. For each key it calls f, which reads the value that follows.
+// r.each reads an array. For each key it calls f, which reads the value that follows.
 func (r *reader) each(f func(key string) error) error {
 	r.pos += 2
 	n, err := r.count()

@@ -153,7 +153,7 @@ func (s *Store) decode(rec session.Record) (*base, error) {
 
 // CommitCtx implements scs.CtxStore. It saves the keys that the request changed. If another request
 // has changed one of them, errors.Is finds session.ErrConflict in the error. If the session was
-// destroyed, it finds session.ErrDestroyed.
+// destroyed, errors.Is finds session.ErrDestroyed.
 func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
 	t, ok := ctx.Value(trackerKey{}).(*tracker)
 	if !ok {

@@ -117,9 +117,9 @@ func touchTombstone(c *blobCheck) {
 }
 
 // moverDies lets a process die at each step of giving a session a new id, and checks the state that
-// it leaves. There must be the session as it was, or a tombstone with the new key. If the tombstone
-// has its own key, it is also allowed that there is neither. Then the session is moved again,
-// destroyed, or removed by a program other than padlock.
+// it leaves. Either the session is unchanged, or there is a tombstone with the new key. If the
+// tombstone has its own key, both may be missing. Then the session is moved again, destroyed, or
+// removed by a program other than padlock.
 func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
 		after := func(m *mortal, key string) (*ruin, error) {
@@ -170,7 +170,8 @@ func (r *ruin) move(mover session.Store) error {
 	return err
 }
 
-// then moves the session again (0), destroys it (1), or removes it as other programs do (2).
+// r.then(0) moves the session again, r.then(1) destroys it, and r.then(2) removes it as other
+// programs do.
 func (r *ruin) then(what int) {
 	rec, err := r.store.Load(r.ctx, r.key)
 	alive := err == nil && rec.Moved.To == ""

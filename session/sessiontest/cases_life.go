@@ -132,7 +132,7 @@ func deletes(c *check) {
 	}
 }
 
-// deleteRace: after Delete nothing is there, whatever ran at the same time.
+// deleteRace: after Delete there is no session, whatever ran at the same time.
 func deleteRace(c *check) {
 	c.create(c.put("a", "1"))
 	var wg sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 )
 
 // movedTwo: of two moves at the same time one succeeds, and all callers learn the new key of that
-// one.
+// move.
 func movedTwo(c *check) {
 	for round := range 20 {
 		key := c.key + strconv.Itoa(round)

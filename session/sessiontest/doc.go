@@ -34,7 +34,7 @@ type Harness struct {
 	// Encode encodes a value as the store keeps it; nil means JSON. It is called with strings and
 	// int64s.
 	Encode func(v any) []byte
-	// Keys are keys that the store must be able to keep; nil means a list of unusual ones.
+	// Keys are keys that the store must be able to keep; nil means a built-in list of unusual keys.
 	Keys []string
 	// Expire is the shortest lifetime that the suite can measure; 0 means 150 ms.
 	Expire time.Duration

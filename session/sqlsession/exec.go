@@ -26,8 +26,9 @@ func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) 
 }
 
 // brokenOff reports whether the database aborted a statement because of a conflict with another
-// one: a deadlock, or a strict isolation level. SQLSTATE 40001 says so, and PostgreSQL's own code
-// says so for a deadlock. Some drivers return the code from a method; in others it is in the text.
+// one: a deadlock, or a strict isolation level. The error has the SQLSTATE 40001 or, for a
+// deadlock, PostgreSQL's own code. Some drivers return the code from a method; in others it is in
+// the text.
 func brokenOff(err error) bool {
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
@@ -36,8 +37,8 @@ func brokenOff(err error) bool {
 	return strings.Contains(err.Error(), "(40001)")
 }
 
-// again waits for a random time, longer after more tries. It returns false if there were too many
-// tries or if ctx has ended.
+// again(ctx, try) waits for a random time before the next try. That time grows with the number of
+// tries. It returns false if there were too many tries or if ctx has ended.
 func again(ctx context.Context, try int) bool {
 	if try >= maxTries {
 		return false

@@ -132,7 +132,8 @@ type rows struct {
 	sweeping  atomic.Bool
 }
 
-// until returns the SQL for the column expires of a row. The row lives for ttl from now.
+// r.until returns the SQL expression for the end of a row (column "expires"). The row lives for ttl
+// from now.
 func (r *rows) until(ttl time.Duration) string {
 	if ttl <= 0 {
 		return "0"
