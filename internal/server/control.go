@@ -36,9 +36,9 @@ func (s *Server) Stop() {
 	s.do("stop", s.stop)
 }
 
-// Restart starts the server again on the same port, with or without the data that it has kept. If
-// the server still runs, Restart stops it cleanly first. To simulate a crash, call Kill before
-// Restart.
+// Restart starts the server again on the same port. If keepData is false, the server starts without
+// its old data. If the server still runs, Restart stops it cleanly first. To simulate a crash, call
+// Kill before Restart.
 func (s *Server) Restart(keepData bool) {
 	s.t.Helper()
 	s.do("restart", func() error {

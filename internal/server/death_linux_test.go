@@ -24,7 +24,7 @@ func TestHelper(t *testing.T) {
 	case "postgres":
 		s = Postgres(t, PostgresOptions{})
 	default:
-		return // it is started by TestServerDiesWithItsTest only
+		return // only TestServerDiesWithItsTest sets this variable
 	}
 	os.Stdout.WriteString("pid " + strconv.Itoa(s.Pid()) + "\n")
 	select {}
@@ -38,7 +38,7 @@ func TestServerDiesWithItsTest(t *testing.T) {
 
 func diesWithItsTest(t *testing.T, kind string) {
 	tmp := t.TempDir()
-	if err := os.Chmod(tmp, 0o755); err != nil { // PostgreSQL is another user
+	if err := os.Chmod(tmp, 0o755); err != nil { // PostgreSQL runs as another user
 		t.Fatal(err)
 	}
 	if err := os.Chmod(tmp+"/..", 0o755); err != nil {
@@ -59,7 +59,7 @@ func diesWithItsTest(t *testing.T, kind string) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed, as it will say
+	_ = cmd.Wait() // the error says that the process was killed, as intended
 	for _, p := range family {
 		awaitEnd(t, p)
 	}
@@ -100,8 +100,8 @@ func awaitEnd(t *testing.T, pid int) {
 	}
 }
 
-// A thread ends with a goroutine that is locked to it. The kernel then kills the processes that the
-// thread started and that asked for a signal at its end.
+// When a goroutine that is locked to a thread ends, the thread ends too. The kernel then kills the
+// processes that this thread started, if they have a parent-death signal.
 func TestServerOutlivesTheThreadOfItsStart(t *testing.T) {
 	var s *Server
 	awaitEnd(t, <-onDyingThread(func() { s = Redis(t, RedisOptions{}) }))
@@ -115,8 +115,8 @@ func TestServerOutlivesTheThreadOfItsStart(t *testing.T) {
 }
 
 // onDyingThread runs f on a thread that ends after f, and returns the id of the thread. The first
-// thread of a process never ends: if f would run there, that thread is kept busy and another one is
-// used.
+// thread of a process never ends. So if onDyingThread gets the first thread, it keeps that thread
+// busy and uses another one.
 func onDyingThread(f func()) <-chan int {
 	thread := make(chan int, 1)
 	go func() {

@@ -53,8 +53,8 @@ func EtcdCluster(t testing.TB, members int) []*Server {
 }
 
 // EtcdClusterVia is like EtcdCluster, but the other members connect to a member at the address that
-// via returns. So a test can put proxies between the members, which are numbered from 0. addr is
-// the own address of the member.
+// via returns. So a test can put proxies between the members. member is the number of the member,
+// from 0, and addr is its real address.
 func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string) string) []*Server {
 	t.Helper()
 	var o EtcdOptions
@@ -79,14 +79,14 @@ func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string)
 				args := o.args(p, fmt.Sprintf("m%d", i), peers[i], strings.Join(cluster, ","))
 				return append(args, "-advertise", advertised[i], "-heartbeat", "50", "-election", "500")
 			},
-			Ready: func(context.Context, Place) error { return nil }, // a member alone is never ready
+			Ready: func(context.Context, Place) error { return nil }, // a single member is never ready
 		}))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, s := range all {
 		for o.ready(ctx, s.Place()) != nil && ctx.Err() == nil {
-			time.Sleep(10 * time.Millisecond) // members look for each other
+			time.Sleep(10 * time.Millisecond) // the members are still connecting to each other
 		}
 	}
 	if ctx.Err() != nil {
@@ -148,8 +148,8 @@ func (o EtcdOptions) ready(ctx context.Context, p Place) error {
 }
 
 // etcdBinary returns the path of the server, and builds it if this machine does not have it yet.
-// The build uses neither -race nor the workspace, because the modules of the workspace need other
-// versions.
+// The build runs outside of the workspace, because the modules of the workspace need other
+// versions. It never uses -race.
 func etcdBinary(t testing.TB) string {
 	t.Helper()
 	path, err := builtEtcd()

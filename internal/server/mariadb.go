@@ -24,7 +24,7 @@ type MariaDBOptions struct {
 	Args []string // further arguments of mariadbd; they override the others
 }
 
-// MariaDBWith is MariaDB with more settings.
+// MariaDBWith starts a MariaDB server with the settings o.
 func MariaDBWith(t testing.TB, o MariaDBOptions) *Server {
 	t.Helper()
 	return Start(t, MariaDBSpec(o))

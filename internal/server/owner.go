@@ -10,8 +10,8 @@ import (
 // owner is the user of the server's process when the test runs as root.
 type owner struct{ uid, gid uint32 }
 
-// lookupOwner returns the user that a server must run as. If name is empty or the test does not run
-// as root, that is the test's user, and lookupOwner returns nil.
+// lookupOwner returns the user that a server must run as. It returns nil if the server runs as the
+// test's user, because name is empty or the test does not run as root.
 func lookupOwner(name string) (*owner, error) {
 	if name == "" || os.Geteuid() != 0 {
 		return nil, nil

@@ -26,8 +26,8 @@ type reservation struct {
 }
 
 // taken are the ports that this process has used. It never uses a port twice. Otherwise a client of
-// one test could reach the server of the next test, and take it for its own server that has lost
-// its data in a restart.
+// one test could reach the server of the next test. The client would then conclude that its own
+// server had restarted and lost its data.
 var taken sync.Map
 
 func reserve() (reservation, error) {

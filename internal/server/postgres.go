@@ -13,8 +13,8 @@ import (
 )
 
 // PostgresOptions are the settings of a PostgreSQL server. With the zero value, the user "postgres"
-// needs no password and nothing is synced to disk. The data then survive a crash of the server, but
-// not of the machine.
+// needs no password, and nothing is synced to disk. Data that are not synced survive a crash of the
+// server, but not of the machine.
 type PostgresOptions struct {
 	Args   []string // further arguments of postgres ("-c", "max_connections=20"); they override the others
 	Within string   // the directory that gets the data directory; the user postgres must be able to reach it
@@ -48,7 +48,8 @@ func postgresSpec(o PostgresOptions) Spec {
 }
 
 // PostgresStandby starts a server that follows primary by streaming replication, with a copy of its
-// data. Its name in synchronous_standby_names is "standby". To promote it, call pg_promote() there.
+// data. Its name in synchronous_standby_names is "standby". To promote the standby, call
+// pg_promote() on it.
 func PostgresStandby(t testing.TB, primary *Server, o PostgresOptions) *Server {
 	t.Helper()
 	o.Args = append([]string{"-c", "cluster_name=standby", "-c", "wal_retrieve_retry_interval=100ms"}, o.Args...)
@@ -73,8 +74,8 @@ func initdb(ctx context.Context, p Place) error {
 		"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync")
 }
 
-// sibling returns the path of a program in the directory of another one, even if that was found
-// through a link.
+// sibling returns the path of a program in the directory of another one, even if the other one was
+// found through a link.
 func sibling(binary, name string) (string, error) {
 	binary, err := filepath.EvalSymlinks(binary)
 	return filepath.Join(filepath.Dir(binary), name), err

@@ -25,7 +25,7 @@ func TestPostgresKillAndRestart(t *testing.T) {
 		t.Error("a killed server accepts a connection")
 	}
 	s.Restart(true)
-	s.Restart(true) // in order, this time
+	s.Restart(true) // this time the server still runs, so Restart stops it cleanly first
 }
 
 func TestPostgresRestartKeepsDataOrNot(t *testing.T) {

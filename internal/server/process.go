@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// starter is the thread that starts every server. The kernel sends the parent-death signal when the
-// forking thread ends, even if its process still runs, and the Go runtime ends threads at any time.
-// This thread is locked and never ends.
+// starter is the thread that starts every server. The kernel sends the parent-death signal to a
+// server when the thread that started it ends, even if the test's process still runs. The Go
+// runtime may end any other thread at any time. The starter is locked to its goroutine and never
+// ends.
 var starter = sync.OnceValue(func() chan<- func() {
 	jobs := make(chan func())
 	go func() {
@@ -27,7 +28,7 @@ func begin(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// A process is a server process. done is closed when it has ended.
+// A process is a server process. done is closed when the process has ended.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}

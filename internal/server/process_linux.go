@@ -23,7 +23,7 @@ func attributes(o *owner) *syscall.SysProcAttr {
 }
 
 // stop stops the process and all its descendants, and returns when they are all stopped. A stopped
-// process cannot fork, so none was missed.
+// process cannot fork, so stop misses no descendant.
 func (p *process) stop() error {
 	return until("stop", func() (int, error) {
 		running := 0
@@ -67,8 +67,8 @@ func (p *process) kill() error {
 	})
 }
 
-// until calls the function left again and again, until left returns 0. left returns the number of
-// processes that are not done yet.
+// until calls a function again and again until the function returns 0 or an error. The function
+// returns the number of processes that are not done yet. until gives up after ten seconds.
 func until(what string, left func() (int, error)) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -95,7 +95,7 @@ func dead(pid int) bool {
 	return !ok || strings.IndexByte("ZX", st.state) >= 0
 }
 
-// signalAll sends the signal to all processes, to the last one first.
+// signalAll sends the signal to all processes, in reverse order.
 func signalAll(pids []int, sig syscall.Signal) error {
 	var errs []error
 	for _, pid := range slices.Backward(pids) {

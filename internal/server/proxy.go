@@ -22,7 +22,7 @@ type Proxy struct {
 	wg     sync.WaitGroup
 }
 
-// NewProxy starts a proxy to a server. It ends with the test.
+// NewProxy starts a proxy to a server. The proxy ends with the test.
 func NewProxy(t testing.TB, to string) *Proxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *Proxy) Silence(on bool) {
 }
 
 // LoseReply waits for the next request that chosen selects. It lets that request pass, loses the
-// reply, and closes the connection. chosen gets the data that one read from the client returned.
+// reply, and closes the connection. The argument of chosen is the data of one read from the client.
 func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,8 @@ func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
 }
 
 // Refuse closes every connection whose client sends data that chosen selects, and drops that data.
-// It also cuts all connections, so that their clients connect and send again. nil ends that.
+// It also cuts all present connections, and then their clients have to connect and send again.
+// Refuse(nil) ends the refusals.
 func (p *Proxy) Refuse(chosen func(request []byte) bool) {
 	p.mu.Lock()
 	p.refuse = chosen

@@ -82,8 +82,8 @@ func (o RedisOptions) portArgs(p Place) []string {
 		"--tls-cert-file", p.Path("cert.pem"), "--tls-key-file", p.Path("key.pem"), "--tls-ca-cert-file", p.Path("ca.pem")}
 }
 
-// prepare writes the files that are named in the arguments. For a cluster it writes the table of
-// nodes, so that no commands are needed to build the cluster.
+// prepare writes the files that are named in the arguments. For a cluster it also writes the table
+// of nodes. Then no commands are needed to build the cluster.
 func (o RedisOptions) prepare(_ context.Context, p Place) error {
 	files := map[string]string{}
 	if o.ACL != "" {
@@ -116,7 +116,7 @@ func (o RedisOptions) url(p Place) string {
 }
 
 // ready reads a key, because a cluster that is down still answers PING. A server that refuses the
-// read for lack of rights is ready too.
+// read because the user lacks the right is ready too.
 func (o RedisOptions) ready(ctx context.Context, p Place) error {
 	conn, err := o.dial(ctx, p)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// say sends one command on a connection of its own.
+// say opens a new connection and sends one command on it.
 func say(t *testing.T, s *Server, args ...string) string {
 	t.Helper()
 	reply, err := ask(connect(t, "tcp", s.Addr()), args...)

@@ -71,9 +71,9 @@ func open(t testing.TB, spec Spec, binary string) (*Server, error) {
 	return s, s.start()
 }
 
-// settle chooses ports and makes the directories. They are not under t.TempDir for two reasons.
-// Other users cannot read t.TempDir, and the server may run as another user. Also, if the test has
-// a long name, the paths are too long for a unix socket.
+// settle chooses ports and makes the directories. The directories are not under t.TempDir for two
+// reasons. Other users cannot read t.TempDir, and the server may run as another user. And if the
+// test has a long name, paths under t.TempDir are too long for a unix socket.
 func (s *Server) settle(binary string) error {
 	root, err := os.MkdirTemp(s.spec.Within, "padlock-"+s.spec.Name+"-")
 	if err != nil {

@@ -24,7 +24,7 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// shell is a server that a shell script plays.
+// shell describes a server that is really a shell script.
 func shell(script string) Spec {
 	return Spec{
 		Name:   "shell",
@@ -91,7 +91,7 @@ func TestKilledOrNotStartedServersRefuseSignals(t *testing.T) {
 			spec.Ready = func(context.Context, Place) error { return nil }
 			s := Start(t, spec)
 			s.Kill()
-			s.Kill() // once more does no harm
+			s.Kill() // a second Kill does no harm
 			change(s)
 		})
 		if want := "cannot " + what + " shell: it does not run"; !strings.Contains(fake.said, want) {

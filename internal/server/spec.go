@@ -33,7 +33,7 @@ type Spec struct {
 	Prepare func(context.Context, Place) error
 
 	URL        func(Place) string // returns the result of Server.URL; if nil, that is tcp://HOST:PORT
-	Within     string             // the directory that gets the data directory; if empty, the directory for temporary files
+	Within     string             // the data directory is made in this directory; if empty, in the directory for temporary files
 	Env        []string           // "KEY=value", added to the test's own environment
 	RunAs      string             // the server runs as this user if the test runs as root; some servers refuse to run as root
 	ExtraPorts int                // number of ports in addition to the first; see Place.Extra

@@ -19,9 +19,9 @@ type ZooKeeperOptions struct {
 	Java []string      // further arguments of java, such as -Dzookeeper.skipACL=yes
 	Conf []string      // further lines of the configuration file
 
-	// Via returns the address at which server from connects to server to, whose own address is
-	// addr. So a test can put proxies between the servers of an ensemble. Servers are numbered from
-	// 0.
+	// Via returns the address that one server of an ensemble uses to connect to another one. The
+	// parameters are the numbers of the two servers, which count from 0, and the real address of
+	// the second one. So a test can put proxies between the servers.
 	Via func(from, to int, addr string) string
 }
 
@@ -32,7 +32,8 @@ func ZooKeeper(t testing.TB, o ZooKeeperOptions) *Server {
 	return Start(t, zooKeeperSpec(o, zooKeeperReady, ""))
 }
 
-// needZooKeeper skips the test if the server's classes are missing; java alone is not enough.
+// needZooKeeper skips the test if the server's Java classes are missing. A machine may have java
+// without them.
 func needZooKeeper(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat("/usr/share/java/zookeeper.jar"); err != nil {
@@ -131,7 +132,7 @@ func (o *ZooKeeperOptions) file(p Place) string {
 	return strings.Join(append(lines, o.Conf...), "\n") + "\n"
 }
 
-// zooKeeperReady asks the server for its mode, which it has only when it serves clients.
+// zooKeeperReady asks the server for its mode. A server has a mode only when it serves clients.
 func zooKeeperReady(ctx context.Context, p Place) error {
 	said, err := ZooKeeperSays(ctx, p.Addr(), "srvr")
 	if err == nil && !strings.Contains(said, "Mode: ") {
