@@ -52,8 +52,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// betweenModules lists internal packages that other released modules import. A program may build
-// modules of different versions, so these packages have an API that must not break either.
+// betweenModules lists internal packages that other released modules import. A program may combine
+// modules of different versions, so the API of these packages must not break either.
 var betweenModules = []string{"internal/login", "internal/redisconn"}
 
 // releasedPackages lists the packages of released modules that a user can import, and
@@ -122,7 +122,8 @@ func writeGolden(t *testing.T, docs map[string]string) {
 	}
 }
 
-// firstDifference returns the first line, counted from 1, in which two texts differ.
+// firstDifference returns the number of the first line in which two texts differ. Lines count from
+// 1.
 func firstDifference(a, b string) (line int, differs bool) {
 	if a == b {
 		return 0, false

@@ -12,59 +12,59 @@ import (
 	"strings"
 )
 
-// An arrowRow says which packages of padlock a package, and those below it, may import. The row
-// with the longest directory counts.
+// An arrowRow says which packages of padlock a package, and those below it, may import. If several
+// rows match a package, the row with the longest directory counts.
 type arrowRow struct {
 	dir   string
 	code  []string // what its code may import
-	tests []string // what its tests may import besides that and the package itself
+	tests []string // what its tests may import in addition; a test may always import its own package
 }
 
-// anything is a row's right to import every package of padlock.
+// anything in a row allows its packages to import every package of padlock.
 const anything = "*"
 
-// rootTests are the packages that tests of the root module may use: all that need no module of
-// their own.
+// rootTests are the packages that tests of the root module may use. All of them belong to the root
+// module.
 var rootTests = []string{".", "driver", "drivertest", "internal/server", "padlocktest", "fence", "memstore", "filestore", "quorum"}
 
-// sessionTests are the packages that tests of sessions may use: also the suite for their stores and
-// the load client.
+// sessionTests are the packages that tests of sessions may use. The suite for the stores of
+// sessions and the load client are among them.
 var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are the packages that the tests of a store may use.
 var storeTests = []string{".", "driver", "drivertest", "internal/server"}
 
-// everyStore lists the packages of stores: those that package open and its module open/all import.
-// So a new store gets its row by being opened.
+// everyStore lists the packages of stores. These are the packages that package open and its module
+// open/all import. So a new store gets its row as soon as one of the two imports it.
 var everyStore []string
 
 func readStores() []string {
 	var stores []string
 	for _, dir := range []string{"open", "open/all"} {
-		names, _ := filepath.Glob(dir + "/*.go") // none outside of the project's tree
+		names, _ := filepath.Glob(dir + "/*.go") // outside of the project's tree there are no such files
 		for _, name := range names {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
 			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 			if err != nil {
-				continue // TestHouse reports it
+				continue // TestHouse reports this error
 			}
 			stores = append(stores, openedBy(f)...)
 		}
 	}
 	if slices.ContainsFunc(stores, isDriver) {
-		stores = append(stores, "sqlstore", "sqlstore/lockkeys") // their drivers are opened
+		stores = append(stores, "sqlstore", "sqlstore/lockkeys") // open and open/all import only the drivers of sqlstore
 	}
 	if slices.Contains(stores, mysqlDriver) {
-		stores = append(stores, "mysqlstore") // this driver opens it too
+		stores = append(stores, "mysqlstore") // this driver also opens databases for mysqlstore
 	}
 	slices.Sort(stores)
 	return slices.Compact(stores)
 }
 
-// openedBy returns the packages of padlock that a file of package open imports, without those that
-// every such file may use.
+// openedBy returns the packages of padlock that a file of package open imports, without the root,
+// driver and open.
 func openedBy(f *ast.File) []string {
 	var stores []string
 	for _, spec := range f.Imports {
@@ -79,8 +79,8 @@ func openedBy(f *ast.File) []string {
 
 // arrows is the table of all packages. docs/design.md draws it, and TestDesign compares the two.
 //
-// A store imports neither the face nor another store, so stores compose and an application compiles
-// only what it uses.
+// A store imports neither the root package nor another store. So stores can be combined, and an
+// application compiles only the stores that it uses.
 var arrows []arrowRow
 
 func arrowTable() []arrowRow {
@@ -90,11 +90,11 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
 		arrowRow{dir: "internal/calls", code: []string{"driver"}},     // the calls of the stores in databases
-		arrowRow{dir: "internal/login"},                               // errors without users and passwords, for the stores in databases
+		arrowRow{dir: "internal/login"},                               // hides users and passwords in errors, for the stores in databases
 		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "internal/printable"}, // foreign texts on screens, pages and in figures
+		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
@@ -123,8 +123,8 @@ func arrowTable() []arrowRow {
 // mysqlDriver is the package that opens databases for sqlstore and for mysqlstore.
 const mysqlDriver = "sqlstore/drivers/mysql"
 
-// isDriver reports whether a package opens databases for sqlstore. Only these stores use another
-// one.
+// isDriver reports whether a package opens databases for sqlstore. Such a package may import the
+// stores that it serves. Most stores import no other store.
 func isDriver(store string) bool { return strings.HasPrefix(store, "sqlstore/drivers/") }
 
 func storeRows() []arrowRow {
@@ -140,7 +140,7 @@ func storeRows() []arrowRow {
 		}
 		tests := storeTests
 		switch store {
-		case "quorum", "sqlstore": // a store made of stores, and one whose decisions are compared with the reference
+		case "quorum", "sqlstore": // quorum is made of other stores; the decisions of sqlstore are compared with those of memstore
 			tests = append(slices.Clone(tests), "memstore")
 		}
 		code := []string{"driver"}
@@ -211,8 +211,8 @@ func judgeOwn(f *houseFile, target string) string {
 	return fmt.Sprintf("the arrows of docs/design.md allow it only %s; what two packages share belongs into driver or stays apart", list(allowed))
 }
 
-// within reports whether target is part of the package at dir, which may have parts of its own. The
-// root contains every package, but only internal ones are part of it.
+// within reports whether the target package is part of the package at dir. Packages below dir
+// without a row of their own are its parts. For the root, only internal packages count as parts.
 func within(target, dir string) bool {
 	if dir == "." {
 		return strings.HasPrefix(target, "internal/") && !strings.HasPrefix(target, "internal/integration")
@@ -220,8 +220,8 @@ func within(target, dir string) bool {
 	return strings.HasPrefix(target, dir+"/") && rowOf(target).dir == dir
 }
 
-// rowOf finds the row of a package: its own, or that of the nearest directory above. The root's row
-// is for the root only.
+// rowOf finds the row of a package. If the package has no row, the row of the nearest directory
+// above counts. The root's row is for the root only.
 func rowOf(pkg string) *arrowRow {
 	for dir := pkg; ; dir = path.Dir(dir) {
 		for i := range arrows {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A bite is a small tree of one file that breaks a rule, or just does not.
+// A bite is a small tree of one file that breaks a rule, or that nearly breaks it.
 type bite struct {
 	name   string
 	check  func(*houseFile) []string
@@ -64,12 +64,12 @@ var bites = []bite{
 	{"a harmless path", checkMachine, "docs/x.md", ".", "/var/lib/padlock", ""},
 }
 
-// sleeper is put together, so that a search for the word does not find it.
+// sleeper is put together from two parts. So a search for the call does not find this line.
 const sleeper = "import \"time\"\nfunc f() { time" + ".Sleep(1) }"
 
 func imports(target string) string { return "import _ \"" + target + "\"" }
 
-// TestHouseRulesBite breaks each rule once, and stops just short of it.
+// TestHouseRulesBite breaks each rule once, and nearly breaks it once.
 func TestHouseRulesBite(t *testing.T) {
 	toRoot()
 	for _, b := range bites {
@@ -83,7 +83,8 @@ func TestHouseRulesBite(t *testing.T) {
 	}
 }
 
-// expect wants one message that contains want, or none.
+// expect fails the test unless there is one message and it contains the given text. With "" there
+// must be no message.
 func expect(t *testing.T, got []string, want string) {
 	t.Helper()
 	switch {
@@ -140,7 +141,7 @@ func TestHouseModulesBite(t *testing.T) {
 	expect(t, complaints, "modules.txt:3")
 }
 
-// wordBites are comments that break the rules of language, and comments that just don't.
+// wordBites are comments that break the rules of language, and comments that nearly break them.
 var wordBites = []struct{ comment, want string }{
 	{"Who asks again is refused.", "name the actor"},
 	{"It is free. Whatever was written stays there", "name the actor"},

@@ -28,8 +28,8 @@ var allowedCircles = []allowedCircle{}
 //
 //	go test ./internal/house -run 'TestCircles/redisstore' -v
 //
-// The output lists the calls inside each circle; those between two files with the fewest functions
-// stand first, since they are the easiest to cut.
+// The output lists the calls inside each circle. The list begins with the pair of files whose calls
+// use the fewest functions, because these calls are the easiest to remove.
 func TestCircles(t *testing.T) {
 	checker := newTypeChecker(t, readHouse(t))
 	for _, pkg := range checker.packages() {
@@ -72,8 +72,8 @@ func judgeCircles(pkg string, circles [][]string, allowed []allowedCircle) []str
 	return found
 }
 
-// calls says which file of a package calls which functions of another one: calls[from][to] lists
-// the functions.
+// calls says which functions of one file another file of the package calls. The first key is the
+// calling file, the second is the called file.
 type calls map[string]map[string][]string
 
 func (c calls) add(from, to, function string) {
@@ -85,7 +85,7 @@ func (c calls) add(from, to, function string) {
 	}
 }
 
-// reach returns the files that from calls, directly or through others.
+// reach returns the files that the given file calls, directly or through other files.
 func (c calls) reach(from string) map[string]bool {
 	reached := map[string]bool{}
 	todo := []string{from}
@@ -126,7 +126,7 @@ func (c calls) circles() [][]string {
 	return circles
 }
 
-// describe lists the calls inside of a circle.
+// describe lists the calls between the files of a circle.
 func (c calls) describe(circle []string) string {
 	type edge struct {
 		from, to  string
@@ -170,8 +170,8 @@ func TestCirclesBite(t *testing.T) {
 }
 
 // calls type-checks the package at dir and collects its calls between files. A function that is
-// passed as a value counts as called. A call of an interface's method does not count, because
-// nobody can say from the source which code it runs.
+// passed as a value counts as called. A call of an interface's method does not count, because the
+// source does not show which code runs.
 func (c *typeChecker) calls(dir string) calls {
 	found := calls{}
 	for id, fn := range c.functionsUsed(dir) {

@@ -13,8 +13,8 @@ const (
 	maxFileLines = 500
 )
 
-// checkSleep reports tests that wait by the clock. They are slow if the time is long and flaky if
-// it is short.
+// checkSleep reports tests that wait for a fixed time. Such a test is slow if the time is long, and
+// flaky if the time is short.
 func checkSleep(f *houseFile) []string {
 	if f.ast == nil || !f.test() {
 		return nil
@@ -45,8 +45,8 @@ func importName(f *ast.File, pkg string) string {
 	return ""
 }
 
-// funcLengths lists the lines of each function body of a file, function values at the top level
-// included.
+// funcLengths returns the number of lines of each function body in a file. Function values at the
+// top level count too; functions inside of others do not.
 func funcLengths(f *houseFile) map[token.Pos]int {
 	lengths := map[token.Pos]int{}
 	for _, decl := range f.ast.Decls {
@@ -56,7 +56,7 @@ func funcLengths(f *houseFile) map[token.Pos]int {
 				return true
 			}
 			lengths[n.Pos()] = max(0, f.line(body.Rbrace)-f.line(body.Lbrace)-1)
-			return false // functions inside are shorter
+			return false // functions inside of this one are shorter
 		})
 	}
 	return lengths
@@ -99,15 +99,16 @@ func checkFileLength(f *houseFile) []string {
 	return []string{fmt.Sprintf("%s: a file of %d lines: at most %d; cut it along its ideas", f.path, lines, maxFileLines)}
 }
 
-// unwanted matches text that no file of the tree may contain. The words are put together here,
-// since this file is part of the tree.
+// unwanted matches text that no file of the tree may contain. The words are put together from parts
+// here, because this file is part of the tree too.
 var unwanted = regexp.MustCompile(strings.Join([]string{
 	"/wor" + "k/",
 	`https?://(proxy|registry|deb|security)` + `\.`,
 	"proxy.gola" + `ng\.org`, "registry.npm" + `js\.org`, "deb.deb" + `ian\.org`,
 }, "|"))
 
-// checkMachine reports text that is true on one machine only.
+// checkMachine reports text that is true on one machine only: its paths, and the hosts of its
+// packages.
 func checkMachine(f *houseFile) []string {
 	var found []string
 	for i, line := range strings.Split(string(f.src), "\n") {

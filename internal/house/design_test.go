@@ -10,11 +10,12 @@ import (
 )
 
 // designPage has a tree of the directories and a picture of the arrows between packages. TestDesign
-// compares both with the table in arrows_test.go and with modules.txt, so the page is never old.
+// compares both with the table in arrows_test.go and with modules.txt, so the page is always up to
+// date.
 const designPage = "docs/design.md"
 
 func TestDesign(t *testing.T) {
-	readHouse(t) // skips outside of the project's tree
+	readHouse(t) // outside of the project's tree, this skips the test
 	modules, _ := parseModules(readText(t, "modules.txt"))
 	page := readText(t, designPage)
 	report(t, checkTree(page, arrows, modules, isDirectory))
@@ -61,7 +62,7 @@ func checkTree(page string, rows []arrowRow, modules []string, exists func(strin
 	return found
 }
 
-// block returns the first block of code of a page that contains mark.
+// block returns the first block of code in a page that contains the given text.
 func block(page, mark string) []string {
 	parts := strings.Split(page, "```")
 	for i := 1; i < len(parts); i += 2 {
@@ -149,7 +150,8 @@ func rowDir(pkg string, rows []arrowRow) string {
 }
 
 // parsePicture reads lines such as "a, b → c → d". "every store" stands for the stores that exist,
-// "padlock" for the root, "anything" for the right to import all. The application is not a package.
+// "padlock" for the root, "anything" for the right to import all. "application" stands for no
+// package.
 func parsePicture(lines []string, exists func(string) bool) map[arrow]bool {
 	drawn := map[arrow]bool{}
 	for _, line := range lines {

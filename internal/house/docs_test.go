@@ -36,7 +36,8 @@ func checkDocs(f *houseFile) []string {
 // wellKnown are methods that the standard library documents.
 var wellKnown = []string{"Error", "Is", "String", "Unwrap"}
 
-// inDocs returns false for methods that users of the package do not see, and for well-known ones.
+// inDocs reports whether a function needs a comment. It returns false for methods that users of the
+// package do not see, and for well-known methods.
 func inDocs(decl *ast.FuncDecl) bool {
 	if decl.Recv == nil {
 		return true
@@ -79,8 +80,8 @@ func checkSpec(decl *ast.GenDecl, spec ast.Spec, missing func(*ast.Ident, string
 	}
 }
 
-// checkMethods checks interfaces with several methods. The comment on the type counts for a single
-// method, and for the fields of a struct.
+// checkMethods checks interfaces with several methods. An interface with a single method, or a
+// struct with fields, needs only the comment on its type.
 func checkMethods(typ ast.Expr, missing func(*ast.Ident, string)) {
 	iface, ok := typ.(*ast.InterfaceType)
 	if !ok || iface.Methods.NumFields() < 2 {

@@ -13,7 +13,7 @@ var (
 	drawCount = flag.Int("count", 80, "TestDrawComments: how many comments are drawn")
 )
 
-// minWords is the length of the shortest comment that is drawn.
+// minWords is the minimum number of words of a comment that is drawn.
 const minWords = 8
 
 // codeAfter is how many lines of code are printed after a comment.
@@ -59,7 +59,7 @@ func drawable(files []*houseFile) []fileComment {
 	return found
 }
 
-// withCode is the comment as it stands in the file, and the code after it.
+// withCode returns the comment as it stands in the file, and the code after it.
 func (c *fileComment) withCode() string {
 	lines := strings.Split(string(c.file.src), "\n")
 	first, last := c.starts[0].line, c.starts[len(c.starts)-1].line

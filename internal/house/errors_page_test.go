@@ -30,9 +30,8 @@ func TestErrorsPage(t *testing.T) {
 	report(t, checkStatuses(flock, exitStatuses(files, "cmd/padlock/internal/flockmode")))
 }
 
-// exportedErrors returns the exported variables Err… of errorPackages, as "padlock.ErrHeld". The
-// value is true for a variable that has the value of another package's error: the page may leave it
-// out.
+// exportedErrors returns the exported variables Err… of errorPackages, as "padlock.ErrHeld". A name
+// with the value true is a second name for another package's error. The page may leave it out.
 func exportedErrors(files []*houseFile) map[string]bool {
 	all := map[string]bool{}
 	for _, f := range files {
@@ -57,8 +56,9 @@ func exportedErrors(files []*houseFile) map[string]bool {
 	return all
 }
 
-// noteAlias marks the one of two names for an error that the page may leave out: package padlock
-// has the names that users see.
+// noteAlias marks the second name of an error that has two names. The page may leave out that name.
+// If one of the names is in package padlock, the other is the second name, because users see
+// padlock's.
 func noteAlias(all map[string]bool, pkg, name string, value ast.Expr) {
 	sel, ok := value.(*ast.SelectorExpr)
 	if !ok || !strings.HasPrefix(sel.Sel.Name, "Err") {

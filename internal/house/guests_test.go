@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A guest is a module of others that one of padlock's modules may import.
+// A guest is a module of another project that one of padlock's modules may import.
 type guest struct {
-	module string // padlock's module, by its directory
-	path   string // the import path of the guest; it includes all packages below
+	module string // the directory of padlock's module
+	path   string // the import path of the guest; packages below this path are allowed too
 	tests  bool   // in tests only
 	reason string
 }
 
-// guests are the modules of others that each module may import, and the reasons. A new dependency
-// needs a row with its reason:
+// guests are the modules of other projects that each of padlock's modules may import, and the
+// reasons. A new dependency needs a row with its reason:
 //
 //	{"pgstore", "github.com/jackc/pgx/v5", false, "the client; …"},
 var guests = []guest{
@@ -61,7 +61,7 @@ var guests = []guest{
 	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
 }
 
-// judgeGuest returns the reason why a module of others may not be imported, or "".
+// judgeGuest returns the reason why a file may not import a module of another project, or "".
 func judgeGuest(f *houseFile, target string) string {
 	for _, g := range guests {
 		if g.module != f.module || target != g.path && !strings.HasPrefix(target, g.path+"/") {

@@ -68,14 +68,14 @@ func readText(t *testing.T, name string) string {
 	return string(text)
 }
 
-// goVersion returns the version of the installed Go, without the additions of a vendor ("go1.26.8
-// X:…").
+// goVersion returns the version of the installed Go, without a suffix that a vendor added
+// ("go1.26.8 X:…").
 func goVersion() string {
 	v, _, _ := strings.Cut(runtime.Version(), " ")
 	return v
 }
 
-// figures describes how long functions are. The aim is p50 ≤ 8 and p90 ≤ 25.
+// figures describes the lengths of functions, in lines. The aim is p50 ≤ 8 and p90 ≤ 25.
 func figures(files []*houseFile, tests bool) string {
 	var lengths []int
 	for _, f := range files {

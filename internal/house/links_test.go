@@ -12,7 +12,8 @@ import (
 	"unicode"
 )
 
-// TestLinks follows every link of every page to a file of the tree, and to a heading of it.
+// TestLinks checks that every link of every page to a file of the tree, or to a heading in it,
+// leads somewhere.
 func TestLinks(t *testing.T) {
 	pages := map[string]string{}
 	for _, f := range readHouse(t) {
@@ -57,7 +58,7 @@ func checkLinks(name, text string, pages map[string]string, exists func(string) 
 	return found
 }
 
-// hasHeading reports whether GitHub gives a heading of page this anchor.
+// hasHeading reports whether a heading of the page has this anchor on GitHub.
 func hasHeading(page, anchor string) bool {
 	for line := range strings.Lines(fenced.ReplaceAllString(page, "")) {
 		if strings.HasPrefix(line, "#") && anchorOf(line) == anchor {

@@ -13,7 +13,7 @@ const measuredPage, measuredLog = "docs/measured.md", "docs/measured-log.md"
 // TestMeasuredPage compares the rows of docs/measured.md, one for each store, with the latest run
 // of that store in the log.
 func TestMeasuredPage(t *testing.T) {
-	readHouse(t) // skips outside of the tree
+	readHouse(t) // outside of the project's tree, this skips the test
 	_, covered, found := strings.Cut(readText(t, measuredLog), "<!-- covered -->")
 	covered, _, ended := strings.Cut(covered, "<!-- end of covered -->")
 	if !found || !ended {
@@ -22,7 +22,7 @@ func TestMeasuredPage(t *testing.T) {
 	report(t, checkMeasured(readText(t, measuredPage), covered))
 }
 
-// checkMeasured reports stores whose row is not that of their latest run.
+// checkMeasured reports each store whose row does not show its latest run.
 func checkMeasured(page, log string) []string {
 	latest := map[string]string{}
 	for _, c := range cells(log) {
@@ -51,7 +51,7 @@ func checkMeasured(page, log string) []string {
 	return found
 }
 
-// cells are the cells of all lines of tables in a page.
+// cells returns the cells of all lines of all tables in a page.
 func cells(page string) [][]string {
 	var all [][]string
 	for line := range strings.Lines(page) {

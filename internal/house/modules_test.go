@@ -14,8 +14,8 @@ type goMod struct {
 	dir      string
 	goLine   string   // "go1.25"
 	requires []string // paths
-	replaces []string // paths of padlock's
-	uses     []string // of a go.work: directories
+	replaces []string // paths of padlock's modules
+	uses     []string // directories; only a go.work has them
 }
 
 var (
@@ -62,7 +62,7 @@ func (m *goMod) add(verb, what string) {
 	}
 }
 
-// own returns the directories of padlock's modules among paths.
+// own selects the paths of padlock's modules, and returns the directories of these modules.
 func own(paths []string) []string {
 	var dirs []string
 	for _, p := range paths {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestNamesOnPages reports names that the README or a page under docs/ mentions and the code does
-// not have: pkg.Name of a package of the tree, Type.Member, flags of the command, and parameters of
-// URLs.
+// TestNamesOnPages reports names that are in the README or in a page under docs/, but not in the
+// code. It knows names of the forms pkg.Name and Type.Member, flags of the command, and parameters
+// in URLs.
 func TestNamesOnPages(t *testing.T) {
 	files := readHouse(t)
 	names := exportedNames(files)
@@ -24,8 +24,8 @@ func TestNamesOnPages(t *testing.T) {
 	}
 }
 
-// exportedNames has "driver.Store" for each exported declaration, "Store.Close" for each method,
-// field and method of an interface, and "driver." and "Store." for each package and type.
+// exportedNames returns the exported names. They have the form "driver.Store" for a declaration,
+// "Store.Close" for a method or a field, "driver." for a package, and "Store." for a type.
 func exportedNames(files []*houseFile) map[string]bool {
 	names := map[string]bool{}
 	for _, f := range files {
@@ -92,13 +92,14 @@ func receiver(decl *ast.FuncDecl) string {
 	return name
 }
 
-// variables are the usual names of values on the pages.
+// variables maps the names that variables usually have on the pages to their types.
 var variables = map[string]string{"lock.": "Lock.", "locker.": "Locker.", "script.": "Script."}
 
 var qualified = regexp.MustCompile(`(?:^|[^\w./-])(\w+\.)([A-Z]\w*)`)
 
-// checkNames looks at code only: spans and blocks. A word before the dot that is neither a package
-// nor a type of the tree is a variable or another project's.
+// checkNames looks only at the code in a page, in spans and in blocks. If the word before the dot
+// is neither a package nor a type of the tree, the name is ignored: that word is a variable, or
+// belongs to another project.
 func checkNames(name, page string, names map[string]bool) []string {
 	var found []string
 	for _, code := range append(spans.FindAllString(fenced.ReplaceAllString(page, ""), -1), goBlock.FindAllString(page, -1)...) {
@@ -123,8 +124,8 @@ var (
 	parameter = regexp.MustCompile(`[a-z]:[^\s]*?\?([a-z-]+)=|[?&]([a-z]+-[a-z-]+)=`)
 )
 
-// quotedWords are the words in string literals of the code. The names of all flags and parameters
-// are among them.
+// quotedWords returns the words in the string literals of the code. The names of all flags and
+// parameters are among them.
 func quotedWords(files []*houseFile) map[string]bool {
 	words := map[string]bool{}
 	for _, f := range files {

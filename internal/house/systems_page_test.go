@@ -19,9 +19,9 @@ func TestSystemsPage(t *testing.T) {
 	report(t, checkSystems(readText(t, systemsPage), testsOf(files)))
 }
 
-// testsOf returns the tests of the tree as the page names them: "session:TestLazy" for a function,
-// "drivertest:acquire/contend" for a case of the suite, and the paths of scripts. The package of
-// the root is "padlock".
+// testsOf returns the names that the page uses for the tests of the tree: "session:TestLazy" for a
+// function, "drivertest:acquire/contend" for a case of the suite, and the paths of scripts. The
+// package of the root is "padlock".
 func testsOf(files []*houseFile) map[string]bool {
 	all := map[string]bool{}
 	for _, f := range files {

@@ -14,13 +14,13 @@ import (
 type passage struct {
 	kind   string // "comment", "prose", "message"
 	text   string
-	starts []start // of each line, in order
+	starts []start // one for each line, in order
 }
 
-// A start is where a line of the file begins in the text of a passage.
+// A start says at which offset in the text of a passage a line of the file begins.
 type start struct{ at, line int }
 
-// line returns the line of the file on which the offset at is.
+// line returns the number of the line in the file that contains the given offset of the text.
 func (p *passage) line(at int) int {
 	line := 0
 	for _, s := range p.starts {
@@ -77,8 +77,8 @@ func goComments(f *houseFile) []passage {
 	return found
 }
 
-// isCode reports whether the rest of a comment's line is a directive such as go:build, or
-// belongs to a block of code.
+// isCode reports whether a line of a comment is a directive such as go:build, or belongs to a block
+// of code. rest is the text after the slashes.
 func isCode(rest string) bool {
 	return strings.HasPrefix(rest, "\t") || strings.HasPrefix(rest, "    ") || directive.MatchString(rest)
 }
@@ -111,7 +111,7 @@ func goMessages(f *houseFile) []passage {
 
 var isMessage = regexp.MustCompile(`[A-Za-z]+ [a-z]+ [a-z]+`)
 
-// marks says how comments begin, by the kind of the file.
+// marks matches the beginning of a comment, for each kind of file.
 var marks = map[string]*regexp.Regexp{
 	"lua":   regexp.MustCompile(`^\s*--+(.*)$`),
 	"shell": regexp.MustCompile(`^\s*#+([^!].*)$`),
@@ -148,8 +148,8 @@ func scriptComments(f *houseFile) []passage {
 	return found
 }
 
-// pageProse returns the paragraphs of a Markdown page: no code, and each item of a list and each
-// row of a table alone.
+// pageProse returns the paragraphs of a Markdown page, without code. Each item of a list and each
+// row of a table is a passage of its own.
 func pageProse(f *houseFile) []passage {
 	var found []passage
 	p := passage{kind: "prose"}
@@ -179,5 +179,6 @@ func pageProse(f *houseFile) []passage {
 	return found
 }
 
-// itemMark begins what is a passage of its own: an item, a row, a heading.
+// itemMark matches the beginning of an item, a row or a heading. Each of these is a passage of its
+// own.
 var itemMark = regexp.MustCompile(`^\s*([-*+] |\d+\. |\||#)`)

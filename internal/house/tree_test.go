@@ -18,9 +18,9 @@ import (
 // padlockPath is the import path of the root module. The paths of all others begin with it.
 const padlockPath = "github.com/padlock-go/padlock"
 
-// A houseFile is a file of the tree. Those that are Go are parsed.
+// A houseFile is a file of the tree. Go files are parsed.
 type houseFile struct {
-	path   string // from the root of the tree, with slashes
+	path   string // relative to the root of the tree, with slashes
 	module string // the directory of its module, "." for the root module
 	src    []byte
 	fset   *token.FileSet
@@ -33,14 +33,15 @@ func (f *houseFile) pkg() string { return path.Dir(f.path) }
 // test reports whether the file is compiled for tests only.
 func (f *houseFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// at returns "path:line" of a node, the beginning of a violation.
+// at returns the position of a node as "path:line". Each message about a violation begins with a
+// position.
 func (f *houseFile) at(pos token.Pos) string {
 	return f.path + ":" + itoa(f.line(pos))
 }
 
 func (f *houseFile) line(pos token.Pos) int { return f.fset.Position(pos).Line }
 
-// parseHouse makes a houseFile of its text.
+// parseHouse makes a houseFile from the text of the file.
 func parseHouse(name, module string, src []byte) (*houseFile, error) {
 	f := &houseFile{path: name, module: module, src: src, fset: token.NewFileSet()}
 	if path.Ext(name) != ".go" || strings.Contains("/"+name, "/testdata/") {
@@ -65,7 +66,7 @@ func readHouse(t *testing.T) []*houseFile {
 	return files
 }
 
-// readTree is called by many tests, and no test changes the files.
+// readTree reads the tree only once, because many tests need it and no test changes the files.
 var readTree = sync.OnceValues(func() (files []*houseFile, err error) {
 	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -92,7 +93,7 @@ func skipForeign(dir string) error {
 	return nil
 }
 
-// readHouseFile returns nil for a file that is no text.
+// readHouseFile returns nil if the file is not text.
 func readHouseFile(name string, d fs.DirEntry) (*houseFile, error) {
 	if !d.Type().IsRegular() || strings.HasSuffix(name, ".test") {
 		return nil, nil
@@ -104,7 +105,8 @@ func readHouseFile(name string, d fs.DirEntry) (*houseFile, error) {
 	return parseHouse(filepath.ToSlash(name), moduleOf(filepath.ToSlash(name)), src)
 }
 
-// moduleOf returns the nearest directory above a file that has a go.mod.
+// moduleOf returns the directory of the module that a file belongs to. This is the nearest
+// directory above the file with a go.mod.
 func moduleOf(name string) string {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

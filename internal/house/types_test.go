@@ -23,7 +23,7 @@ import (
 
 // A typeChecker knows the types of all packages of padlock. It takes padlock's packages from the
 // parsed tree and those of the standard library from the go command's cache. The packages of other
-// modules stay unknown, which does no harm: they do not call padlock's functions by name.
+// projects stay unknown. That does no harm, because they do not call padlock's functions by name.
 type typeChecker struct {
 	fset    *token.FileSet
 	std     types.Importer
@@ -76,8 +76,8 @@ func (c *typeChecker) standard() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// exportData returns a function that opens the compiled form of packages of the standard library,
-// which the cache of the go command has, or makes.
+// exportData returns a function that opens the compiled form of a package of the standard library.
+// The go command takes that form from its cache, or compiles the package.
 func exportData(t *testing.T, packages []string) func(string) (io.ReadCloser, error) {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, packages...)...)
@@ -102,8 +102,8 @@ func exportData(t *testing.T, packages []string) func(string) (io.ReadCloser, er
 	}
 }
 
-// onLinux reports whether the file is compiled on Linux. With one system the result is the same on
-// every machine.
+// onLinux reports whether the file is compiled on Linux. The tests always judge the code for Linux,
+// so the result is the same on every machine.
 func onLinux(f *houseFile) bool {
 	ctx := build.Default
 	ctx.GOOS, ctx.GOARCH = "linux", "amd64"

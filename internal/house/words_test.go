@@ -13,7 +13,7 @@ import (
 // maxWidth is the width of prose. A tab counts as four columns.
 const maxWidth = 100
 
-// A pattern is a phrase that plain English does without.
+// A pattern matches a phrase that plain English does not need.
 type pattern struct {
 	find *regexp.Regexp
 	say  string
@@ -44,7 +44,8 @@ var allowedPhrases = []allowedPhrase{
 	{"docs/", "What to do", "the heading of a list, in bold"},
 }
 
-// notYet lists directories whose texts are older than these rules. Their phrases are only logged.
+// notYet lists directories whose texts were written before these rules. There, the test logs a
+// match but does not fail.
 var notYet = []string{}
 
 // TestWords reads the comments, messages and pages of each directory. To work on one, run
@@ -107,8 +108,8 @@ func cut(phrase string) string {
 	return phrase
 }
 
-// checkWidth reports lines of prose that are wider than maxWidth: those of comments and pages, but
-// no code, no tables, and no line that one long word such as an address makes wide.
+// checkWidth reports lines of comments and pages that are wider than maxWidth. It ignores code,
+// tables, and lines that are wide because of one long word such as an address.
 func checkWidth(f *houseFile) []string {
 	lines := strings.Split(string(f.src), "\n")
 	var found []string
@@ -130,7 +131,8 @@ func columns(line string) int {
 	return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
 }
 
-// ownLine reports whether a line is prose only: no code with a comment at its end, no table.
+// ownLine reports whether a line contains only prose. A row of a table, or code with a comment at
+// its end, is not only prose.
 func ownLine(f *houseFile, line string) bool {
 	line = strings.TrimSpace(line)
 	if f.ast != nil && !strings.HasPrefix(line, "//") {
@@ -139,7 +141,8 @@ func ownLine(f *houseFile, line string) bool {
 	return !strings.HasPrefix(strings.TrimLeft(line, "/-# "), "|")
 }
 
-// unbreakable reports whether a line is wide because of an address, or has no other place to break.
+// unbreakable reports whether a line is wide because of an address, or has no place at which it can
+// be broken.
 func unbreakable(line string) bool {
 	return strings.Contains(line, "://") || len(strings.Fields(line)) <= 2
 }
