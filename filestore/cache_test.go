@@ -53,7 +53,8 @@ func TestDescriptorsKeptAreBounded(t *testing.T) {
 	}
 }
 
-// Many holds and many readers need a descriptor each, and give it back.
+// Each of many holds, exclusive or shared, needs a descriptor. Release closes the descriptor or
+// keeps it as a spare one.
 func TestDescriptorsOfHolds(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir(), MaxOpen(2))
@@ -74,7 +75,7 @@ func TestDescriptorsOfHolds(t *testing.T) {
 	}
 }
 
-// Close leaves no goroutine behind: the bubble would not end.
+// Close ends all goroutines of the store. If one remained, synctest.Test would fail.
 func TestCloseLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -42,10 +42,10 @@ type child struct {
 	out *bufio.Scanner
 }
 
-// start runs a script. edit may change how.
+// start runs a script. edit, if not nil, may change the command.
 func start(t testing.TB, script, dir string, edit func(*exec.Cmd)) *child {
 	t.Helper()
-	cmd := exec.CommandContext(patience(t), "/proc/self/exe", dir) // by its inode: another user may not reach its path
+	cmd := exec.CommandContext(patience(t), "/proc/self/exe", dir) // not by its path, which another user may be unable to reach
 	cmd.Env = append(os.Environ(), childEnv+"="+script)
 	cmd.Stderr = os.Stderr
 	if edit != nil {
@@ -67,7 +67,7 @@ func start(t testing.TB, script, dir string, edit func(*exec.Cmd)) *child {
 	return c
 }
 
-// expect reads one line of the child, which is want or begins with it.
+// expect reads one line of the child. The line must begin with want.
 func (c *child) expect(want string) string {
 	c.t.Helper()
 	if !c.out.Scan() {
@@ -79,7 +79,7 @@ func (c *child) expect(want string) string {
 	return c.out.Text()
 }
 
-// end lets the child go on to its end.
+// end lets the child continue until its script is over.
 func (c *child) end() {
 	c.t.Helper()
 	c.in.Close()
@@ -97,14 +97,14 @@ func (c *child) kill() {
 // pause ends when the parent closes the child's input.
 func pause() { _, _ = io.Copy(io.Discard, os.Stdin) }
 
-// asNobody runs the child as a user without rights, if we may choose.
+// asNobody runs the child as a user without rights. Only root can do that.
 func asNobody(cmd *exec.Cmd) {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 }
 
-// script checks run one after the other until one fails.
+// check runs the steps one after the other until one fails.
 func check(steps ...func() error) error {
 	for i, step := range steps {
 		if err := step(); err != nil {

@@ -22,7 +22,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// lockFile takes a lock as a program does that knows flock(2) only.
+// lockFile takes a lock with flock(2) and nothing else, like a program that does not know padlock.
 func lockFile(dir, name string) (release func() error, err error) {
 	file, err := os.OpenFile(filepath.Join(dir, filestore.FileName(name)), os.O_RDONLY|os.O_CREATE, 0o600)
 	if err != nil {

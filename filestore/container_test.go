@@ -15,9 +15,9 @@ import (
 
 func init() { scripts["in a container"] = inContainer }
 
-// A process in a pid namespace of its own, as in a container that shares the
-// directory. It does not run in parallel with other tests: a process that is started in a
-// new user namespace has copies of all descriptors for a while.
+// The test starts a process in a new pid namespace, like a container that shares the directory. It
+// does not run in parallel with other tests: a process that is started in a new user namespace has
+// copies of all descriptors for a while.
 func TestContainer(t *testing.T) {
 	if !machine().sees {
 		t.Skip("these tests run in a container themselves, from which another cannot be seen")

@@ -50,8 +50,8 @@ func TestPromotionAlone(t *testing.T) {
 	}
 }
 
-// A promotion that is refused keeps the shared lock; its error names the other readers, and
-// lets no new reader in.
+// A reader whose promotion is refused keeps the shared lock. The error names the other readers.
+// After that, no new reader gets the lock.
 func TestRefusedPromotion(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -82,12 +82,14 @@ func TestRefusedPromotion(t *testing.T) {
 	}
 }
 
-// If another has it when the shared lock is to be taken again, it is lost.
+// A failed promotion takes the shared lock again. If another process has the lock by then, the hold
+// is lost.
 func TestPromotionLosesToAForeignWriter(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, shared("job", "us"))
-	// As if the kernel had let a writer in between the two locks.
+	// This has the same effect as a writer that gets the lock between the two locks of the
+	// promotion.
 	unlocked, err := s.File("job", "us")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +100,7 @@ func TestPromotionLosesToAForeignWriter(t *testing.T) {
 	}
 	f, _ := s.enter("job")
 	h := f.find("us")
-	h.passed = false // verify would find out before
+	h.passed = false // otherwise verify would notice the loss first
 	s.leave(f)
 	foreign(t, s, "job", syscall.LOCK_EX)
 	if _, err := promote(s, "job", "us"); !errors.Is(err, driver.ErrLost) {
@@ -108,8 +110,8 @@ func TestPromotionLosesToAForeignWriter(t *testing.T) {
 	release(t, s, "job", "us", driver.Gone)
 }
 
-// Readers of several stores promote, demote and read in turn, and others take the exclusive lock.
-// No holder ever sees a writer while it holds.
+// Readers of several stores read, are promoted and are demoted, and other callers take the
+// exclusive lock. No holder ever sees another holder that writes.
 func TestConversionsUnderContention(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -144,7 +146,7 @@ func writeOnce(t *testing.T, s *Store, token string, readers, writers *atomic.In
 	}
 }
 
-// write is what a writer does; own is how many of the readers he is.
+// write does the work of a writer. If the writer also counts as a reader, own is 1, otherwise 0.
 func write(t *testing.T, readers, writers *atomic.Int64, own int64) {
 	w := writers.Add(1)
 	if r := readers.Load(); w != 1 || r != own {
@@ -169,7 +171,7 @@ func promoteOnce(t *testing.T, s *Store, token string, readers, writers *atomic.
 	} else if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrPromotionConflict) {
 		t.Error(err)
 	}
-	if _, err := s.Convert(background, shared("job", token)); err != nil { // withdraws
+	if _, err := s.Convert(background, shared("job", token)); err != nil { // removes the intent
 		t.Error(err)
 	}
 	if o, err := s.Release(background, "job", token, 0); o != driver.Released {
@@ -178,8 +180,8 @@ func promoteOnce(t *testing.T, s *Store, token string, readers, writers *atomic.
 	return err == nil
 }
 
-// The gate in the hands of a process that has stopped keeps readers out, with
-// a word, and writers not.
+// A process was stopped while it holds the gate. New readers and promotions get an error that says
+// so. Writers can still take the lock.
 func TestGateIsStuck(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -198,7 +200,8 @@ func TestGateIsStuck(t *testing.T) {
 	gate.close()
 }
 
-// A reader who died during his promotion keeps others out for a while only.
+// A reader that died during its promotion keeps other callers out, but not for longer than
+// driver.MaxIntent.
 func TestIntentOfTheDead(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -218,7 +221,7 @@ func TestIntentOfTheDead(t *testing.T) {
 	}
 }
 
-// abandon ends a hold as the death of its process does.
+// abandon ends a hold in the same way as the death of its process would.
 func abandon(s *Store, name, token string) {
 	f, _ := s.enter(name)
 	h := f.find(token)

@@ -30,8 +30,8 @@ func forAnHour(r driver.Request) driver.Request {
 	return r
 }
 
-// Readers may join a reader whose AtLeast is not over, writers may not; and
-// what one reader leaves behind no other shortens.
+// While the AtLeast of a reader runs, other readers may join, but writers may not. When another
+// reader releases the lock, that does not shorten the AtLeast.
 func TestAtLeastOfReaders(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -43,13 +43,13 @@ func TestAtLeastOfReaders(t *testing.T) {
 	if _, err := promote(s, "job", "b"); err == nil {
 		t.Error("promoted in spite of the AtLeast of another")
 	}
-	demote(t, s, "job", "b") // withdraws the intent
+	demote(t, s, "job", "b") // removes the intent
 	release(t, s, "job", "b", driver.Released)
 	cools(t, s, request("job", "writer"), time.Hour)
 	take(t, s, shared("job", "c"))
 }
 
-// Its own AtLeast keeps nobody from being promoted.
+// The AtLeast of a reader does not prevent the promotion of that same reader.
 func TestPromotionWithAtLeast(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

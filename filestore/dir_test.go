@@ -55,7 +55,7 @@ func TestOpenMakesWhatIsShared(t *testing.T) {
 	}
 }
 
-// Root and others share what everybody may write to, and see each other.
+// Root and other users share a directory that everybody may write to. They see each other's holds.
 func TestUsersShareAWorldWritableDirectory(t *testing.T) {
 	t.Parallel()
 	s := open(t, worldReadable(t)+"/locks", AllowWorld())
@@ -118,12 +118,13 @@ func TestUnsafeDirectories(t *testing.T) {
 	}
 }
 
-// A directory and files of somebody else. Only root can give things away.
+// The directory, or a file in it, belongs to another user. Only root can change the owner of a
+// file.
 func TestWhatOthersOwn(t *testing.T) {
 	t.Parallel()
 	start(t, "not mine", worldReadable(t), asNobody).end()
 	if os.Geteuid() != 0 {
-		return // the other way round needs a file that was given away
+		return // the rest needs a file that belongs to another user
 	}
 	s := open(t, t.TempDir())
 	if err := os.WriteFile(pathOf(s, "job"), nil, 0o666); err != nil {
@@ -156,7 +157,7 @@ func init() {
 		return err
 	}
 	scripts["not mine"] = func(string) error {
-		_, err := Open("/usr/lib") // root's, and ours to read only
+		_, err := Open("/usr/lib") // a directory of root, which this user may only read
 		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "belongs to user 0") {
 			return err
 		}
@@ -275,7 +276,7 @@ func TestHomeOf(t *testing.T) {
 	}
 }
 
-// HOME and its like are not asked.
+// DefaultDir ignores HOME and similar variables.
 func TestDefaultDirIgnoresTheEnvironment(t *testing.T) {
 	for _, name := range []string{"HOME", "XDG_STATE_HOME", "TMPDIR", "USER"} {
 		t.Setenv(name, t.TempDir())

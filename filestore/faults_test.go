@@ -21,8 +21,8 @@ func init() {
 	scripts["no rights"] = noRights
 }
 
-// The record that is lost costs a cool-down, not the lock, nor the order of
-// fences.
+// If a record is lost, its cool-down is lost, too. But the lock is still held, and fences still
+// grow.
 func TestLostRecord(t *testing.T) {
 	t.Parallel()
 	for what, spoil := range map[string]func(path string) error{
@@ -59,7 +59,8 @@ func TestLostRecord(t *testing.T) {
 	}
 }
 
-// The page of a file that was cut short can be written, and goes nowhere.
+// If the file was cut short, a write to its mapped page succeeds, but the bytes do not reach the
+// file. The store notices that.
 func TestCutBetweenHolds(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -143,7 +144,7 @@ func TestTouchPageSurvivesAFault(t *testing.T) {
 	}
 }
 
-// Fences grow although the wall clock is set back, as long as the file is there.
+// Fences grow even if the wall clock is set back, as long as the file exists.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -159,7 +160,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 	s.config.wall = func() time.Time { return time.Now().Add(24 * time.Hour) }
 	if h := refused(t, s, request("job", "us")); !h.Holds[0].Cooling {
-		t.Errorf("%+v", h) // cool-downs go by the boot clock
+		t.Errorf("%+v", h) // cool-downs are measured by the boot clock
 	}
 }
 
@@ -168,8 +169,8 @@ func TestFullDisk(t *testing.T) {
 	start(t, "full disk", t.TempDir(), nil).end()
 }
 
-// fullDisk has no room for any byte: a lock is a lock all the same, and what
-// needs the record says that it cannot be had.
+// fullDisk cannot write a single byte. Locks still work. Calls that need the record return an
+// error.
 func fullDisk(dir string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{}); err != nil {
 		return err
@@ -229,7 +230,8 @@ func TestFewDescriptors(t *testing.T) {
 	start(t, "few descriptors", t.TempDir(), nil).end()
 }
 
-// fewDescriptors gives up what it keeps for later before it gives up.
+// fewDescriptors reaches the limit of open files. The store then closes its spare descriptors, and
+// only returns an error if that is not enough.
 func fewDescriptors(dir string) error {
 	const limit = 64
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
@@ -239,7 +241,7 @@ func fewDescriptors(dir string) error {
 	if err != nil {
 		return err
 	}
-	for i := range 2 * limit { // nobody holds these, but their files stay open
+	for i := range 2 * limit { // nobody holds these locks, but the store keeps their files open
 		name := fmt.Sprint("idle ", i)
 		if _, err := s.Acquire(background, request(name, "us")); err != nil {
 			return err
@@ -269,8 +271,8 @@ func TestNoRights(t *testing.T) {
 	start(t, "no rights", worldReadable(t), asNobody).end()
 }
 
-// noRights has a directory that cannot be written to, files that cannot be
-// opened, and one that stands there already.
+// noRights uses a directory that cannot be written to. One file in it cannot be opened, and another
+// one can.
 func noRights(dir string) error {
 	mine := dir + "/mine"
 	s, err := Open(mine)

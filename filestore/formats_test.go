@@ -60,7 +60,8 @@ func TestFormat1OfTheRecord(t *testing.T) {
 	}
 }
 
-// The queue is in the byte order of the machine, which all its processes share.
+// The queue has the byte order of the machine, because all processes that use it run on this
+// machine.
 func TestFormat0OfTheQueue(t *testing.T) {
 	s := open(t, t.TempDir())
 	take(t, s, request("n", "a"))
@@ -146,13 +147,14 @@ func TestRecordOfANewerPadlockIsLeftAlone(t *testing.T) {
 		t.Errorf("listed: %+v", list)
 	}
 	wantBytes(t, path, 0, head)
-	if err := os.Remove(path); err != nil { // as the error says
+	if err := os.Remove(path); err != nil { // as the error advises
 		t.Fatal(err)
 	}
 	take(t, s, request("n", "b"))
 }
 
-// A reader of an older padlock does not write over the record of a newer one that came in.
+// A reader with an older padlock does not overwrite a record that a newer padlock has written
+// meanwhile.
 func TestReaderBesideANewerPadlock(t *testing.T) {
 	s := open(t, t.TempDir())
 	r := shared("n", "a")
@@ -170,7 +172,7 @@ func TestReaderBesideANewerPadlock(t *testing.T) {
 	wantBytes(t, pathOf(s, "n"), 0, head)
 }
 
-// A newer padlock that has the lock is shown as a holder, and not as a foreign one.
+// A newer padlock that has the lock is shown as a holder that is not foreign.
 func TestHeldByANewerPadlock(t *testing.T) {
 	dir := t.TempDir()
 	s, other := open(t, dir), open(t, dir)
@@ -185,7 +187,8 @@ func TestHeldByANewerPadlock(t *testing.T) {
 	}
 }
 
-// A hold of a child that unlocked the file is lost when a newer padlock had the lock since.
+// If a child has unlocked the file and a newer padlock has had the lock since then, the hold is
+// lost.
 func TestPassedHoldAfterANewerPadlock(t *testing.T) {
 	s := open(t, t.TempDir())
 	take(t, s, request("n", "a"))
@@ -197,7 +200,8 @@ func TestQueueOfANewerPadlockIsLeftAlone(t *testing.T) {
 	s := open(t, t.TempDir())
 	path := pathOf(s, "n")
 	take(t, s, request("n", "a"))
-	// A ticket that waits, and that this build would remove as that of a dead process.
+	// The ticket is waiting. If this build could read the queue, it would remove the ticket as one
+	// of a dead process.
 	next := writeAt(t, path, 1984, binary.NativeEndian.AppendUint64(nil, 1))
 	word := writeAt(t, path, 24576, binary.NativeEndian.AppendUint64(nil, uint64(newTicketWord(ticketWaits, 0, 77))))
 	format := writeNewerQueue(t, path)

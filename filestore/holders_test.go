@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Readers that are there together share a fence, whether they came one after the
-// other or at once: a guard must refuse none of them.
+// Readers that hold the lock at the same time have the same fence, so that a guard refuses none of
+// them. It does not matter whether they came one after the other or all at once.
 func TestReadersShareAFence(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir), open(t, dir)
@@ -53,7 +53,7 @@ func TestReadersShareAFence(t *testing.T) {
 	}
 }
 
-// free gives a hold back, which must be there.
+// free releases a hold. The hold must exist.
 func free(t testing.TB, s *Store, name, token string) {
 	t.Helper()
 	if out, err := s.Release(patience(t), name, token, 0); err != nil || out != driver.Released {
@@ -61,8 +61,9 @@ func free(t testing.TB, s *Store, name, token string) {
 	}
 }
 
-// A party that knows no intent, such as PHP, reads and tries to write again and
-// again. While padlock's reader is said to be as it was, nobody may have written.
+// A program that does not know the intent, such as PHP, takes the shared lock and tries to convert
+// it, again and again. If a promotion of padlock fails and its reader keeps the shared lock, the
+// program must not have had the exclusive lock in the meantime.
 func TestNoForeignWriterInsideAFailedPromotion(t *testing.T) {
 	s := open(t, t.TempDir())
 	take(t, s, shared("job", "reader"))
@@ -102,7 +103,7 @@ func TestNoForeignWriterInsideAFailedPromotion(t *testing.T) {
 		return wrote
 	}
 	failed := 0
-	deadline := time.Now().Add(30 * time.Second) // on a busy machine the two may not meet for long
+	deadline := time.Now().Add(30 * time.Second) // on a busy machine it may take long until the two collide
 	for i := 0; i < 600 || failed == 0 && time.Now().Before(deadline); i++ {
 		r := shared("job", "reader")
 		if _, err := s.Acquire(patience(t), r); errors.Is(err, driver.ErrHeld) {
@@ -119,15 +120,15 @@ func TestNoForeignWriterInsideAFailedPromotion(t *testing.T) {
 				t.Fatalf("after %d failed promotions: a foreign writer was in %d times, and the shared hold is said to be as it was", failed, n)
 			}
 		}
-		_, _ = s.Release(patience(t), "job", "reader", 0) // it may be lost
+		_, _ = s.Release(patience(t), "job", "reader", 0) // the hold may be lost
 	}
 	if failed == 0 {
 		t.Error("no promotion met another reader")
 	}
 }
 
-// Where the path no longer leads to the file, the name was free for others: the
-// release says so, even if the file still has a name.
+// If the path no longer leads to the file, other processes could take the name. Release reports
+// that, even if the file exists under another name.
 func TestReleaseOfAMovedFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "locks")
 	s := open(t, dir)
@@ -164,8 +165,8 @@ func TestBreakEndsACoolDown(t *testing.T) {
 	}
 }
 
-// When the process that took a lock has ended, those are named that inherited
-// the descriptor, and not the number that nobody has any more.
+// If the process that took a lock has ended, the holders are the processes that inherited its
+// descriptor. The number of the ended process is not reported.
 func TestHoldersThatInheritedTheLock(t *testing.T) {
 	if !machine().sees {
 		t.Skip("these tests run in a container, where not every lock can be seen")
@@ -191,8 +192,7 @@ func TestHoldersThatInheritedTheLock(t *testing.T) {
 	}
 }
 
-// The device as stat tells it is the one in the kernel's list, wherever it is
-// used instead of a probe.
+// Where deviceByStat returns a device, it is the same device as in the kernel's list.
 func TestDeviceByStat(t *testing.T) {
 	dir := t.TempDir()
 	device := deviceByStat(dir)

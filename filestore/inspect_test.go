@@ -48,8 +48,8 @@ func TestHolderWithoutAName(t *testing.T) {
 	}
 }
 
-// More readers than there are slots: all are seen, those without a slot by
-// their process only.
+// There are more readers than slots. Inspect shows all readers. For a reader without a slot it
+// shows only the process.
 func TestManyReaders(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -58,7 +58,7 @@ func TestManyReaders(t *testing.T) {
 		take(t, s, shared("job", strings.Repeat("r", i+1)))
 	}
 	var h []driver.Hold
-	// The kernel's list may lack a lock while others come and go.
+	// The kernel's list may lack a lock while other locks come and go.
 	eventually(t, "all readers are seen", func() bool {
 		h = inspect(t, s, "job").Holds
 		return len(h) == n
@@ -128,8 +128,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Where the kernel's list does not show everybody's locks, a name that seems
-// free is not called free.
+// If the kernel's list does not show the locks of all processes, Inspect and List do not report any
+// name as free.
 func TestCannotKnow(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -153,7 +153,8 @@ func TestCannotKnow(t *testing.T) {
 	}
 }
 
-// Without the list at all, the record says who holds what another found held.
+// If the list cannot be read at all, the error of a refused try names the holder that is in the
+// record.
 func TestHeldWithoutTheList(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -168,7 +169,7 @@ func TestHeldWithoutTheList(t *testing.T) {
 	}
 }
 
-// A claim of the record counts only if it can be true.
+// A holder that the record names counts only if it can still have the lock.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	m := machine()
@@ -215,8 +216,8 @@ func TestProcessesByTheirStart(t *testing.T) {
 	}
 }
 
-// The slot of a reader who died before the last writer says nothing of the
-// readers of today.
+// A slot that was written before the last exclusive grant counts as free, even if its reader died
+// without emptying it.
 func TestSlotsOfAnEarlierEpoch(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -230,8 +231,8 @@ func TestSlotsOfAnEarlierEpoch(t *testing.T) {
 	}
 }
 
-// A process that took the lock by other means is foreign, whatever an old
-// record says.
+// A process that took the lock without padlock is foreign, even if an old record names another
+// holder.
 func TestOldRecordIsNotTheHolders(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -277,8 +278,8 @@ func TestParseLocks(t *testing.T) {
 	}
 }
 
-// The kernel gives a long list in parts, and skips locks when others go in
-// between. List tells of those that were there all the time.
+// The kernel returns a long list in parts. It may skip a lock if other locks go away between two
+// parts. List still returns every lock that exists all the time.
 func TestListBesideLocksThatComeAndGo(t *testing.T) {
 	t.Parallel()
 	const held = 300

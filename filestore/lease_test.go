@@ -15,7 +15,8 @@ import (
 	"github.com/padlock-go/padlock/filestore"
 )
 
-// detached is a store whose holds are all detached. So it promises what a store of leases does.
+// detached is a store whose holds are all detached. So it makes the same promises as a store with
+// leases.
 type detached struct{ *filestore.Store }
 
 func (d detached) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -37,7 +38,8 @@ func (d detached) Guarantees() driver.Guarantees {
 	return g
 }
 
-// only hides the abilities that detached holds do not have.
+// This wrapper has the methods of these interfaces and no others. So it hides the methods that
+// detached holds do not support.
 type only struct {
 	driver.Store
 	driver.Waiter
@@ -69,7 +71,8 @@ func openStore(t *testing.T, dir string) *filestore.Store {
 	return s
 }
 
-// A key of a lock on files outlives the Locker that made it, and excludes every padlock party.
+// A key of a lock in a file store stays valid when the Locker that made it is closed. It excludes
+// all other callers that use padlock.
 func TestKeysOnFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -171,7 +174,8 @@ func TestLeaseWakesWaiters(t *testing.T) {
 	}
 }
 
-// flock(1) does not see the lease. Then the lease cannot be extended or released, and says why.
+// flock(1) does not see the lease and may lock the file. Meanwhile the lease cannot be extended or
+// released, and the error says why.
 func TestLeaseBesideFlock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -41,7 +41,7 @@ func TestNameOf(t *testing.T) {
 	}
 }
 
-// symfony spells the file's name as FlockStore does, by the same steps.
+// symfony makes the name of the file by the same steps as FlockStore.
 func symfony(name string) string {
 	a := regexp.MustCompile(`(?s)(?:[^a-zA-Z0-9._\-])+`).ReplaceAllString(latin1(name), "-")
 	if len(a) > 50 {
@@ -52,7 +52,7 @@ func symfony(name string) string {
 	return "sf." + a + "." + strings.ReplaceAll(b, "/", "_") + ".lock"
 }
 
-// latin1 keeps Go's regexp from seeing more than bytes.
+// latin1 replaces each byte that is not ASCII, so that Go's regexp matches byte by byte.
 func latin1(s string) string {
 	out := []byte(s)
 	for i, c := range out {

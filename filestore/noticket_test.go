@@ -23,8 +23,8 @@ func init() {
 	scripts["wait with few descriptors"] = func(dir string) error { return waitFor(dir, useUpDescriptors) }
 }
 
-// waitFor waits for "job", tells its fence, and gives it back when the parent says
-// so.
+// waitFor waits for "job", prints the fence, and releases the lock when the parent closes its
+// input.
 func waitFor(dir string, spoil func() error, opts ...Option) error {
 	s, err := Open(dir, opts...)
 	if err != nil {
@@ -57,7 +57,7 @@ func waitFor(dir string, spoil func() error, opts ...Option) error {
 	return s.Close()
 }
 
-// useUpDescriptors leaves one.
+// useUpDescriptors opens files until only one descriptor is free.
 func useUpDescriptors() error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}); err != nil {
 		return err
@@ -76,14 +76,14 @@ func useUpDescriptors() error {
 	return last[0].Close()
 }
 
-// Where there is no ticket, waiters look.
+// A waiter that can get no ticket looks at the lock from time to time.
 func TestWaitWithoutATicket(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"wait on a full disk", "wait with few descriptors"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, t.TempDir())
-			foreign(t, s, "job", syscall.LOCK_SH).Close() // empty: there is no record, and no room for the queue
+			foreign(t, s, "job", syscall.LOCK_SH).Close() // this makes an empty file, without a record and without room for the queue
 			take(t, s, request("job", "us"))
 			c := start(t, script, s.Dir(), nil)
 			c.expect("waits")

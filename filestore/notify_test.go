@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The kernel may take seconds to close an inotify descriptor. So one is kept for
-// the next waiter, and a waiter that leaves does not close it.
+// The kernel may take seconds to close an inotify descriptor. So the store keeps it for the next
+// waiter. A waiter that leaves does not close it.
 func TestInotifyIsKeptForTheNextWaiter(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

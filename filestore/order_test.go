@@ -17,13 +17,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// waitingIs returns when n wait for "job" in order.
+// waitingIs returns when n waiters are in the queue for "job".
 func waitingIs(t testing.TB, s *Store, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprint(n, " wait"), func() bool { return s.waitingAt(pathOf(s, "job")) == n })
 }
 
-// deaf is a store whose waiters do not look by themselves.
+// deaf opens a store whose waiters look at the lock only when they are woken.
 func deaf(t testing.TB, dir string, opts ...Option) *Store {
 	t.Helper()
 	s := open(t, dir, opts...)
@@ -102,13 +102,12 @@ func TestReleaseWakesOne(t *testing.T) {
 		}
 		release(t, stores[i], "job", "them", driver.Released)
 	}
-	if more := lookCount(stores) - looks; more > n+2 { // the first may be woken twice: it watches
+	if more := lookCount(stores) - looks; more > n+2 { // the first waiter may be woken twice, because it also watches the file
 		t.Errorf("%d hand-overs took %d looks", n, more)
 	}
 }
 
-// A waiter that dies in the queue is skipped at once, and what it leaves is
-// removed.
+// A waiter that dies in the queue is skipped at once. Its ticket and its pipe are removed.
 func TestDeadWaiterIsSkipped(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -136,8 +135,8 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 	}
 }
 
-// A holder that is killed wakes nobody: its waiter finds out, even if it was the
-// second and the first was killed with the holder.
+// A holder that is killed wakes nobody. The first waiter notices by itself that the lock is free.
+// If the first waiter is killed, too, the second one notices it.
 func TestHolderAndFirstWaiterAreKilled(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -153,8 +152,8 @@ func TestHolderAndFirstWaiterAreKilled(t *testing.T) {
 	w.get(t)
 }
 
-// A child that was given the file ends after its parent, and wakes nobody: the
-// parent's release tells the first waiter to watch the file.
+// A child that got the file closes it after the parent's release, and wakes nobody. So the parent's
+// release tells the first waiter to watch the file.
 func TestWaiterOfAPassedLock(t *testing.T) {
 	t.Parallel()
 	for _, readers := range []bool{false, true} {
@@ -203,7 +202,8 @@ func stopped(t testing.TB, s *Store) *child {
 	return c
 }
 
-// The second takes what a stopped process leaves lying; that one has a turn later.
+// If the process of the first waiter is stopped, the second waiter gets the lock. The stopped
+// process gets it later.
 func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -228,8 +228,8 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	c.end()
 }
 
-// A newcomer is refused while somebody is about to get the name, not because of
-// a process that does not take it.
+// A newcomer is refused while a waiter is about to get the lock. After headPatience, a waiter that
+// did not take the lock no longer counts.
 func TestNewcomerRespectsTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, readers := range []bool{false, true} {
@@ -250,7 +250,7 @@ func TestNewcomerRespectsTheQueue(t *testing.T) {
 	}
 }
 
-// The wait of a newcomer ends with a turn although its own tries are refused.
+// A newcomer gets the lock only after a waiter that is already in the queue.
 func TestNewcomerAfterAWait(t *testing.T) {
 	t.Parallel()
 	s, other := open(t, t.TempDir()), (*Store)(nil)
@@ -259,13 +259,13 @@ func TestNewcomerAfterAWait(t *testing.T) {
 	w := wait(t, other, request("job", "them"))
 	waitingIs(t, s, 1)
 	release(t, s, "job", "us", driver.Released)
-	refused(t, s, request("job", "newcomer")) // it waits, or has a reservation
+	refused(t, s, request("job", "newcomer")) // "them" still waits, or has a reservation
 	w.get(t)
 	release(t, other, "job", "them", driver.Released)
 	take(t, s, request("job", "newcomer"))
 }
 
-// A reader that gets in lets the next in, up to the first writer.
+// A reader that gets the lock wakes the next reader in the queue, up to the first writer.
 func TestReadersComeTogether(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -302,8 +302,8 @@ func TestReadersComeTogether(t *testing.T) {
 	claim(4, 6, "r4", "r5")
 }
 
-// A wait that is cancelled leaves nothing, and if it was the first the next is
-// woken: the lock may be free already.
+// A wait that is cancelled leaves no ticket and no pipe. If it was the first in the queue, the next
+// waiter is woken, because the lock may be free already.
 func TestCancelledWaitLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -319,7 +319,7 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 		t.Error("the wait ended otherwise")
 	}
 	waitingIs(t, s, 1)
-	eventually(t, "the second watches", func() bool { // it was woken, and is the first now
+	eventually(t, "the second watches", func() bool { // the second was woken and is now the first in the queue
 		second.notify.mu.Lock()
 		defer second.notify.mu.Unlock()
 		return second.notify.file != nil
@@ -336,7 +336,8 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 	}
 }
 
-// Somebody cuts the file while others wait: they have a place again before long.
+// Another program cuts the file short while a process waits. The waiter soon has a place in the
+// queue again.
 func TestQueueIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -352,8 +353,8 @@ func TestQueueIsCutOff(t *testing.T) {
 	w.get(t)
 }
 
-// Dead processes of others cannot be removed from a directory with the sticky
-// bit; they are skipped.
+// In a directory with the sticky bit, the pipe of another user's dead process cannot be removed.
+// Its waiter is skipped.
 func TestDeadWaiterOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -378,13 +379,13 @@ func TestDeadWaiterOfAnotherUser(t *testing.T) {
 	living.end()
 }
 
-// A process of the previous padlock leaves word in the file's size and watches
-// the file; one that holds the lock touches the file when it gives it back.
+// A waiter with the previous padlock sets the file's size to show that it waits, and watches the
+// file. A holder with the previous padlock touches the file when it releases the lock.
 func TestPreviousPadlockIsWoken(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, request("job", "us"))
-	other := open(t, s.Dir()) // a waiter with a ticket, as well
+	other := open(t, s.Dir()) // the store of a waiter with a ticket
 	w := wait(t, other, request("job", "them"))
 	waitingIs(t, s, 1)
 	c, err := openConn(pathOf(s, "job"), private)
@@ -412,13 +413,14 @@ func TestPreviousPadlockIsWoken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f2.holds[0].conn.unlock() // as a padlock without a queue does
+	f2.holds[0].conn.unlock() // like a padlock that does not know the queue
 	wakeOthers(f2.holds[0].conn)
 	f2.mu.Unlock()
 	w.get(t)
 }
 
-// In order is what the system and the file system allow.
+// Open decides whether waiters get the lock in order. That depends on the system and on the file
+// system.
 func TestOrderIsDecidedAtOpen(t *testing.T) {
 	t.Parallel()
 	if s := open(t, t.TempDir()); !s.Guarantees().FIFO {
@@ -438,7 +440,8 @@ func TestOrderIsDecidedAtOpen(t *testing.T) {
 	w.get(t)
 }
 
-// Nobody spins who waits aside while another waits in order.
+// A waiter that only wants to know when to try (reserve is false) does not spin while another
+// waiter is first in the queue.
 func TestAsideBesideAQueue(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

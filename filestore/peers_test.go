@@ -33,7 +33,7 @@ func tool(t testing.TB, name, needs string) string {
 	return ""
 }
 
-// peer is a program of another maker that takes and frees locks when told to.
+// peer is a program that does not use padlock. It takes and frees locks when it gets commands.
 type peer struct {
 	*child
 }
@@ -97,7 +97,8 @@ func php(t testing.TB, dir string) *peer {
 	})}
 }
 
-// flock(1) has no commands to be sent; a shell has it lock a descriptor.
+// flock(1) reads no commands. So a shell reads them, and runs flock(1) to lock a descriptor of the
+// shell.
 const flockScript = `
 while read command name; do
 	case $command in
@@ -117,7 +118,8 @@ func flock1(t testing.TB, dir string) *peer {
 	})}
 }
 
-// peers are what shares our locks, with the name that each calls a lock by.
+// peers are the programs that share locks with padlock. The function name returns the name by which
+// such a program knows a lock.
 var peers = map[string]struct {
 	start func(testing.TB, string) *peer
 	name  func(string) string
@@ -155,7 +157,7 @@ func TestPeersExcludeEachOther(t *testing.T) {
 	}
 }
 
-// foreignHolder checks that the one who stands in the way is called foreign.
+// foreignHolder checks that a refused try reports a foreign holder.
 func foreignHolder(t testing.TB, s *Store, name string, isShared bool) {
 	t.Helper()
 	h := refused(t, s, request(name, "us"))
@@ -167,7 +169,7 @@ func foreignHolder(t testing.TB, s *Store, name string, isShared bool) {
 	}
 }
 
-// A peer that waits in the kernel and one that waits here, each for the other.
+// A peer waits in the kernel for padlock's lock, and padlock waits for the peer's lock.
 func TestPeersWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	for what, p := range peers {
@@ -193,7 +195,7 @@ func TestPeersWaitForEachOther(t *testing.T) {
 	}
 }
 
-// blocked reports whether the kernel lists somebody who waits.
+// blocked reports whether the kernel lists a process that waits for the lock.
 func blocked(t testing.TB, s *Store, name string) bool {
 	t.Helper()
 	st, err := os.Stat(pathOf(s, name))
@@ -212,7 +214,7 @@ func blocked(t testing.TB, s *Store, name string) bool {
 	return false
 }
 
-// PHP makes the same file for a name, and what it leaves is no hindrance.
+// PHP makes the same file for a name as padlock. padlock can use a file that PHP has left.
 func TestPHPNamesFilesAsWeDo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -227,7 +229,7 @@ func TestPHPNamesFilesAsWeDo(t *testing.T) {
 	}
 }
 
-// docs/php.md: PHP knows no cool-down. It gets a name that is cooling.
+// As docs/php.md says, PHP ignores cool-downs: it gets a name that cools down.
 func TestPHPIgnoresCoolDowns(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Where the system has no list of locks, trying them finds their holders.
+// If the system has no list of locks, Inspect tries a lock and so finds its holders.
 func TestInspectByProbing(t *testing.T) {
 	s, other := open(t, t.TempDir()), (*Store)(nil)
 	other = open(t, s.Dir(), func(c *config) { c.probes = true })

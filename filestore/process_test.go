@@ -146,7 +146,7 @@ func TestHoldPassedToAChildOutlivesItsTaker(t *testing.T) {
 	}
 }
 
-// The child that was given the file holds on after Release.
+// A child that got the file keeps the lock after its parent's Release.
 func TestReleaseOfAPassedHold(t *testing.T) {
 	t.Parallel()
 	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
@@ -186,7 +186,7 @@ func closeFiles(t testing.TB, cmd *exec.Cmd) {
 	}
 }
 
-// When the copy was closed before, Release is the end of the hold.
+// If the copy of the descriptor was closed before, Release frees the lock.
 func TestReleaseAfterTheCopyWasClosed(t *testing.T) {
 	t.Parallel()
 	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
@@ -202,7 +202,7 @@ func TestReleaseAfterTheCopyWasClosed(t *testing.T) {
 	}
 }
 
-// A child that unlocks what it was given has ended the hold.
+// If a child unlocks the file that it got, the hold is lost.
 func TestChildUnlocks(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -221,7 +221,8 @@ func TestChildUnlocks(t *testing.T) {
 	held(t, other, "job", "next")
 }
 
-// The same, when no padlock has been there since: a foreign one, or nobody.
+// If a child unlocks the file, the hold is lost even if no other padlock takes the lock after that.
+// A foreign program may take it, or nobody.
 func TestChildUnlocksForAForeigner(t *testing.T) {
 	t.Parallel()
 	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
@@ -238,12 +239,12 @@ func TestChildUnlocksForAForeigner(t *testing.T) {
 		foreigner := foreign(t, s, "job", syscall.LOCK_EX)
 		lost(t, s, "job", "us")
 		foreigner.Close()
-		take(t, s, request("job", "next")) // what was lost locks nothing
+		take(t, s, request("job", "next")) // the lost hold keeps nobody out
 	}
 }
 
-// Children that were given nothing keep nothing, although they were started
-// while the lock was held.
+// Children that did not get the file do not keep the lock, although they were started while the
+// lock was held.
 func TestOtherChildrenInheritNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

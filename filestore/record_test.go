@@ -48,7 +48,7 @@ func TestSlotRoundTrip(t *testing.T) {
 	}
 }
 
-// Every cut and every wrong byte makes a record that counts as none.
+// A record that is cut short or has a wrong byte counts as none.
 func TestBrokenRecordIsNone(t *testing.T) {
 	short := fullRecord()
 	short.name, short.host, short.label = []byte("n"), nil, []byte("l")
@@ -72,7 +72,7 @@ func TestRecordOfAnotherBootLosesItsBootClock(t *testing.T) {
 	r := fullRecord()
 	r.boot[0]++
 	var got record
-	if got.decode(r.encode(nil)); got.cool != (moment{wall: 15}) { // only the AtLeast of a lease goes on
+	if got.decode(r.encode(nil)); got.cool != (moment{wall: 15}) { // only the AtLeast of a lease remains
 		t.Errorf("the cool-down of another boot's lease: %v", got.cool)
 	}
 	r.lease = lease{}
@@ -90,7 +90,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add(s.encode(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 12 {
-			seal(b) // else nothing gets past the checksum
+			seal(b) // otherwise the checksum would reject the change
 		}
 		var r record
 		if r.decode(b); r.valid && r.fence >= driver.MaxFence {

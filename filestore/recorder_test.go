@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/filestore"
 )
 
-// The records have the access of the locks. A directory for all users has none.
+// The records have the same access rights as the locks. A directory for all users has no records.
 func TestRecordsHaveTheAccessOfTheLocks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -45,8 +45,8 @@ func TestNamesOfAllKinds(t *testing.T) {
 	}
 }
 
-// Two names that Symfony's file names cannot tell apart: readable parts equal,
-// hashes equal in 42 bits.
+// These two names have the same file in Symfony: their readable parts are equal, and so are 42 bits
+// of their hashes.
 const (
 	collides1 = "nightly-report-of-the-branch-office-in-the-north-1509303"
 	collides2 = "nightly-report-of-the-branch-office-in-the-north-1660377"
@@ -92,7 +92,7 @@ func TestFilesAreOursAlone(t *testing.T) {
 			t.Errorf("%s has mode %v, %v", e.Name(), info.Mode(), err)
 		}
 	}
-	// A file that PHP left open to everybody becomes ours alone.
+	// PHP's file is accessible to everybody. Afterwards, only this user has access.
 	if err := os.WriteFile(pathOf(s, "php"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func replace(path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// Release of a file that is gone answers Gone even when nobody asked before.
+// If the file is gone, Release returns Gone, even if no earlier call noticed the loss.
 func TestReleaseOfARemovedFile(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -207,9 +207,9 @@ func TestRepeatAfterLoss(t *testing.T) {
 	}
 }
 
-// Many take and give back while somebody keeps removing the file. Then two may
-// have holds at once; but after the later grant the earlier hold is never
-// called live again.
+// Many callers take and release the lock while somebody removes the file again and again. So two
+// callers may have holds at once. But after the later grant, the earlier hold is never reported as
+// live.
 func TestUnlinkRace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -266,7 +266,7 @@ func contend(t *testing.T, s *Store, token string, last *atomic.Uint64, losses *
 	}
 }
 
-// A cool-down tells who left it.
+// A cool-down names the holder that left it.
 func TestCoolDownNamesItsHolder(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {

@@ -47,7 +47,7 @@ func firstIs(t *testing.T, q *ticketQueue, want ticket) {
 func TestTicketsAreInOrder(t *testing.T) {
 	t.Parallel()
 	q, c := emptyQueue(t)
-	for round := range uint64(3 * ticketRoom / 4) { // through the whole room, and again
+	for round := range uint64(3 * ticketRoom / 4) { // the tickets use every word of the queue more than once
 		a := join(t, q, c, ticketWaits, 1+round)
 		b := join(t, q, c, ticketWaitsShared, 1+round)
 		d := join(t, q, c, ticketWaits, 2+round)
@@ -68,7 +68,8 @@ func TestTicketsAreInOrder(t *testing.T) {
 	}
 }
 
-// A process that is killed between putting its word and raising next is helped.
+// A process is killed after it has put its word and before it raises next. Another process raises
+// next.
 func TestHalfATicket(t *testing.T) {
 	t.Parallel()
 	q, c := emptyQueue(t)
@@ -94,7 +95,7 @@ func TestQueueHasAnEnd(t *testing.T) {
 	firstIs(t, q, all[1])
 }
 
-// Garbage in the file makes nothing hang, and the queue works again.
+// If the file contains garbage, no call hangs, and the queue works again afterwards.
 func TestQueueOverGarbage(t *testing.T) {
 	t.Parallel()
 	q, c := emptyQueue(t)
@@ -113,7 +114,7 @@ func TestQueueOverGarbage(t *testing.T) {
 	}
 }
 
-// A file that was cut short is an error, not the end of the program.
+// If the file was cut short, calls return an error, and the program does not crash.
 func TestQueueCutShort(t *testing.T) {
 	t.Parallel()
 	q, c := emptyQueue(t)

@@ -61,7 +61,7 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	other := open(t, dir)
-	other.config.firstLook, other.config.slowLook = time.Hour, time.Hour // he does not look by himself
+	other.config.firstLook, other.config.slowLook = time.Hour, time.Hour // this store does not look without a wake-up
 	for _, give := range []func(*Store){
 		func(s *Store) { release(t, s, "job", "us", driver.Released) },
 		func(s *Store) { s.Close() },
@@ -82,14 +82,15 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 	}
 }
 
-// countLooks counts the wake-ups that the kernel gave to the store from now on.
+// countLooks returns a function. That function returns how many wake-ups the kernel has given to
+// the store since then.
 func countLooks(s *Store) func() int64 {
 	before := s.notify.notices.Load()
 	return func() int64 { return s.notify.notices.Load() - before }
 }
 
-// Foreign parties that close the file wake, those that only unlock it are
-// found by a look.
+// A foreign program that closes the file wakes the waiter. If it only unlocks the file, the waiter
+// notices that at its next look.
 func TestForeignReleaseIsFound(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -189,7 +190,7 @@ func TestThousandWaitersOfOneName(t *testing.T) {
 	}
 }
 
-// waiters counts who waits in this store.
+// waiters returns how many waiters for the name this store has.
 func (s *Store) waiters(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +212,8 @@ func threadCount(t testing.TB) int {
 	return len(entries)
 }
 
-// A thousand names, more than descriptors are kept for, and one goroutine in
-// the kernel's ear.
+// A thousand waiters wait for a thousand names. The store keeps fewer spare descriptors than that.
+// One goroutine receives the kernel's notices.
 func TestThousandWaitersOfAThousandNames(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -240,7 +241,7 @@ func TestThousandWaitersOfAThousandNames(t *testing.T) {
 	all.Wait()
 }
 
-// Nobody is woken by his own looks: a waiter at rest stays at rest.
+// A look at the lock wakes no waiter. So the waiters do not keep each other awake.
 func TestWaitersRest(t *testing.T) {
 	t.Parallel()
 	for _, opts := range [][]Option{nil, {MaxOpen(0)}} {
@@ -284,7 +285,7 @@ func TestNextInLine(t *testing.T) {
 	cancel()
 	<-first.err
 	if g := <-first.grant; g.Fence != 0 {
-		release(t, s, "job", "first", driver.Released) // it was quick
+		release(t, s, "job", "first", driver.Released) // it got the lock before the cancel
 	}
 	if g := second.get(t); g.Fence == 0 {
 		t.Error("nothing was handed over")
@@ -329,10 +330,10 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Without reserve Wait takes nothing, and all such waiters are woken.
+// If reserve is false, Wait takes nothing, and all waiters of this kind are woken.
 func TestWaitAside(t *testing.T) {
 	t.Parallel()
-	for _, narrow := range []bool{false, true} { // by the list of locks, and by a try
+	for _, narrow := range []bool{false, true} { // the waiter looks into the list of locks, or tries the lock
 		s := open(t, t.TempDir())
 		s.seen.narrow = narrow
 		other := open(t, s.Dir())
@@ -350,11 +351,11 @@ func TestWaitAside(t *testing.T) {
 				t.Errorf("handed over: %+v", g)
 			}
 		}
-		take(t, other, request("job", "next")) // nobody has it
+		take(t, other, request("job", "next")) // nobody has the lock
 	}
 }
 
-// A reader waits to be promoted until the others are gone.
+// A reader that wants to be promoted waits until the other readers are gone.
 func TestWaitForPromotion(t *testing.T) {
 	t.Parallel()
 	for _, narrow := range []bool{false, true} {
@@ -393,7 +394,8 @@ func TestCoolDownEndsAWait(t *testing.T) {
 	}
 }
 
-// Waits without inotify, as on other systems or when it is used up.
+// The waiters poll because there is no inotify, as on other systems or when the limit of
+// descriptors is reached.
 func TestWaitByPolling(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -424,7 +426,7 @@ func TestUnclaimedReservationLapses(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	r := request("job", "us")
-	r.AtLeast = time.Hour // armed by the claim only
+	r.AtLeast = time.Hour // only the claim sets AtLeast
 	g, err := s.Wait(patience(t), r, true)
 	if err != nil || g.Fence == 0 {
 		t.Fatal(g, err)

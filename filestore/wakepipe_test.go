@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The FIFO of a waiter is removed while it waits, as by a cleaner: it takes
-// another.
+// The FIFO of a waiter is removed during the wait, for example by a program that cleans up. The
+// store makes another FIFO.
 func TestPipeIsRemoved(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -31,7 +31,7 @@ func TestPipeIsRemoved(t *testing.T) {
 	w.get(t)
 }
 
-// No child has the FIFO by accident, and only its owner reads it.
+// No child inherits the FIFO, and only the owner of the FIFO can read it.
 func TestPipeIsPrivate(t *testing.T) {
 	t.Parallel()
 	for _, access := range []access{private, group, world} {
@@ -87,7 +87,7 @@ func TestNoiseInThePipe(t *testing.T) {
 	w.get(t)
 }
 
-// The FIFOs of processes that died long ago go when somebody makes one.
+// The FIFOs of processes that died long ago are removed when another process makes a FIFO.
 func TestDeadPipesAreSwept(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
