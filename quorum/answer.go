@@ -16,8 +16,8 @@ const (
 	held                    // refused: others hold the name, or it cools down
 	leftover                // refused, perhaps only because an earlier try of this caller left something behind
 	conflict                // another reader is being promoted
-	gone                    // the token holds nothing there
-	never                   // nothing was done, for certain
+	gone                    // the member has no hold with this token
+	never                   // it is certain that nothing was done
 	busy                    // not asked, because an earlier request for the token is unsettled
 	refused                 // the request is invalid or unsupported
 	unsure                  // it is not known whether it was done

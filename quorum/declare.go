@@ -137,7 +137,7 @@ func (t *try) settled(secured []answer) driver.Grant {
 			old.over()
 		}
 		if h.mode == unknown && s.toldShared(t.answers) {
-			h.setMode(true) // even if the exporter's key says otherwise
+			h.setMode(true) // even if the exporter's key says exclusive
 		}
 	}
 	return s.grant(h, t.sent, secured)

@@ -71,8 +71,8 @@ func (s *Store) open(answers []answer, also error) error {
 	return s.fail(driver.ErrUnavailable, answers, also)
 }
 
-// undecided returns the error of a request that may or may not have a quorum. changes is false if
-// the request was of a kind that changes nothing.
+// undecided returns the error of a request that may or may not have a quorum. The argument changes
+// is false for a request that changes nothing.
 func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 	if err := refusal(answers); err != nil {
 		return err

@@ -12,10 +12,10 @@ type gate struct {
 	queue []place
 }
 
-// place is a place in the line of a gate. It is nil if its turn came at once.
+// place is a place in the line of a gate. A place is nil if its turn came at once.
 type place chan struct{}
 
-// line takes the next place. The caller holds mu.
+// line adds a place to the end of the line and returns it. The caller holds mu.
 func (g *gate) line() place {
 	if !g.taken {
 		g.taken = true

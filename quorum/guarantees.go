@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// combine returns the promises of the members together. If the failure of one member can cost a
-// hold, the weakest promise counts.
+// combine derives the promises of the quorum from those of the members. If the failure of one
+// member can cost a hold, the weakest promise counts.
 func (s *Store) combine() driver.Guarantees {
 	weakest := func(p func(*driver.Guarantees) driver.Promise) driver.Promise {
 		return slices.Min(each(s, func(m *member) driver.Promise { return p(&m.g) }))

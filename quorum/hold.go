@@ -99,7 +99,7 @@ func (s *Store) finish(h *hold) {
 	s.work.Done()
 }
 
-// use returns the hold of token, or a new one, and keeps it until unuse.
+// use returns the hold of token, or makes one. The hold is kept until the caller calls unuse.
 func (s *Store) use(name, token string) *hold {
 	key := id{name, token}
 	s.mu.Lock()
@@ -216,7 +216,7 @@ func (s *Store) restAtLeast(h *hold) time.Duration {
 // forever is the length of a lease that does not end by itself.
 const forever = time.Duration(math.MaxInt64)
 
-// left returns how long a lease lasts for certain, counted from sent, the instant just before the
+// left returns the part of a lease that is certain, counted from sent, the instant just before the
 // request.
 func left(sent driver.Instant, g *driver.Grant) time.Duration {
 	if g.TTL == 0 {

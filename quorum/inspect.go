@@ -41,8 +41,8 @@ func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
 	return answers, s.enough(answers, cause)
 }
 
-// enough returns an error if so few members answered that the others are a quorum, which may have a
-// hold that the answers do not show.
+// enough returns an error if the members that did not answer could be a quorum by themselves. Such
+// a quorum may have a hold that the answers do not show.
 func (s *Store) enough(answers []answer, cause error) error {
 	if s.refuses(count(answers, yes)) {
 		return nil

@@ -70,8 +70,8 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 
 // outcome returns what became of the hold, if that is certain. It is not enough that the hold is
 // over. Members that have not answered may still keep other callers from a quorum, and the name
-// must be free when Release returns. If a member says that it has no hold, that does not count if
-// this process has asked it to release before.
+// must be free when Release returns. A member's answer that it has no hold does not count if this
+// process has asked that member to release the hold before.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -179,9 +179,9 @@ const (
 
 // settlement is the release of a hold at one member. It lasts until it is certain that nothing of
 // the hold is left there and that nothing more can arrive. The danger is a late request that
-// grants, or a late release that would end a later grant of the same token. Until then the
-// settlement keeps the hold's turn at the member, so that no new request with the token is sent
-// there.
+// grants, or a late release that would end a later grant of the same token. As long as the
+// settlement lasts, it keeps the hold's turn at the member. So no new request with the token is
+// sent there.
 //
 // A token at one member (slot) is in one of these states:
 //

@@ -22,7 +22,7 @@ type try struct {
 	answers []answer
 
 	pause     time.Duration // how long to wait before members that refused are asked again
-	asksUntil time.Time     // until when such members are asked again
+	asksUntil time.Time     // the time until which such members are asked again
 
 	stage stage  // guarded by Store.mu
 	fence uint64 // set before the stage becomes won, and not changed afterwards
@@ -63,8 +63,8 @@ type try struct {
 //	gone       It is a refusal of a hand-over.  The same as for held.        It has no effect.
 //	refused    It ends the vote.                It has no effect.            It has no effect.
 //
-// Lost is final: the token is spent, and no member is asked to grant it again. withdraw releases
-// what the token may have got.
+// The stage lost is final: the token is spent, and no member is asked to grant it again. The method
+// withdraw releases the holds that members may have granted to the token.
 type stage int
 
 const (
