@@ -49,8 +49,8 @@ func (s *Store) failure(ctx context.Context, err error) error {
 	return &joined{driver.ErrUncertain, err}
 }
 
-// before lists the error codes which prove that nothing was changed, each with advice. The server
-// checks memory, role and disk before the first write of a script.
+// The list before has the error codes which prove that nothing was changed, each with advice. The
+// server checks memory, role and disk before the first write of a script.
 var before = []struct{ code, advice string }{
 	{"OOM", "it has no memory left; raise maxmemory"},
 	{"READONLY", "it is a replica; a failover is under way, or this is not the address of the primary"},
@@ -71,7 +71,8 @@ var before = []struct{ code, advice string }{
 
 // refusal maps an error reply of the server.
 func refusal(text string) error {
-	// The error about an unknown command contains its arguments: tokens and passwords.
+	// The error for an unknown command quotes the command's arguments, which may be tokens and
+	// passwords.
 	text, _, _ = strings.Cut(text, ", with args")
 	code, rest, _ := strings.Cut(text, " ")
 	switch {

@@ -162,7 +162,7 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 	case err == nil && n > 2 && s.gate.open.Load():
 		own.grant(n, sent)
 	case err != nil || n > 2:
-		own.call(message{kind: msgLook}) // the waiter may have the name
+		own.call(message{kind: msgLook}) // the waiter must look, because it may have the name
 	}
 	if err != nil {
 		return false, s.failure(ctx, err)

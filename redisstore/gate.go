@@ -25,7 +25,7 @@ type gate struct {
 
 	mu       sync.Mutex
 	looking  *look          // the check that is running, or nil
-	seen     uint64         // turns, at the last check that succeeded
+	seen     uint64         // the value of turns at the last check that succeeded
 	lookedAt driver.Instant // the time of that check
 	nodes    []node         // the servers, as found by that check
 	why      error          // the reason not to grant locks, or nil
@@ -148,8 +148,8 @@ func (g *gate) against(now driver.Instant) error {
 	return nil
 }
 
-// forbids returns the reason not to grant locks. It ignores the restart guard, which ends without
-// any action.
+// forbids returns the reason not to grant locks. It ignores the restart guard, which ends by
+// itself.
 func (g *gate) forbids() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

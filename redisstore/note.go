@@ -61,8 +61,8 @@ const (
 	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their last use
 )
 
-// words are replaced in the text of every script. Positions in Lua are one higher, since they begin
-// with 1.
+// words has the words that are replaced in the text of every script. Positions in Lua are one
+// higher, since they begin with 1.
 var words = map[string]string{
 	"NOTE_VERSION":    strconv.Itoa(noteVersion),
 	"NOTE_FENCE":      strconv.Itoa(fenceAt + 1),

@@ -54,7 +54,7 @@ func (s *Store) swap(ctx context.Context, c *connected, token string, next *driv
 	switch {
 	case err != nil:
 		return driver.Gone, g, false, s.failure(ctx, err)
-	case n == 2: // as in pass
+	case n == 2: // as in the method pass
 		_, _ = s.run(ctx, c, s.scripts.release, next.Name, "", "0")
 	case n > 2:
 		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.callerFence(n), TTL: ceilMillis(next.TTL)}, nil)

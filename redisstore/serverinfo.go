@@ -67,8 +67,8 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 	return 0, nil, s.unreached(ctx, err)
 }
 
-// connected adds to c the settings that scripts need. In a cluster, PUBLISH counts the subscribers
-// of one node only.
+// connected returns c with the settings that scripts need. In a cluster, PUBLISH counts the
+// subscribers of one node only.
 func (s *Store) connected(c rueidis.Client) *connected {
 	counts := digit(c.Mode() != rueidis.ClientModeCluster)
 	return &connected{c, s.keepArg + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts}

@@ -187,7 +187,7 @@ func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	a.w.forget(msgLook) // it looks now
+	a.w.forget(msgLook) // the waiter looks now
 	var keys []string
 	for i := range n {
 		all := s.keys.lock(driver.SlotName(r.Name, i)).all()

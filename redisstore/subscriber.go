@@ -42,7 +42,7 @@ type waiter struct {
 	id     uint64
 	r      *driver.Request
 	lined  bool
-	called chan message // if it is full, messages are dropped, because a look at the name tells more than they do
+	called chan message // if it is full, messages are dropped: a look at the name tells more than any message
 }
 
 // The kinds of messages to a waiter. Scripts use the same letters.

@@ -14,14 +14,14 @@ const outage = 3 * time.Second
 // wait is one call of Wait.
 type wait struct {
 	s       *Store
-	ctx     context.Context // ends with caller and with Close
+	ctx     context.Context // ends when the caller's context ends, or with Close
 	caller  context.Context
 	r       *driver.Request
 	reserve bool
 	w       *waiter
 	sent    bool           // the token may be in the queue
 	joined  bool           // the fast script was tried
-	asked   bool           // a message asked it to look soon
+	asked   bool           // a message asked the waiter to look soon
 	queued  bool           // the token was in the queue at the last look
 	down    driver.Instant // when the server was first found unreachable, or 0
 }
@@ -90,7 +90,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	if err != nil {
 		return g, 0, err
 	}
-	a.w.forget(msgLook) // it looks now
+	a.w.forget(msgLook) // the waiter looks now
 	a.sent = a.sent || a.reserve
 	if !a.joined {
 		a.joined = true

@@ -106,7 +106,7 @@ func (c *watchedConn) tick() error {
 	case owed != 0 && c.s.clock.Now().Sub(driver.Instant(owed)) > patience:
 		return errSilent
 	case c.probed && writes > c.seen+1:
-		c.probed = false // more than the probe was written
+		c.probed = false // other requests were written besides the probe
 	case c.probed && c.pong.Load():
 		c.probed, c.many = false, false
 		return c.rest(writes)
