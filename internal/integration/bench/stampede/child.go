@@ -25,7 +25,7 @@ type order struct {
 	Key   string
 	Calls int           // number of calls at once, if Rate is 0
 	Rate  int           // calls per second
-	Lasts time.Duration // for this time
+	Lasts time.Duration // how long the calls at this rate go on
 	Takes time.Duration // how long the function takes
 	TTL   time.Duration
 	Fails bool // whether the function fails
@@ -147,7 +147,7 @@ func (c *child) callSteadily(o order, calls *sync.WaitGroup) {
 	}
 }
 
-// call gets the value once. late means that the first value must exist already.
+// call gets the value once. The argument late says that the first value must exist already.
 func (c *child) call(o order, late bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -29,8 +29,8 @@ type plan struct {
 	takes     time.Duration // how long the function takes
 	rate      int           // calls per second, in each process
 	lasts     time.Duration
-	ttl       time.Duration // TTL of values in that trial
-	slow      time.Duration // a function that takes longer than lease and TTL
+	ttl       time.Duration // TTL of the values, with calls at that rate and with the slow function
+	slow      time.Duration // how long the slow function takes: longer than lease and TTL
 	killAfter time.Duration // time from the start of the function to the kill
 }
 

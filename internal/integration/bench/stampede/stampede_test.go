@@ -22,13 +22,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// short shows that all still works; its times mean nothing, its counts do.
+// short is a plan for a test that all still works. The times that it measures mean nothing, but the
+// counts are valid.
 var short = plan{
 	rounds: 1, processes: 4, callers: 50, takes: 50 * time.Millisecond,
 	rate: 50, lasts: 1500 * time.Millisecond, ttl: 300 * time.Millisecond, slow: 2500 * time.Millisecond, killAfter: 50 * time.Millisecond,
 }
 
-// counts are how often functions may run in the cases, over all processes.
+// counts returns the bounds for how often functions may run in a case, over all processes.
 func counts(name string, took time.Duration) (least, most float64) {
 	switch {
 	case strings.Contains(name, "calls per second"):
@@ -69,11 +70,11 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestPeers shows that the others' rows still work.
+// TestPeers shows that the rows of the other libraries still work.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	b := &bench{plan: short, redis: startRedis(t), rows: regexp.MustCompile("^[^p]")}
-	b.plan.ttl = time.Second // go-redis/cache knows no less
+	b.plan.ttl = time.Second // go-redis/cache has no shorter TTL
 	for _, e := range []*measure.Experiment{b.cold(), b.steady()} {
 		r := e.Run(1, io.Discard)
 		for _, row := range e.Rows {
@@ -103,7 +104,7 @@ func TestPrinted(t *testing.T) {
 		t.Error(err)
 	}
 	experiments := 0
-	for d := json.NewDecoder(bytes.NewReader(out.Bytes())); ; experiments++ { // an object each
+	for d := json.NewDecoder(bytes.NewReader(out.Bytes())); ; experiments++ { // one object for each
 		var e map[string]any
 		if err := d.Decode(&e); err == io.EOF {
 			break
