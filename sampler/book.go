@@ -74,7 +74,8 @@ func (b *book) snapshot(last *Snapshot, r *reading, now time.Time) *Snapshot {
 	return &snap
 }
 
-// add compares a reading with the last one. It returns how many names have no room.
+// add compares a reading with the last one. It returns the number of names that cannot be
+// remembered, because there are too many.
 func (b *book) add(r *reading, now time.Time, last *Snapshot) (unshown int) {
 	continuous := !last.Taken.IsZero() && last.Err == nil
 	first := last.Taken.IsZero()
@@ -125,8 +126,9 @@ func base(stored string) string {
 	return stored
 }
 
-// room reports whether one more name can be remembered. If there are too many, it forgets a tenth
-// of the names: those that are not in use and whose last use is the longest ago.
+// room reports whether one more name can be remembered. If there are too many names, room forgets a
+// tenth of them. It chooses names that are not in use, and first those whose last use is the
+// longest ago.
 func (b *book) room() bool {
 	if len(b.names) < b.set.maxNames {
 		return true

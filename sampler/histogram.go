@@ -15,7 +15,7 @@ const (
 
 type histogram struct {
 	count [buckets]uint32
-	sum   uint64 // of count
+	sum   uint64 // the sum of all elements of count
 	most  time.Duration
 }
 

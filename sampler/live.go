@@ -16,7 +16,7 @@ type live struct {
 	lease    time.Duration // the time that was left at the last renewal, or at the first sample
 	least    time.Duration // the shortest lease after a renewal
 	renewals int
-	missed   int // renewals that did not come since the end of the lease moved
+	missed   int // renewals that were due since the lease last got a new end, and did not come
 }
 
 func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live {
@@ -27,14 +27,14 @@ func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live 
 	return n
 }
 
-// jitter is how much a time that the store reports may differ between two samples although it is
-// the same: the clock of the server is translated into that of this process, and a round trip lies
-// between them.
+// jitter is how much one and the same time may differ between two samples. The reason is that the
+// time of the server's clock is translated into that of this process, and a round trip lies between
+// the two clocks.
 const jitter = 100 * time.Millisecond
 
-// is reports whether h, with this fence, is the hold n at a later time. A new fence alone is not
-// enough, because RaiseFence and a promotion change the fence of a hold; the time of its beginning
-// decides if it is known.
+// is reports whether h, with this fence, is the same hold as n at a later time. A new fence alone
+// does not make it another hold, because RaiseFence and a promotion change the fence of a hold. If
+// the beginning of the hold is known, that time decides.
 func (n *live) is(h *padlock.Hold, fence uint64) bool {
 	if n.Host != h.Host || n.PID != h.PID || n.Label != h.Label || n.Foreign != h.Foreign || n.Cooling != h.Cooling {
 		return false
@@ -80,10 +80,10 @@ func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) 
 	return max(0, n.missed-before)
 }
 
-// late returns how many renewals should have come since the end of the lease moved, when so much is
-// left of the lease. A holder renews when a third of its TTL has passed, a tenth of that earlier or
-// later, and repeats a failed request a tenth of the TTL after that. So the first renewal is late
-// after 0.6 of the TTL.
+// late returns how many renewals were due since the lease last got a new end. The argument left is
+// the rest of the lease. A holder renews when a third of its TTL has passed, a tenth of that
+// earlier or later, and repeats a failed request a tenth of the TTL after that. So the first
+// renewal is late after 0.6 of the TTL.
 //
 // Only a hold that was seen to be renewed can miss a renewal: the locks of other programs, and
 // those that padlock acquire takes, have leases that nobody renews. A lease that is much longer
@@ -110,8 +110,9 @@ func (n *live) late(left time.Duration) int {
 	return 3
 }
 
-// ended describes the end of the hold between the sample that saw it last and now. next is the hold
-// that came after it, or nil. continuous says that no sample failed in between.
+// ended describes the end of the hold, which came between the sample that saw it last and now. The
+// argument next is the hold that came after it, or nil. The argument continuous says that no sample
+// failed in between.
 func (n *live) ended(now time.Time, next *padlock.Hold, continuous bool) Ended {
 	e := Ended{
 		Host: n.Host, PID: n.PID, Label: n.Label, Fence: n.fence, Shared: n.Shared, Foreign: n.Foreign,

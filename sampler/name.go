@@ -103,7 +103,7 @@ func (t *tracked) update(s *sight) []Ended {
 	switch {
 	case t.why == "":
 		t.seen = s.now
-	case !t.watched && s.now.Sub(t.seen) > unknownFor: // Snapshot.Incomplete says what there is to say
+	case !t.watched && s.now.Sub(t.seen) > unknownFor: // Snapshot.Incomplete already tells the reader
 		t.why, t.parts = "", map[string]*part{}
 	}
 	if t.busy() {
@@ -255,8 +255,8 @@ func stateOf(n *Name) State {
 	return Free
 }
 
-// latest puts the new ends in front, and keeps at most so many. It never changes ends in place,
-// because snapshots share them.
+// latest puts the new ends in front of the others, and returns at most the given number. It never
+// changes ends in place, because snapshots share them.
 func latest(ends, added []Ended, most int) []Ended {
 	if len(added) == 0 {
 		return ends

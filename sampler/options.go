@@ -103,7 +103,8 @@ func MaxRate(n int) Option {
 	}
 }
 
-// MaxGroups limits the number of groups, without Other. With less than 0, MaxGroups does nothing.
+// MaxGroups limits the number of groups, not counting Other. If n is below 0, MaxGroups does
+// nothing.
 func MaxGroups(n int) Option {
 	return func(s *settings) {
 		if n >= 0 {

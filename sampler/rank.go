@@ -55,8 +55,8 @@ func rank(n *Name, own, group *histogram) {
 	}
 }
 
-// order sorts rows: stuck names first, the slowest before the others; then hot names, by waiters ×
-// time; then the others, the longest hold first.
+// order sorts rows. Stuck names come first, the slowest at the top. Names with waiters follow,
+// sorted by waiters × time. The other names come last, sorted by their longest hold.
 func order(rows []Name) {
 	slices.SortFunc(rows, func(a, b Name) int {
 		return cmp.Or(
@@ -71,7 +71,7 @@ func order(rows []Name) {
 	})
 }
 
-// slownessOf is the slowness of a stuck name. The slowness of other names does not matter.
+// slownessOf returns the slowness of a stuck name, and 0 for other names.
 func slownessOf(n *Name) float64 {
 	if len(n.Stuck) == 0 {
 		return 0

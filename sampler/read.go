@@ -12,17 +12,18 @@ import (
 // name of its own.
 type reading struct {
 	states     map[string]padlock.State
-	unknown    map[string]string // names whose state the store cannot tell, and why
-	incomplete error             // why names may be missing
-	err        error             // why there is no reading
+	unknown    map[string]string // names whose state the store cannot tell, with the reason
+	incomplete error             // the reason why names may be missing
+	err        error             // the reason why there is no reading
 	calls      int
 }
 
-// maxAbsent bounds how many names that a partial list lacks are asked for one by one.
+// maxAbsent is a limit for names that a partial list does not have: at most so many of them are
+// asked for one by one.
 const maxAbsent = 100
 
-// read asks the store for its names. held are the names that were held at the last sample: if the
-// list is partial, their absence does not mean that they are free.
+// read asks the store for its names. The argument held has the names that were held at the last
+// sample. If the list is partial and lacks one of them, that name need not be free.
 func read(ctx context.Context, l *padlock.Locker, set *settings, held []string) reading {
 	r := reading{states: map[string]padlock.State{}, unknown: map[string]string{}, calls: 1}
 	states, err := l.List(ctx, set.prefix)

@@ -19,7 +19,7 @@ type Sampler struct {
 	book    book
 	snap    *Snapshot
 	changed chan struct{} // closed, and made again, when snap changes
-	took    time.Duration // the last sample that succeeded
+	took    time.Duration // how long the last successful sample took
 }
 
 // New returns a Sampler of the store of l. It sends no request. The Locker stays open.

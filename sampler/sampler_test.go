@@ -34,7 +34,7 @@ func row(t *testing.T, snap *sampler.Snapshot, name string) *sampler.Name {
 	return n
 }
 
-// later lets the time of the bubble pass.
+// later waits until the time d has passed in the bubble.
 func later(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -129,7 +129,7 @@ func TestWaiters(t *testing.T) {
 	})
 }
 
-// A store whose holder died: nobody renews, and nobody releases.
+// The holder died, so nobody renews the lock and nobody releases it.
 func TestADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -142,7 +142,7 @@ func TestADeadHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		sample(t, s)
-		for range 3 { // it renews as it should
+		for range 3 { // the holder renews as it should
 			later(10 * time.Second)
 			if _, err := store.Extend(t.Context(), "job", "one", 30*time.Second); err != nil {
 				t.Fatal(err)
@@ -169,7 +169,7 @@ func TestADeadHolder(t *testing.T) {
 	})
 }
 
-// The rows of a store that is down stay, and say how old they are.
+// While the store is down, the rows stay and say how old they are.
 func TestStoreIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &sometimes{Store: memstore.New()}

@@ -12,7 +12,7 @@ type Snapshot struct {
 	Prefix string    // all names begin with it
 	Begun  time.Time // when the first sample succeeded; zero before that
 	Tried  time.Time // when the last sample ended
-	Taken  time.Time // when the last sample ended that succeeded; zero if none did
+	Taken  time.Time // when the last successful sample ended; zero if none succeeded
 
 	// Err is why the last sample failed, or nil. After a failure the rows are those of Taken.
 	Err error
@@ -37,8 +37,8 @@ func (s *Snapshot) Age(now time.Time) time.Duration {
 	return max(0, now.Sub(s.Taken))
 }
 
-// Find returns the row of name. ok is false if there is none; that means that the name is free only
-// if Err and Incomplete are nil, Unshown is 0, and the name begins with Prefix.
+// Find returns the row of name. ok is false if there is none. A name without a row is known to be
+// free only if Err and Incomplete are nil, Unshown is 0, and the name begins with Prefix.
 func (s *Snapshot) Find(name string) (row *Name, ok bool) {
 	for i := range s.Names {
 		if s.Names[i].Name == name {
@@ -77,14 +77,14 @@ type Name struct {
 	WaitTime  time.Duration // waiters × time since Snapshot.Begun
 
 	Stuck    []Reason // why the name needs attention; empty if it does not
-	Slowness float64  // how many times its usual (or planned) time the longest hold lasts; 0 if unknown
+	Slowness float64  // the age of the longest hold divided by the usual (or planned) hold time; 0 if unknown
 
 	Figures         // of this name
 	Usual   Times   // how long holds of this name lasted
 	Ended   []Ended // the holds of this name that ended last, the latest first
 }
 
-// Reason is why a name needs attention.
+// Reason tells why a name needs attention.
 type Reason string
 
 // The reasons.
@@ -116,7 +116,7 @@ type Hold struct {
 	AtLeast   bool          // Held counts from FirstSeen, because the store does not know Since
 
 	Renewals int // renewals that were seen
-	Missed   int // renewals that did not come since the last one
+	Missed   int // renewals that were due since the last one, and did not come
 }
 
 // Figures are counts since Snapshot.Begun. All are lower bounds, because nothing is seen between
@@ -127,7 +127,7 @@ type Figures struct {
 	Expired uint64 // holds whose lease ran out: the holder left without a release
 }
 
-// Group are the figures of a group of names.
+// Group has the figures of a group of names.
 type Group struct {
 	Group    string
 	Names    int           // names with a row
@@ -147,10 +147,10 @@ type Times struct {
 	Max           time.Duration
 }
 
-// How is how a hold ended.
+// How tells how a hold ended.
 type How string
 
-// How a hold ended.
+// The ways in which a hold can end.
 const (
 	Released How = "released" // it ended before its lease did: it was released, or broken
 	Expired  How = "expired"  // its lease ran out
@@ -169,7 +169,7 @@ type Ended struct {
 	Shared, Foreign bool
 
 	Since time.Time     // zero if unknown
-	End   time.Time     // to half an interval
+	End   time.Time     // exact to half an interval
 	Held  time.Duration // -1 if unknown
 	How   How
 }

@@ -47,7 +47,7 @@ func TestSlotsAreOneRow(t *testing.T) {
 	})
 }
 
-// hold takes a lock for a holder in another process, without renewal.
+// hold takes a lock as a holder in another process would, and nobody renews it.
 func hold(t *testing.T, store driver.Store, name, token string, ttl, plan time.Duration) {
 	t.Helper()
 	if _, err := store.Acquire(t.Context(), driver.Request{Name: name, Token: token, TTL: ttl, Holder: driver.Holder{Host: "web-3", PID: 7, Plan: plan}}); err != nil {
@@ -116,7 +116,8 @@ func (p *partial) Inspect(ctx context.Context, name string) (driver.State, error
 	return p.Store.Inspect(ctx, name)
 }
 
-// A name that a partial list lacks is asked for, and is unknown if the store cannot tell.
+// If a partial list lacks a name, the Sampler asks for it. The name is unknown if the store cannot
+// tell its state.
 func TestPartialList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &partial{Store: memstore.New(), listed: func(string) bool { return true }}
@@ -286,8 +287,8 @@ func (s *slow) List(ctx context.Context, prefix string) ([]driver.State, error) 
 	}
 }
 
-// A slow store is asked less often, but one slow reply is not enough. A sample that takes too long
-// has failed.
+// A slow store is asked less often, but one slow reply alone changes nothing. A sample that takes
+// too long has failed.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slow{memstore.New(), 0}
@@ -306,7 +307,7 @@ func TestSlowStore(t *testing.T) {
 		if snap, err := s.Sample(t.Context()); !errors.Is(err, padlock.ErrUnavailable) || snap.Cost.Took != 4*time.Second {
 			t.Errorf("the store is mute: %v, %+v", err, snap.Cost)
 		}
-		store.takes = 2 * time.Second // the first reply after a failure is one slow reply
+		store.takes = 2 * time.Second // this is one slow reply, because it is the first after a failure
 		if cost := sample(t, s).Cost; cost.Interval != 3*time.Second {
 			t.Errorf("the store is back: %+v", cost)
 		}
