@@ -317,7 +317,7 @@ func probe(h http.Handler) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// A candidate that waits is ready, or a rolling deployment would never end.
+// A candidate that waits must be ready. Otherwise a rolling deployment would never end.
 func TestHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: memstore.New()}
@@ -359,7 +359,7 @@ func TestChanges(t *testing.T) {
 		}()
 		synctest.Wait()
 		a := w.join(t, "a")
-		wait(time.Minute) // several renewals, which are no changes
+		wait(time.Minute) // several renewals, none of which changes the leader
 		b := w.join(t, "b")
 		a.leave(t)
 		wait(2 * time.Second)

@@ -26,7 +26,7 @@ func promtool(t *testing.T, input string, args ...string) {
 	}
 }
 
-// The alert rules are valid and fire when they should, and not before.
+// The alert rules are valid, and they fire when they should and not earlier.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	promtool(t, "", "check", "rules", "padlock.rules.yml")

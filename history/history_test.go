@@ -57,7 +57,7 @@ func fileStore(t *testing.T) driver.Store {
 	return s
 }
 
-// same compares runs: times as instants, and all else as it is.
+// same reports whether two runs are equal. Times are equal if they are the same instant.
 func same(a, b history.Run) bool {
 	times := a.Start.Equal(b.Start) && a.End.Equal(b.End)
 	a.Start, a.End, b.Start, b.End = time.Time{}, time.Time{}, time.Time{}, time.Time{}
@@ -132,7 +132,7 @@ func TestStartAndEnd(t *testing.T) {
 	}
 }
 
-// Many skipped runs and many failures hide neither the runs nor the last success.
+// Many skipped runs do not hide the other runs, and many failures do not hide the last success.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, l := range map[string]*history.Log{"directory": history.Open(t.TempDir(), nil), "both": history.Open(t.TempDir(), fileStore(t))} {
@@ -178,7 +178,8 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
-// Names and labels of any bytes come back, and none reaches another file.
+// Names and labels of any bytes are read back as they were written, and no name leads to another
+// file.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -222,7 +223,7 @@ func (f failing) Records(context.Context, string) ([]driver.Record, error) { ret
 
 func (f failing) RecordedNames(context.Context, string) ([]string, error) { return nil, f.err }
 
-// A store that is down or silent takes nothing from the directory, and Put never waits.
+// If the store is down or silent, the runs in the directory are still read, and Put never waits.
 func TestStoreIsDown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -250,7 +251,7 @@ func TestStoreIsDown(t *testing.T) {
 	}
 }
 
-// A directory that cannot be written is an error of Wait, and nothing else.
+// If the directory cannot be written, only Wait returns an error.
 func TestDirectoryCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -53,7 +53,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The names are bounded, and two names that look alike make no label twice.
+// The number of names is bounded. If two names look alike in the output, no label appears twice.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	var all []history.Summary

@@ -32,7 +32,7 @@ func text(t *testing.T, m *metrics.Metrics) string {
 	return w.Body.String()
 }
 
-// has checks that each line is shown.
+// has checks that m shows each of the lines.
 func has(t *testing.T, m *metrics.Metrics, lines ...string) {
 	t.Helper()
 	all := "\n" + text(t, m)
@@ -131,7 +131,7 @@ func TestLosses(t *testing.T) {
 	})
 }
 
-// Names that nobody bounds must not make figures that nobody bounds.
+// The number of names is not bounded, but the number of figures must be.
 func TestGroupsAreBounded(t *testing.T) {
 	m := metrics.New(metrics.MaxGroups(3), metrics.Group(func(name string) string { return name }))
 	l := padlock.New(memstore.New(), padlock.Observe(m))
@@ -154,7 +154,7 @@ func TestGroupsAreBounded(t *testing.T) {
 	has(t, none, `padlock_lock_pending_requests{store="s",group="_other"} 1`)
 }
 
-// A name may hold any bytes. It must not make a line of its own.
+// A name may contain any bytes, and must not be able to add a line to the output.
 func TestHostileNames(t *testing.T) {
 	m := metrics.New(metrics.Group(func(name string) string { return name }))
 	for _, name := range []string{"a\"} 1\npadlock_locks{store=\"x\"} 7", "back\\slash", "\xff\xfe", "new\nline", "é", "\x00", ""} {
@@ -169,7 +169,8 @@ func TestHostileNames(t *testing.T) {
 	check(t, m)
 }
 
-// Values that a later version may have do not make this one panic.
+// A later version may have values that this version does not know. They must not make this version
+// panic.
 func TestUnknownValues(t *testing.T) {
 	m := metrics.New()
 	for kind := range padlock.EventKind(40) {
