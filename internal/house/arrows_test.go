@@ -98,7 +98,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
-		arrowRow{dir: "internal/group"}, // the groups of names, for everything that counts
+		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
 		arrowRow{dir: "padlockweb", code: []string{".", "driver", "sampler", "history", "internal/printable", "internal/promtext"}, tests: rootTests},
 		arrowRow{dir: "sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
@@ -179,7 +179,7 @@ func checkArrows(f *houseFile) []string {
 	return found
 }
 
-// judge returns what is wrong with an import, or "".
+// judge returns the reason why an import is not allowed, or "".
 func judge(f *houseFile, target string) string {
 	if target == padlockPath || strings.HasPrefix(target, padlockPath+"/") {
 		return judgeOwn(f, strings.TrimPrefix(strings.TrimPrefix(target, padlockPath), "/"))

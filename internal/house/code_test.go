@@ -87,7 +87,7 @@ func checkFuncLength(f *houseFile) []string {
 	return found
 }
 
-// codeFile matches the names of code files; prose may be longer.
+// codeFile matches the names of code files. Pages of prose may be longer.
 var codeFile = regexp.MustCompile(`\.(go|sh|lua|sql|php)$|^\.ci/[^.]+$|Makefile$`)
 
 // checkFileLength reports code files that are too long.

@@ -108,7 +108,7 @@ func checkErrorsPage(page string, errors map[string]bool) []string {
 	return found
 }
 
-// exitStatuses are the numbers of the constants exit… of a package.
+// exitStatuses returns the numbers of the constants exit… of a package.
 func exitStatuses(files []*houseFile, dir string) []string {
 	var all []string
 	for _, f := range files {

@@ -139,8 +139,8 @@ func quotedWords(files []*houseFile) map[string]bool {
 	return words
 }
 
-// checkFlags compares the flags of padlock, up to the command that it runs, and the parameters in
-// URLs with the words of the code.
+// checkFlags reports flags of padlock and parameters in URLs that are on the page, but not among
+// the words of the code. It ignores the flags of a command that padlock runs.
 func checkFlags(name, page string, words map[string]bool) []string {
 	var found []string
 	for _, line := range command.FindAllString(page, -1) {

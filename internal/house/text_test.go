@@ -43,7 +43,8 @@ func (p *passage) add(line int, text string) {
 	p.text += text
 }
 
-// passages returns the texts of a file. Files that hold no text for people have none.
+// passages returns the texts of a file. Some files contain no text for people, so they have no
+// passages.
 func passages(f *houseFile) []passage {
 	switch {
 	case strings.Contains("/"+f.path, "/testdata/"):

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// padlockPath is the import path of the root module. The paths of all others begin with it.
+// padlockPath is the import path of the root module. The import paths of padlock's other modules
+// begin with it.
 const padlockPath = "github.com/padlock-go/padlock"
 
 // A houseFile is a file of the tree. Go files are parsed.

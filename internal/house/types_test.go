@@ -126,7 +126,8 @@ func (c *typeChecker) Import(target string) (*types.Package, error) {
 	return c.std.Import(target)
 }
 
-// check ignores errors, because the compiler reports those that matter.
+// check type-checks the package at dir. It ignores errors, because the compiler reports those that
+// matter.
 func (c *typeChecker) check(dir string) *types.Package {
 	if pkg := c.checked[dir]; pkg != nil {
 		return pkg

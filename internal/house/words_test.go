@@ -36,7 +36,7 @@ var patterns = []pattern{
 	{regexp.MustCompile(`\b(of (?:ours|theirs|mine))\b`), `say "of padlock's own", or whose it is`},
 }
 
-// An allowedPhrase is an exception: text in a file that contains a pattern and stays.
+// An allowedPhrase is an exception: a text in a file that matches a pattern and may stay.
 type allowedPhrase struct{ path, phrase, reason string }
 
 var allowedPhrases = []allowedPhrase{

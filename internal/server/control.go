@@ -12,7 +12,7 @@ func (s *Server) Addr() string { return s.place.Addr() }
 // URL returns the server's address in the form that its clients use.
 func (s *Server) URL() string { return s.spec.url(s.place) }
 
-// Place returns where the server lives.
+// Place returns the server's program, ports and directory.
 func (s *Server) Place() Place { return s.place }
 
 // Pid returns the number of the server's process, or of its last process if none runs.
@@ -80,7 +80,7 @@ func (s *Server) Resume() {
 
 var errNotRunning = errors.New("it does not run")
 
-// do makes one change at a time. If the change fails, do ends the test.
+// do lets only one change run at a time. If a change fails, the test ends.
 func (s *Server) do(what string, change func() error) {
 	s.t.Helper()
 	s.mu.Lock()

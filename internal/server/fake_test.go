@@ -14,7 +14,7 @@ type fakeTB struct {
 	cleanups        []func()
 }
 
-// inside runs f as a test of its own, with its clean-ups.
+// inside runs f as a test of its own, and then runs the clean-ups of that test.
 func inside(t *testing.T, f func(testing.TB)) *fakeTB {
 	fake := &fakeTB{TB: t}
 	done := make(chan struct{})

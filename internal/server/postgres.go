@@ -17,7 +17,7 @@ import (
 // server, but not of the machine.
 type PostgresOptions struct {
 	Args   []string // further arguments of postgres ("-c", "max_connections=20"); they override the others
-	Within string   // the directory that gets the data directory; the user postgres must be able to reach it
+	Within string   // the data directory is made in this directory; the user postgres must be able to reach it
 }
 
 // Postgres starts a PostgreSQL server with its own data directory. Its unix socket is in

@@ -83,7 +83,7 @@ func until(what string, left func() (int, error)) error {
 	}
 }
 
-// still reports whether a process is stopped or dead.
+// A process is still if it is stopped or dead.
 func still(pid int) bool {
 	st, ok := readStat(pid)
 	return !ok || strings.IndexByte("TtZX", st.state) >= 0

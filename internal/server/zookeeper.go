@@ -81,7 +81,7 @@ func ZooKeeperEnsemble(t testing.TB, n int, o ZooKeeperOptions) []*Server {
 	return servers
 }
 
-// peers returns the lines of server i about the ensemble.
+// peers returns the lines about the ensemble in the configuration of server i.
 func (o *ZooKeeperOptions) peers(i int, ports [][2]int) string {
 	lines := "initLimit=50\nsyncLimit=50\n"
 	for j, p := range ports {

@@ -182,7 +182,7 @@ func (c *checker) told() {
 		case invariant == "I11" && e.Call != 0 && c.disturbed(e.Call, e.At):
 			continue // this is allowed: a release that failed is repeated in the background
 		case invariant == "I8" && c.several && strings.HasPrefix(what, brokenAndHeld) && c.disturbed(e.Call, e.At):
-			continue // this is allowed: a member that did not answer the break keeps the lease until it expires
+			continue // this is allowed: a member that did not reply to Break keeps the lease until the lease expires
 		}
 		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)
 	}

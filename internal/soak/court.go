@@ -51,7 +51,8 @@ type Write struct {
 	Hold   int64
 }
 
-// referee is the court as a worker sees it, in the worker's own process or in another.
+// referee is the court as a worker sees it. The court may be in the worker's own process or in
+// another one.
 type referee interface {
 	Log(Event)
 	Read(name string, fence uint64) Value

@@ -18,7 +18,8 @@ import (
 type Op string
 
 const (
-	// Acquired is a grant. Adopted is the grant of a hold that replaces the hold Other.
+	// Acquired is a grant. Adopted is the grant of a hold that replaces another hold; see
+	// Event.Other.
 	Acquired Op = "acquired"
 	Adopted  Op = "adopted"
 	// Refused is an acquire that failed. Err is the class of its error.
@@ -49,8 +50,8 @@ const (
 	// its descriptors, and Until is the number of its goroutines.
 	Started Op = "started"
 	Ended   Op = "ended"
-	// Led says that a candidate of an election led from Call to At. The pieces of one lead have the
-	// same Hold.
+	// Led says that a candidate of an election was the leader from Call to At. The events of one
+	// leadership have the same Hold.
 	Led Op = "led"
 	// Other means that the process of this worker with this Life runs another program than the
 	// engine.
@@ -176,8 +177,8 @@ func WriteHistory(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Only returns the events of the given names, the deaths of workers, and the properties of the
-// store.
+// Only filters a history. It returns the events of the given names, the deaths of workers, and the
+// properties of the store.
 func Only(events []Event, names []string) (out []Event) {
 	for _, e := range events {
 		switch e.Op {

@@ -99,10 +99,10 @@ func (c *checker) leaders() {
 	}
 }
 
-// oneLeader compares each lead with those before it.
+// oneLeader compares each leadership with the earlier ones.
 func (c *checker) oneLeader(name string, leads []*leadership) {
 	slices.SortFunc(leads, func(a, b *leadership) int { return cmp.Compare(a.from, b.from) })
-	var last, highest leadership // the lead with the latest end so far, and the one with the greatest fence
+	var last, highest leadership // the leadership with the latest end so far, and the one with the greatest fence
 	for _, l := range leads {
 		switch {
 		case l.from < last.to && l.from < l.to:

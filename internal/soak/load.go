@@ -42,7 +42,7 @@ func DefaultLoad() Load {
 	}
 }
 
-// fit removes features that the store does not have.
+// fit returns the load without the features that the store does not have.
 func (l Load) fit(g *driver.Guarantees) Load {
 	if !g.Shared {
 		l.Shared = 0

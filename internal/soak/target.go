@@ -16,9 +16,9 @@ type Fault struct {
 	// Begin causes the fault at target On[on] and returns a function that undoes it. An error ends
 	// the run, because the fault could not be caused.
 	Begin func(d *rand.Rand, on int) (undo func() error, err error)
-	// Last is the longest duration of the fault. Most faults last at most an eighth of it.
+	// Last is the maximum duration of the fault. Most faults take at most an eighth of it.
 	Last time.Duration
-	// Grace is how long after the end of the fault the store may still refuse requests.
+	// Grace is the time after the end of the fault in which the store may still refuse requests.
 	Grace time.Duration
 	// Weight is the frequency of the fault relative to others; 0 counts as 1.
 	Weight int

@@ -6,7 +6,7 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// work takes turns until the run is over or ctx ends.
+// work does one turn after another until the run is over or ctx ends.
 func (w *worker) work(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		if i%4 == 0 && w.ref.Over() {
