@@ -33,7 +33,7 @@ type measured struct{ Store }
 
 func (m measured) Unwrap() Store { return m.Store }
 
-// renaming is a wrapper that does not.
+// renaming is a wrapper that may change names, so it has no Unwrap.
 type renaming struct{ Store }
 
 func TestAsLooksThroughWrappers(t *testing.T) {

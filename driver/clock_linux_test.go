@@ -17,14 +17,14 @@ func TestBootClockAgreesWithTheSystem(t *testing.T) {
 	}
 }
 
-// A suspend cannot be made here; what it does to the clocks can: it moves the wall clock and
-// CLOCK_BOOTTIME against the monotonic clock by one amount.
+// A test cannot suspend the machine, but it can imitate the effect on the clocks. A suspend moves
+// the wall clock and CLOCK_BOOTTIME against the monotonic clock, both by the same amount.
 func TestBootClockNoticesASuspend(t *testing.T) {
 	c := bootClock{}
 	c.Now()
 	o := *lastOffsets.Load()
 	o.wall -= time.Hour
-	o.boot -= time.Hour // as it was before an hour's suspend
+	o.boot -= time.Hour // the offsets from before a suspend of one hour
 	lastOffsets.Store(&o)
 	before := readBoottime()
 	if now := time.Duration(c.Now()); now < before-time.Millisecond {

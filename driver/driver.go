@@ -20,14 +20,14 @@
 //
 //   - [Waiter]: the store wakes waiters. Without it the caller polls.
 //   - [Inspector], [Lister], [Breaker]: people can see who holds a name, and end a hold.
-//   - [Converter]: a shared hold becomes exclusive, and back.
+//   - [Converter]: a shared hold becomes exclusive, or an exclusive hold shared.
 //   - [FenceRaiser]: the store can be a member of a quorum with fences, and locks can be passed on
 //     inside a process without a request.
 //   - [SharedTaker]: many readers of a process come in with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
 //   - [Enqueuer]: for a store in the memory of the process.
-//   - [Identifier]: a key is not accepted at the wrong store.
+//   - [Identifier]: a key is refused at the wrong store.
 //   - [Locator]: a caller that takes several names notices that two of them share a lock.
 //   - [SamePlacer]: a quorum notices that it names the same store twice.
 //   - [Recorder]: machines share the history of the runs of a name.
@@ -93,8 +93,8 @@ type Store interface {
 	// Acquire makes one try to take r.Name for r.Token. It never queues.
 	//
 	// Acquire is idempotent for each token. While the token's hold is live, the same request again
-	// returns the same fence, with a full lease that counts from the second request. The mode stays
-	// the one of the first request. So a caller whose reply was lost may simply ask again. (If the
+	// returns the same fence, with a full lease that counts from the second request. The hold keeps
+	// the mode of the first request. So a caller whose reply was lost may simply ask again. (If the
 	// holds of a store are bound to a connection, only the same process can repeat a request. An
 	// earlier try of this token may have left a connection behind. While that connection may still
 	// hold the name, Acquire returns ErrUncertain.) If the lease of the hold has run out, the same
@@ -120,16 +120,16 @@ type Store interface {
 	// and only verifies the hold. Grant.Fence is the fence of the hold, or 0 if the store did not
 	// read it.
 	//
-	// A store may renew several holds with one request. Then ttl counts from that request, which
-	// was sent at most ttl/10 ago and which Grant.From gives. Extend of one hold never fails
-	// because of another hold, and never keeps another hold alive: a hold that nobody extends ends
-	// between its TTL and its TTL plus [RenewalInterval], and never later.
+	// A store may renew several holds with one request. Then ttl counts from the time at which that
+	// request was sent. Grant.From gives this time, which is at most ttl/10 ago. Extend of one hold
+	// never fails because of another hold, and never keeps another hold alive: if nobody extends a
+	// hold, it ends after its TTL, and at most [RenewalInterval] later.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
-	// Release ends what token has: a hold, a reservation or a place in the queue. It never ends
-	// anything of another token. If keep > 0, the name stays taken for that long (a cool-down). It
-	// also stays taken for the rest of Request.AtLeast. The cool-down that a shared hold leaves
-	// keeps exclusive requests out; it may let shared ones in.
+	// Release ends the hold, the reservation or the place in the queue that token has. It never
+	// ends anything of another token. If keep > 0, the name stays taken for that long (a
+	// cool-down). The name also stays taken for the rest of Request.AtLeast. The cool-down that a
+	// shared hold leaves keeps exclusive requests out; it may let shared ones in.
 	//
 	// Release is idempotent and reports what it found, see [Outcome]. If a token is wrong or its
 	// lease ran out, that is an Outcome, not an error.
@@ -154,17 +154,17 @@ type Request struct {
 
 	// AtLeast, if longer than TTL, is the length of the first lease. So the name stays taken for
 	// that long even if the holder dies. Extend never ends the hold earlier than that, and a
-	// Release before that leaves a cool-down for the rest. If a repeat of Acquire has AtLeast, it
-	// counts from the repeat, even if the first request did not have it. A repeat never makes it
-	// end earlier.
+	// Release before that leaves a cool-down for the rest. If a repeat of Acquire has AtLeast, that
+	// time counts from the repeat, even if the first request had no AtLeast. A repeat never makes
+	// the time end earlier.
 	AtLeast time.Duration
 
 	// Replaces asks for a hand-over. If Token is live, the request is a repeat. Otherwise, if
 	// Replaces is a live hold, Token takes it over in the same mode with a new fence, and Replaces
-	// is lost. Otherwise the error is ErrLost; there is never a grant of a free name. The rest of
-	// AtLeast goes over too. If the holds of a store are bound to a process or connection, it
-	// returns errors.ErrUnsupported unless the request is Detached and Guarantees.Detached is true;
-	// every other store supports Replaces.
+	// is lost. Otherwise the error is ErrLost; there is never a grant of a free name. The new hold
+	// also keeps the rest of AtLeast. If the holds of a store are bound to a process or connection,
+	// the store returns errors.ErrUnsupported unless the request is Detached and
+	// Guarantees.Detached is true; every other store supports Replaces.
 	Replaces string
 
 	// Detached asks for a hold that is not bound to this process or a connection, although

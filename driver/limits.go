@@ -40,8 +40,8 @@ const (
 )
 
 // RenewalInterval is the longest time between two renewals of a hold with a lease of ttl: a third
-// of it, and some more because renewals are not all sent at the same time. It is also how late a
-// hold that nobody extends may end; see [Store].Extend.
+// of it, and some more because renewals are not all sent at the same time. If nobody extends a
+// hold, the hold may end up to this much later than its TTL; see [Store].Extend.
 func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
 
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its

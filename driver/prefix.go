@@ -94,7 +94,7 @@ func (p *prefixed) prepend(name *string) error {
 	return nil
 }
 
-// optional is prepend for a method that the inner store need not have.
+// optional is like prepend, for a method that the inner store may lack.
 func (p *prefixed) optional(has bool, name *string) error {
 	if !has {
 		return errors.ErrUnsupported

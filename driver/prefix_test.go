@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// abilities are the interfaces of abilities.go, and whether As finds each.
+// abilities has the interfaces of abilities.go, each with a function that reports whether As finds
+// it.
 var abilities = map[string]struct {
 	kind reflect.Type
 	has  func(Store) bool
@@ -80,14 +81,14 @@ func TestPrefixHasEveryAbility(t *testing.T) {
 	}
 }
 
-// A method that the store inside lacks is unsupported.
+// A method that the inner store lacks returns errors.ErrUnsupported.
 func TestPrefixBeforeABareStore(t *testing.T) {
 	bare := WithPrefix(&plain{}, "p:")
 	for name, a := range abilities {
 		for i := range a.kind.NumMethod() {
 			m := a.kind.Method(i)
 			if m.Name == "SamePlace" {
-				continue // it has no error to return
+				continue // SamePlace does not return an error
 			}
 			if _, err := call(t, bare, m.Name, "n"); !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("%s of %s answers %v", m.Name, name, err)
@@ -101,7 +102,8 @@ var hostile = []string{
 	"n", "../n", "/", "..", "\x00", " ", "p:", "p:p:", "q:n", "*", "{n}", "}:f", "\n", "\xff", "%2e%2e/n", strings.Repeat("n", MaxName-2),
 }
 
-// Every method of every ability meets names that are not its own.
+// Every method of every ability is called with hostile names. It must reach the name with the
+// prefix, and no other.
 func TestPrefixHidesOtherNames(t *testing.T) {
 	inner := &recorder{}
 	s := WithPrefix(inner, "p:")
@@ -170,7 +172,7 @@ func call(t *testing.T, s Store, method, name string) ([]reflect.Value, error) {
 	return out, err
 }
 
-// recorder has every ability, and notes the names that reach it.
+// recorder has every ability, and keeps the names that reach it.
 type recorder struct {
 	names []string
 	max   int

@@ -33,15 +33,15 @@ func AppendSlotName(b []byte, name string, slot int) []byte {
 
 // SlotGate returns the name of the gate of name for n permits. Callers that wait for one of n
 // permits of name queue for this lock. Callers with another n have another gate. If they shared a
-// gate, a caller could wait behind a caller with a smaller n, while a permit is free that only the
-// former may take.
+// gate, a caller could wait behind a caller with a smaller n although a permit is free, because the
+// caller with the smaller n may not take that permit.
 func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
 // SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for
 // every other name.
 //
-// A store that spreads its locks over several servers keeps all names with the same first result
-// together.
+// A store that spreads its locks over several servers keeps the names together for which SplitSlot
+// returns the same first result.
 func SplitSlot(derived string) (name string, slot int, ok bool) {
 	at := strings.LastIndexByte(derived, slotMark[0])
 	if at <= 0 {
@@ -74,7 +74,8 @@ func StoredName(lock interface{ Name() string }) string {
 	return lock.Name()
 }
 
-// IsSlot reports whether SplitSlot would split name. It is fast for other names.
+// IsSlot reports whether SplitSlot would split name. For a name that cannot be split, IsSlot is
+// fast.
 func IsSlot(name string) bool {
 	if strings.IndexByte(name, slotMark[0]) < 0 {
 		return false
@@ -90,8 +91,8 @@ func slotNumber(digits string) (int, bool) {
 	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)
 }
 
-// SlotPrefix returns the text with which the names of all permits and gates of name begin, and
-// normally no other name.
+// SlotPrefix returns a text. The names of all permits and gates of name begin with that text, and
+// normally no other name does.
 func SlotPrefix(name string) string { return name + slotMark }
 
 // CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.

@@ -19,7 +19,8 @@ func TestStringsOfUnknownValues(t *testing.T) {
 	}
 }
 
-// A holder that a server names cannot forge a line, or anything else, in an error.
+// The host of a holder comes from the server. It must not forge a line, or anything else, in the
+// text of an error.
 func TestHostsAreQuoted(t *testing.T) {
 	for host, quoted := range map[string]bool{
 		"web-3": false, "web-3.example.org": false, "fe80::1%eth0": false, "b\u00fccher.example": false, "": false,

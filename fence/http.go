@@ -114,7 +114,7 @@ type Middleware struct {
 	own  Register
 }
 
-// Wrap returns a handler that guards next.
+// Wrap returns a handler that guards the handler next.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fence, err := FromHeader(req.Header)

@@ -18,7 +18,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// send answers one request whose fence headers are as given.
+// send has h answer one request with the given fence headers.
 func send(h http.Handler, method, path string, fences ...string) *http.Response {
 	req := httptest.NewRequest(method, path, nil)
 	for _, f := range fences {
@@ -91,8 +91,8 @@ func TestMiddlewareOptions(t *testing.T) {
 	}
 }
 
-// The guard covers the handler: the request of a later holder waits until that of an earlier one is
-// done, unless it ends before.
+// The guard covers the whole handler: the request of a later holder waits until the handler of an
+// earlier request has returned, or until its own context ends.
 func TestMiddlewareGuardsTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := (&fence.Middleware{}).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-time.After(time.Minute) }))
@@ -144,7 +144,7 @@ func TestTransport(t *testing.T) {
 		if resp := put(ctx, ""); resp.StatusCode != 200 || reg.Seen("/a") != mine {
 			t.Errorf("%d, seen %d, want %d", resp.StatusCode, reg.Seen("/a"), mine)
 		}
-		put(ctx, "9007199254740991") // its own header goes before
+		put(ctx, "9007199254740991") // the request's own header is not replaced
 		return fence.CheckResponse(put(ctx, ""))
 	})
 	if !errors.Is(late, fence.ErrStale) {
@@ -160,8 +160,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// A request that no http.Client has prepared may have no headers, and its
-// response no request.
+// A request that no http.Client has prepared may have no headers. The response to it may have no
+// Request.
 func TestTransportBare(t *testing.T) {
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
@@ -182,7 +182,7 @@ func TestTransportBare(t *testing.T) {
 	}
 }
 
-// Methods that write nothing need no fence; a stale one is refused all the same.
+// Methods that write nothing need no fence, but a stale fence is refused.
 func TestMiddlewareSafeMethods(t *testing.T) {
 	h := (&fence.Middleware{}).Wrap(served)
 	send(h, "PUT", "/a", "5")
@@ -199,7 +199,7 @@ func TestMiddlewareSafeMethods(t *testing.T) {
 	}
 }
 
-// The paths are the clients' choice, so a Middleware does not remember them all.
+// The clients choose the paths, so a Middleware remembers only a bounded number of them.
 func TestMiddlewareForgets(t *testing.T) {
 	h := (&fence.Middleware{}).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	send(h, "PUT", "/a", "5")

@@ -14,7 +14,7 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// redis is as much of a client as is needed to call a script.
+// redis is a small client that can call a script.
 type redis struct {
 	net.Conn
 	*bufio.Reader
@@ -71,7 +71,7 @@ func TestRedisHash(t *testing.T) {
 	const f = 1_763_600_000_123_456
 	for i, test := range []struct {
 		fence uint64
-		seen  uint64 // that refuses it
+		seen  uint64 // the greater fence of the hash, if it refuses the write
 	}{{f, 0}, {f, 0}, {f + 1, 0}, {f, f + 1}, {1<<53 - 1, 0}, {1<<53 - 2, 1<<53 - 1}} {
 		err := set(test.fence, "state", strconv.Itoa(i), "by", "me")
 		state, _ := c.call(t, "HGET", "invoice:7", "state")

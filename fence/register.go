@@ -30,10 +30,11 @@ type entry struct {
 	place   *list.Element  // the place in recent
 }
 
-// Do runs write, unless name has had a greater fence already; then it returns a *StaleError. While
-// write runs, functions with a greater fence wait until write has returned or their ctx ends, and
-// functions with a smaller fence are refused. So write runs neither at the same time as the write
-// of a later holder nor after it. Functions with the same fence may run at the same time.
+// Do runs the function write, unless name has had a greater fence already. In that case Do returns
+// a *StaleError. While write runs, functions with a greater fence wait until write has returned or
+// their ctx ends, and functions with a smaller fence are refused. So write runs neither at the same
+// time as the write of a later holder nor after it. Functions with the same fence may run at the
+// same time.
 //
 // Do returns the error of write, or the error of ctx if write did not run.
 func (r *Register) Do(ctx context.Context, name string, fence uint64, write func() error) error {
@@ -81,8 +82,9 @@ func (r *Register) entry(name string) *entry {
 	return e
 }
 
-// used keeps the names in the order of their last use and removes the oldest ones if there are more
-// than Max. It does not remove a name for which a call of Do is under way.
+// used marks e as the name that was used last. If there are more names than Max, it removes those
+// that were not used for the longest time. It does not remove a name for which a call of Do is
+// under way.
 func (r *Register) used(e *entry) {
 	if e.place == nil {
 		e.place = r.recent.PushFront(e)

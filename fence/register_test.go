@@ -15,7 +15,7 @@ import (
 
 func nothing() error { return nil }
 
-// wantStale checks that err tells both numbers.
+// wantStale checks that err is a StaleError with these values.
 func wantStale(t *testing.T, err error, name string, mine, seen uint64) {
 	t.Helper()
 	var stale *fence.StaleError
@@ -61,8 +61,8 @@ func TestWhatIsNoFence(t *testing.T) {
 	}
 }
 
-// A holder that was paused in the middle of its write does not finish it after
-// a later holder has begun: that one waits.
+// If a holder is paused in the middle of its write, the write of a later holder does not begin
+// before the first write has ended.
 func TestALaterHolderWaitsForTheWriteOfAnEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r fence.Register
@@ -79,7 +79,7 @@ func TestALaterHolderWaitsForTheWriteOfAnEarlier(t *testing.T) {
 			done <- r.Do(t.Context(), "a", 2, func() error { log = append(log, "second"); return nil })
 		}()
 		synctest.Wait()
-		// From now on the first is refused, though the second did not write yet.
+		// From now on the first holder is refused, though the second one has not written yet.
 		wantStale(t, r.Do(t.Context(), "a", 1, nothing), "a", 1, 2)
 		if err := <-done; err != nil || time.Since(start) != time.Minute || len(log) != 2 || log[1] != "second" {
 			t.Errorf("after %v: %v, %v", time.Since(start), log, err)
@@ -102,8 +102,8 @@ func TestWritesOfOneHolderRunTogether(t *testing.T) {
 	})
 }
 
-// A still later holder can overtake a writer that waits, or the writer runs out of time. A panic of
-// the write leaves nothing behind.
+// A writer that waits can be overtaken by a later holder, or its context can end. A panic of the
+// write function leaves nothing behind.
 func TestWaitingForAnEarlierWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r fence.Register
@@ -134,7 +134,7 @@ func TestWaitingForAnEarlierWrite(t *testing.T) {
 	})
 }
 
-// With Max the name that was not used for longest is forgotten, but none that is
+// With Max, a Register forgets the name that was not used for the longest time, but no name that is
 // in use.
 func TestRegisterForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -147,8 +147,8 @@ func TestRegisterForgets(t *testing.T) {
 		}
 		check("a", 5, nil)
 		check("b", 5, nil)
-		check("a", 4, fence.ErrStale) // it is in use
-		check("c", 5, nil)            // b goes
+		check("a", 4, fence.ErrStale) // this also counts as a use of a
+		check("c", 5, nil)            // so b is forgotten
 		check("a", 4, fence.ErrStale)
 		check("c", 4, fence.ErrStale)
 		check("b", 4, nil)
@@ -164,7 +164,7 @@ func TestRegisterForgets(t *testing.T) {
 			synctest.Wait()
 		}
 		write(7, func() error { <-release; return nil })
-		write(8, nothing) // waits for the first
+		write(8, nothing) // waits for the write with fence 7
 		for i := range 10 {
 			check(string(rune('k'+i)), 5, nil)
 		}
@@ -180,11 +180,11 @@ func TestRegisterForgets(t *testing.T) {
 	})
 }
 
-// No write runs at the same time as one with another fence, and fences never go back from one write
-// to the next.
+// Writes with different fences never run at the same time, and no write has a smaller fence than
+// the write before it.
 func TestRegisterUnderLoad(t *testing.T) {
 	var r fence.Register
-	var running, last atomic.Uint64 // running: how many<<32 + the sum of their fences
+	var running, last atomic.Uint64 // running: number of writes<<32 + sum of their fences
 	var wrote atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {

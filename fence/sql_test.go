@@ -45,7 +45,7 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// Without a fence there is no statement.
+// Without a valid fence, NewSQL returns an error.
 func TestSQLWithoutAFence(t *testing.T) {
 	for f, want := range map[uint64]error{0: fence.ErrMissing, 1 << 53: fence.ErrMalformed} {
 		if q, err := fence.NewSQL(fence.QuestionMarks, f); q != nil || !errors.Is(err, want) {
@@ -81,7 +81,7 @@ func TestApplied(t *testing.T) {
 	}
 }
 
-// The statement does in a database what it says.
+// In PostgreSQL, the statement does what its documentation says.
 func TestSQLInPostgreSQL(t *testing.T) {
 	t.Parallel()
 	db := server.Postgres(t, server.PostgresOptions{})

@@ -52,7 +52,8 @@ func TestATimeThatIsOverFiresAtOnce(t *testing.T) {
 	}
 }
 
-// In a bubble Advance lets all settle at each step, so hours go by with all renewals in them.
+// In a bubble, Advance waits at each step until every goroutine is blocked. So no renewal is
+// missed, even in hours.
 func TestAdvanceInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := padlocktest.NewClock()
@@ -74,7 +75,7 @@ func TestAdvanceInABubble(t *testing.T) {
 	})
 }
 
-// Outside of a bubble it is advanced in steps.
+// Outside a bubble, the test waits for the effect of Advance: here the end of the lock's context.
 func TestAdvanceOutsideOfABubble(t *testing.T) {
 	c := padlocktest.NewClock()
 	l := padlock.New(memstore.New(memstore.WithClock(c)), padlock.WithClock(c))

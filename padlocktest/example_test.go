@@ -22,7 +22,7 @@ func importRows(ctx context.Context, rows int, each func(row int)) error {
 	return nil
 }
 
-// In a test, padlocktest.New(t) makes both and closes them.
+// In a test, padlocktest.New(t) makes the Script and the Locker, and closes the Locker at the end.
 func ExampleScript_Lose() {
 	script := padlocktest.NewScript()
 	locker := padlock.New(script)

@@ -89,9 +89,10 @@ func (s *Script) Lose(name string) {
 	}
 }
 
-// Hold makes another client hold name until free is called. Lockers see the holder that by
-// describes. If by.Since is zero, it is set to the current time. The hold ends by itself at
-// by.Until, or after a day if by.Until is zero. Hold panics if it cannot take the name.
+// Hold makes another client hold name until the function free is called. Lockers see the holder
+// that the argument by describes. If by.Since is zero, it is set to the current time. The hold ends
+// by itself at by.Until, or after a day if by.Until is zero. Hold panics if it cannot take the
+// name.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++

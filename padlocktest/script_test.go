@@ -160,7 +160,7 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// All that a store must do, a Script does too: hand-over, promotion, adoption.
+// A Script can do all that a store must do, such as hand-over, promotion and adoption.
 func TestScriptIsAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, script := padlocktest.New(t)
@@ -187,7 +187,7 @@ func TestScriptIsAStore(t *testing.T) {
 	})
 }
 
-// The request whose reply is lost was carried out.
+// If LoseReplies loses a reply, the request was carried out.
 func TestALostReplyIsOfARequestThatWasCarriedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, script := padlocktest.New(t)
@@ -206,7 +206,7 @@ func TestALostReplyIsOfARequestThatWasCarriedOut(t *testing.T) {
 	})
 }
 
-// Of several failures that are planned each has its turn.
+// If several failures are planned, each of them has its turn.
 func TestFailuresComeOneAfterTheOther(t *testing.T) {
 	l, script := padlocktest.New(t)
 	script.Fail(padlocktest.Acquire, 1, padlock.ErrUnavailable)
@@ -218,7 +218,7 @@ func TestFailuresComeOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A test that leaves the store down does not wait for it at its end.
+// If a test leaves the store down, the end of the test does not wait for the store.
 func TestTheEndOfATestHeals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -235,7 +235,7 @@ func TestTheEndOfATestHeals(t *testing.T) {
 	})
 }
 
-// A kind of request has a name, whatever bits it has.
+// String returns a text for every Request, whatever bits are set.
 func TestNamesOfRequests(t *testing.T) {
 	for want, r := range map[string]padlocktest.Request{
 		"Acquire": padlocktest.Acquire, "Extend|Wait": padlocktest.Wait | padlocktest.Extend, "Request(0)": 0,

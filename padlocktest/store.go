@@ -55,7 +55,7 @@ func (s *Script) heldBy(err error) error {
 	return err
 }
 
-// only returns g, or no grant if err shows that the reply is lost.
+// If err shows that the reply is lost, this function drops the grant.
 func only(g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err

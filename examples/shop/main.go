@@ -16,12 +16,11 @@
 //   - The cart is counted in the session, without a lock (mode Delta). If two
 //     tabs add things at once, nothing is lost. A second button writes the cart
 //     as most shops do (mode LastWriteWins), and shows how much that loses.
-//   - The order is placed under the session's lock (mode Exclusive): a second
-//     click finds an empty cart. It is charged at the prices that were shown,
-//     and is complete once the session is saved.
-//   - The catalogue comes from a supplier who takes 400 ms. One request asks the
-//     supplier, however many visitors come at once, and while the catalogue is
-//     renewed the old one is shown.
+//   - The order is placed under the session's lock (mode Exclusive): a second click finds an empty
+//     cart. The order is charged at the prices that were shown, and is complete once the session is
+//     saved.
+//   - The catalogue comes from a supplier who takes 400 ms. However many visitors come at once,
+//     only one request asks the supplier. While that request waits, visitors see the old catalogue.
 //   - A visitor who logs out stays logged out, in all tabs.
 package main
 

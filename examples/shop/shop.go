@@ -71,7 +71,7 @@ type line struct {
 // its prices.
 const shownKey = "shown"
 
-// notices are the messages that a page can show, by the parameter note.
+// notices are the messages that a page can show. The form value note selects one.
 var notices = map[string]string{
 	"empty":   "The cart is empty. Nothing was ordered.",
 	"changed": "The cart or its prices have changed since you saw them. Nothing was ordered: please look again.",

@@ -145,9 +145,9 @@ func TestOrderedOnce(t *testing.T) {
 	}
 }
 
-// TestOrderAtThePricesShown: an order is charged at the prices that the visitor
-// has seen, even if the catalogue has others by now; if he has not seen the
-// cart as it is, nothing is ordered.
+// TestOrderAtThePricesShown: an order is charged at the prices that the visitor has seen, even if
+// the catalogue has other prices by now. If the cart has changed since the visitor saw it, nothing
+// is ordered.
 func TestOrderAtThePricesShown(t *testing.T) {
 	t.Parallel()
 	s, v := openShop(t)
@@ -224,8 +224,8 @@ func TestOrderCountsWhenSaved(t *testing.T) {
 	}
 }
 
-// TestCareless shows what the other tests would see without conditions: all
-// requests are answered OK, and most of their changes are lost.
+// TestCareless shows why commits have conditions. Without them, all requests are answered OK, but
+// most of their changes are lost.
 func TestCareless(t *testing.T) {
 	t.Parallel()
 	_, v := openShop(t)
@@ -246,7 +246,7 @@ func TestLogin(t *testing.T) {
 	if page := v.post("/login", url.Values{"name": {" Bo <3 "}}); !strings.Contains(page, "Hello, <b>Bo &lt;3</b>") || !strings.Contains(page, "× 1") {
 		t.Error(page)
 	}
-	newVisitor(t, v.base) // sees nothing of it
+	newVisitor(t, v.base) // a new visitor sees none of this
 	if page := v.post("/logout", nil); strings.Contains(page, "Bo") || !strings.Contains(page, "Nothing in it yet") {
 		t.Error(page)
 	}

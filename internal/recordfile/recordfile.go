@@ -1,9 +1,9 @@
 // Package recordfile keeps the records of driver.Recorder in a directory. Package history uses it
 // for the history of one machine, and package filestore for that of a directory of locks.
 //
-// Each name has a directory, and each record a file in it, which is written under another name and
-// then renamed. So writers need no lock, a reader sees whole records only, and a process that is
-// killed leaves at most a file that the next writer removes.
+// Each name has a directory, and each record has a file in that directory. The file is written
+// under another name and then renamed. So writers need no lock, a reader sees whole records only,
+// and a process that is killed leaves at most a file that the next writer removes.
 package recordfile
 
 import (
@@ -45,7 +45,8 @@ type Dir struct {
 	Group bool // the users of the directory's group may write
 }
 
-// Write adds records to those of name, and removes what is too much. The arguments are valid.
+// Write adds records to the directory of name, and removes the records that are too many. The
+// caller has checked the arguments.
 func (d Dir) Write(name string, records []driver.Record) error {
 	dir, err := d.make(name)
 	if err != nil {
@@ -82,7 +83,7 @@ func (d Dir) make(name string) (string, error) {
 	return dir, d.open(dir)
 }
 
-// open lets the group into a directory that this process has made.
+// open gives the group access to a directory that this process has made.
 func (d Dir) open(dir string) error {
 	if !d.Group {
 		return nil
@@ -134,10 +135,10 @@ func overwrite(path, text string) error {
 	return cmp.Or(err, f.Truncate(int64(len(text))), f.Close())
 }
 
-// trim removes the records of each series that are too much, and files that killed processes left
-// behind.
+// trim keeps the last driver.MaxRecords records of each series, in the order of their IDs, and
+// removes the others. It also removes files that killed processes left behind.
 func trim(dir string) error {
-	entries, err := os.ReadDir(dir) // sorted by name, so by ID
+	entries, err := os.ReadDir(dir) // sorted by file name
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func trim(dir string) error {
 		}
 	}
 	for _, ids := range series {
-		slices.Sort(ids) // the suffix sorts before no letter or digit, but after '-'
+		slices.Sort(ids) // file names sort differently if an ID contains '-', which is below '.'
 		for _, id := range ids[:max(0, len(ids)-driver.MaxRecords)] {
 			_ = os.Remove(filepath.Join(dir, id+fileSuffix)) // another process may have removed it
 		}
@@ -180,7 +181,7 @@ func (d Dir) limitNames() {
 
 // dirs returns the directories of all names.
 func (d Dir) dirs() (dirs []string) {
-	entries, _ := os.ReadDir(d.Path) // what can be read
+	entries, _ := os.ReadDir(d.Path) // use the entries that can be read
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), dirPrefix) {
 			dirs = append(dirs, filepath.Join(d.Path, e.Name()))
@@ -226,7 +227,8 @@ func (d Dir) Names(prefix string) ([]string, error) {
 	return names, nil
 }
 
-// nameIn returns the name whose directory dir is, from the first record that can be read.
+// nameIn returns the name to which dir belongs. It finds the name in the first record that can be
+// read.
 func nameIn(dir string) string {
 	entries, _ := os.ReadDir(dir) // a directory that cannot be read has no name
 	for _, e := range entries {
@@ -240,10 +242,10 @@ func nameIn(dir string) string {
 	return ""
 }
 
-// maxFile is more than the longest file of a record has.
+// maxFile is greater than the size of any record's file, in bytes.
 const maxFile = 4*driver.MaxName + driver.MaxRecord + 4
 
-// readRecord reads a file. The results are empty if it is no record.
+// readRecord reads a file. The results are empty if the file is not a record.
 func readRecord(path string) (name, text string) {
 	f, err := os.Open(path)
 	if err != nil {

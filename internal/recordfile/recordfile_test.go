@@ -120,7 +120,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Names that differ in case, or in what a file name cannot have, have directories of their own.
+// Names that differ only in case, or only in characters that a file name cannot have, have
+// different directories.
 func TestDirNames(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}

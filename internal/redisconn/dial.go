@@ -44,7 +44,7 @@ func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Con
 	return &conn{c, login{c.RemoteAddr(), user, password}}, nil
 }
 
-// connect dials, and makes the TLS handshake, if any.
+// connect dials, and makes the TLS handshake if t is not nil.
 func (s *Server) connect(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	network, dial := "tcp", d.DialContext
 	if s.Socket != "" {
@@ -65,7 +65,7 @@ func (s *Server) connect(ctx context.Context, dst string, d *net.Dialer, t *tls.
 	}
 	secure := tls.Client(conn, t)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // the handshake's error says more
+		_ = conn.Close() // the caller gets the error of the handshake instead
 		return nil, err
 	}
 	return secure, nil

@@ -35,9 +35,9 @@ type Reader struct {
 // Parameter reads a parameter of the URL.
 type Parameter func(r *Reader, name, value string)
 
-// ReadURL reads the URL of a Redis, as redisstore.FromURL describes it. own has the parameters that
-// the caller reads itself, in addition to those of the connection. No error contains a password. A
-// wrong URL is driver.ErrInvalid.
+// ReadURL reads the URL of a Redis, as redisstore.FromURL describes it. The map own has further
+// parameters, which the caller reads itself. No error contains a password. A wrong URL is
+// driver.ErrInvalid.
 func ReadURL(u *url.URL, own map[string]Parameter) (*Server, error) {
 	r := Reader{u: u, own: own}
 	r.read()
@@ -198,7 +198,7 @@ var parameters = map[string]Parameter{
 	"sentinel-password":      func(r *Reader, _, v string) { r.config.Sentinel.Password = v },
 }
 
-// OneOf returns value. It fails if value is not allowed.
+// OneOf returns value. It calls Fail if allowed does not contain value.
 func (r *Reader) OneOf(name, value string, allowed ...string) string {
 	if !slices.Contains(allowed, value) {
 		r.Fail("%s: it is %s", name, strings.Join(allowed, " or "))
@@ -206,7 +206,7 @@ func (r *Reader) OneOf(name, value string, allowed ...string) string {
 	return value
 }
 
-// Yes reads yes or no.
+// Yes returns true for "yes" and false for "no". It calls Fail for any other value.
 func (r *Reader) Yes(name, value string) bool { return r.OneOf(name, value, "yes", "no") == "yes" }
 
 func (r *Reader) file(name, value string) string {
@@ -234,7 +234,7 @@ func (r *Reader) Duration(name, value string) time.Duration {
 	return d
 }
 
-// finishTLS makes the settings of TLS.
+// finishTLS makes the TLS settings from the parameters.
 func (r *Reader) finishTLS() {
 	if !r.tls {
 		if r.ca+r.cert+r.key+r.serverName != "" || r.noVerify {
