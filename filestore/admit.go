@@ -11,7 +11,7 @@ import (
 type refusal struct {
 	cooling bool
 	intent  uint64        // the intent of the reader that is being promoted, or 0
-	left    time.Duration // how long the reason lasts, at most; 0 if unknown
+	left    time.Duration // the longest time that the reason can last; 0 if unknown
 	queued  bool          // another waiter is about to get the lock
 	again   bool          // another try at once may succeed
 }
@@ -37,8 +37,8 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 	return nil
 }
 
-// insist repeats a try that was refused, until it is sure why. It returns a *HeldError instead of a
-// refusal.
+// insist repeats a try that was refused, until the reason is certain. It returns a *HeldError
+// instead of a refusal.
 func (s *Store) insist(f *file, try func() error) error {
 	const tries = 3 // needed because a waiter that looks at the lock holds it for an instant
 	for i := 1; ; i++ {
@@ -74,11 +74,11 @@ func (s *Store) rest(f *file) error {
 
 // mint returns the fence of a new grant.
 //
-// follows means that a reader joins other readers. The reader shares their fence, so that a guard
+// If follows is true, a reader joins other readers. The reader gets their fence, so that a guard
 // refuses none of them. The first reader after a writer needs a greater fence than that writer,
 // because the writer may not have noticed yet that it lost the lock.
 //
-// stored means that the fence must be written into the file. A fence that equals the clock's time
+// If stored is true, the fence must be written into the file. A fence that equals the clock's time
 // need not be written, because the next fence is greater anyway.
 func mint(last, above uint64, follows bool, wall time.Time) (fence uint64, stored bool, err error) {
 	if follows && last > above && last > 0 {

@@ -52,8 +52,8 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	return driver.Inherited
 }
 
-// letGoPassedShared is letGoPassed for a shared hold. It uses the kernel's list of locks, because
-// other readers also make a try of the lock fail.
+// letGoPassedShared is letGoPassed for a shared hold. It reads the kernel's list of locks and does
+// not try the lock, because a try would also fail if there are other readers.
 func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	before, err1 := s.seen.ownLocks(s.dir, h.conn)
 	h.conn.close()

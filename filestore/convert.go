@@ -129,10 +129,10 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	return nil
 }
 
-// notPromoted takes the shared lock again, which was lost in the failed try. promote tries only if
-// it sees no other reader. So the try failed because of a process that came later or is not
-// visible. A process that does not know the intent may also have had the lock exclusively in the
-// meantime. So the hold is kept only if a reader that uses padlock explains the failure.
+// notPromoted takes the shared lock again, because the failed try lost it. promote tries only if it
+// sees no other reader. So the try failed because of a process that came later or is not visible. A
+// process that does not know the intent may also have had the lock exclusively in the meantime. So
+// the hold is kept only if a reader that uses padlock explains the failure.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {
@@ -151,7 +151,7 @@ type neighbours struct {
 	complete bool          // the kernel's list shows every lock
 }
 
-// neighbours finds the holders other than h, which is shared.
+// neighbours finds all holders except h. h itself is a shared hold.
 func (s *Store) neighbours(h *hold) (n neighbours) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)

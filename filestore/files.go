@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// file is what this store knows of one lock file. mu guards the fields whose comments name no other
-// mutex.
+// file has all that this store knows about one lock file. mu guards the fields whose comments name
+// no other mutex.
 type file struct {
 	name, path string
 	queue      queue // the waiters; it has its own mutex
@@ -18,7 +18,7 @@ type file struct {
 	holds   []*hold
 	spare   *conn        // open and unlocked, for the next Acquire
 	tickets *ticketQueue // the queue in the file that was opened last; nil if it is not mapped
-	asking  *waiter      // the waiter on whose behalf a try is under way; nil if it is a newcomer's try
+	asking  *waiter      // the waiter for which a try is under way; nil if a newcomer tries
 	watched watched      // the file that the notifier watches
 	old     *hold        // to be reused for the next grant
 

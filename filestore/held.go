@@ -47,8 +47,8 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	return held, sure
 }
 
-// A holder counts as foreign only if it has not written a record after so many looks at the file,
-// with a pause after each.
+// If the file has no record of a holder, the store looks again, up to recordTries times, with a
+// pause before each look. If there is still no record, the holder counts as foreign.
 const (
 	recordTries = 5
 	recordPause = 400 * time.Microsecond
@@ -127,7 +127,7 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 	return holds
 }
 
-// hold returns the holder of the lock. If the holder has a slot, hold removes it from slots.
+// hold returns the holder of the lock. If the holder has a slot, hold removes that slot from slots.
 func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.took(l) {
 		return l.seenFromHere(&rec.owner, rec.hold(false))

@@ -17,7 +17,7 @@ type hold struct {
 	slot     int           // the number of its slot if it is shared, or -1
 	slotID   uint64        // the id in that slot
 	intent   uint64        // the intent that this hold wrote into the file, or 0
-	atLeast  moment        // the name stays taken until then
+	atLeast  moment        // the name stays taken until this moment
 	reserved func() bool   // stops the timer of the reservation; nil if the hold is claimed
 	waited   bool          // the hold began as a reservation
 	holder   driver.Holder // kept so that a lost record can be written again
@@ -88,9 +88,9 @@ func (s *Store) lose(f *file, h *hold) {
 }
 
 // giveBack unlocks c, keeps it for later and wakes the waiters. It returns false if the path no
-// longer leads to this file, because the file was removed or its directory renamed. Then another
-// process may hold the name. If the system cannot tell, giveBack assumes that the path still leads
-// to the file.
+// longer leads to this file, because the file was removed or its directory renamed. In that case
+// another process may hold the name. If the system cannot tell, giveBack assumes that the path
+// still leads to the file.
 func (s *Store) giveBack(f *file, c *conn) bool {
 	same, err := c.current()
 	if same = same || err != nil; !same {

@@ -81,8 +81,8 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	return s.writeLease(f, c, r, b, fence, atLeast)
 }
 
-// writeLease writes a record with a full lease for r. atLeast is the AtLeast of the request before
-// it.
+// writeLease writes a record with a full lease for r. atLeast is the AtLeast of the previous
+// request.
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, atLeast moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
@@ -102,9 +102,9 @@ func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence
 	return driver.Grant{Fence: fence, From: from, TTL: ttl}, nil
 }
 
-// changeLease calls do with the record of a lease of token, under the kernel's lock, and returns
-// the descriptor, which is still locked. If the record shows another holder, or none, the error
-// says so.
+// changeLease changes the record of the lease that belongs to token. It locks the file, calls the
+// function do, and writes the record. It returns the descriptor, which is still locked. If the
+// record shows another holder, or none, the error says so.
 func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.Duration, wall time.Time) error) (*conn, error) {
 	for i := 1; ; i++ {
 		c, err := s.lock(f, false, func(c *conn) error {

@@ -6,10 +6,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// lock opens the file if necessary, locks it and calls do. Another process may have replaced the
-// file since it was opened. So lock checks the path at the end, and starts again if the path leads
-// to a new file. Because the check comes last, fences keep their order: a fence that was minted in
-// the call of do is older than the new file.
+// lock opens the file if necessary, locks the file and calls the function do. Another process may
+// have replaced the file since it was opened. So lock checks the path at the end, and starts again
+// if the path leads to a new file. Because the check comes last, fences keep their order: a fence
+// that was minted in the call of do is older than the new file.
 //
 // If lock returns a *refusal or an error of do, the file is unlocked.
 func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) {

@@ -37,7 +37,8 @@ type moment struct {
 	boot int64 // ns since boot; 0 if unknown
 }
 
-// in returns the moment after d from now. wall is the wall clock's time now.
+// The function in returns the moment that is d later than now. wall is the current time of the wall
+// clock.
 func in(d time.Duration, wall time.Time) moment {
 	m := moment{wall: wall.Add(d).UnixMicro()}
 	if now := bootNow(); now > 0 && machine().boot != [16]byte{} {

@@ -18,15 +18,15 @@ const (
 // fileName returns the name of the lock file for a lock's name, as Symfony's FlockStore builds it:
 // sf.A.B.lock. A is the name with every run of bytes outside [A-Za-z0-9._-] replaced by one "-",
 // cut to 50 bytes. B is the first seven characters of the base64 of the name's SHA-256, with "_"
-// for "/". So A contains no slash. Two names share a file if they have the same A and the same B,
-// which stands for 42 bits of the hash.
+// for "/". So the name of the file contains no slash. Two names share a file if they have the same
+// A and the same B, which stands for 42 bits of the hash.
 func fileName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	hash := base64.StdEncoding.EncodeToString(sum[:6])[:7]
 	return namePrefix + readable(name) + "." + strings.ReplaceAll(hash, "/", "_") + lockSuffix
 }
 
-// readable returns A of fileName.
+// readable returns the part A of the name that fileName returns.
 func readable(name string) string {
 	var out [maxReadable]byte
 	n, inRun := 0, false
@@ -56,7 +56,7 @@ func nameOf(file string) string {
 	return ""
 }
 
-// readablePart returns A of a lock file's name; ok is false for other files.
+// readablePart returns the part A of a lock file's name. For other files, ok is false.
 func readablePart(file string) (a string, ok bool) {
 	rest, ok1 := strings.CutPrefix(file, namePrefix)
 	rest, ok2 := strings.CutSuffix(rest, lockSuffix)

@@ -12,8 +12,8 @@ type order struct {
 
 	mu      sync.Mutex
 	refused int       // how often a waiter could get no ticket
-	why     error     // the reason why a waiter got none the last time
-	since   time.Time // when that was
+	why     error     // the reason of the last such failure
+	since   time.Time // the time of the last such failure
 }
 
 // inOrder reports whether waiters can have tickets at all.
@@ -85,8 +85,8 @@ func (s *Store) noTicket(err error) {
 }
 
 // delist gives up the ticket of w. If w was the first and did not get the lock, delist wakes the
-// next waiter, because w may have used up a wake-up. If w is a reader that got the lock, delist
-// wakes the next waiter if that is a reader.
+// next waiter, because w may have used up a wake-up. If w is a reader that got the lock, and the
+// next waiter is a reader, too, delist wakes the next waiter.
 func (s *Store) delist(w *waiter, granted bool) {
 	t := w.ticket
 	if t.queue == nil {
@@ -206,7 +206,7 @@ func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn,
 	return nil
 }
 
-// taken notes that a waiter tried the lock and found it held.
+// taken records in the queue that a waiter tried the lock and found it held.
 func (w *waiter) taken() {
 	if q := w.ticket.queue; q != nil {
 		_ = q.guard(func() {
@@ -217,8 +217,8 @@ func (w *waiter) taken() {
 	}
 }
 
-// offer notes in the queue that the lock of c is about to be free, unless the queue is empty. size
-// is the size of the file. The caller holds f.mu and has the lock.
+// offer records in the queue that the lock of c is about to be free. If the queue is empty, offer
+// does nothing. size is the size of the file. The caller holds f.mu and has the lock.
 func (s *Store) offer(f *file, c *conn, size int64) {
 	if !s.guarantees.FIFO || size <= ticketOffset {
 		return

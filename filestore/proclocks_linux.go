@@ -31,8 +31,7 @@ type calibration struct {
 }
 
 // tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. If
-// the list is longer, locksOf reads it only so often that reading takes at most a tenth of the
-// time.
+// the list is longer, locksOf reads it less often: reading takes at most a tenth of the time.
 const tooLong = 1 << 17
 
 // locksOf returns the locks on the file of c, for an error that names the holders. complete is
@@ -89,7 +88,8 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 	return locks, machine().sees && !k.narrow, nil
 }
 
-// addLocks copies into locks those files of more that locks lacks, and returns how many it copied.
+// addLocks copies the locks of a file from the second map to the first one, if the first one has no
+// locks of that file. It returns for how many files it did so.
 func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
 	for ino, on := range more {
 		if locks[ino] == nil {
@@ -104,9 +104,9 @@ func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
 const page = 4096
 
 // readLocks reads the list in parts as large as the kernel gives. A part of less than a page is the
-// last one; another read might return locks that were added in the meantime. If first > 0, the
-// first part has at most first bytes. A lock that is skipped between two parts can be found when
-// the parts begin elsewhere.
+// last one; another read might return locks that were added in the meantime. If the argument first
+// is not 0, it limits the length of the first part, in bytes. A lock that is skipped between two
+// parts can be found when the parts begin elsewhere.
 func readLocks(first int) (text []byte, reads int, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {

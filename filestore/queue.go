@@ -75,7 +75,7 @@ func (q *queue) leave(w *waiter) {
 	}
 }
 
-// set notes whether w has a ticket, and whether w watches the file. If w was the first waiter
+// set records whether w has a ticket and whether w watches the file. If w was the first waiter
 // without a ticket and has one now, set wakes the next waiter without a ticket.
 func (q *queue) set(w *waiter, ordered, watching bool) {
 	q.mu.Lock()

@@ -173,8 +173,8 @@ func (r *record) own(f *file, h *hold) {
 	}
 }
 
-// share makes r the head record after the shared hold h was granted. old is the previous record. If
-// old is not valid, the slots of its epoch become stale.
+// share makes r the head record after the shared hold h was granted. The argument old is the
+// previous record. If that record is not valid, the slots of its epoch become stale.
 func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
 	*r = *old
 	if !old.valid {

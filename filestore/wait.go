@@ -41,11 +41,11 @@ const (
 	reservation = driver.MaxReservation - 50*time.Millisecond
 )
 
-// Wait implements driver.Waiter. If reserve is true, it returns the hold itself, as a reservation.
-// If Guarantees.FIFO says so, waiters of all processes get it in the order of their arrival. If
-// reserve is false, Wait takes nothing, except in a container or on a system without a list of
-// locks. There, if the name is free, Wait takes the lock for an instant, and another process's try
-// fails at that instant.
+// Wait implements driver.Waiter. If reserve is true, Wait returns the hold itself, as a
+// reservation. If Guarantees.FIFO is true, waiters of all processes get the lock in the order of
+// their arrival. If reserve is false, Wait takes nothing, except in a container or on a system
+// without a list of locks. There, if the name is free, Wait takes the lock for an instant, and
+// another process's try fails at that instant.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -139,8 +139,8 @@ func (p *pacer) next(l look) time.Duration {
 	return p.delay + rand.N(p.delay/2+1)
 }
 
-// behind is next for a waiter that is not the first. Such a waiter is woken when its turn comes. It
-// looks only to find dead and stopped processes ahead of it.
+// behind does the same as next, but for a waiter that is not the first. Such a waiter is woken when
+// its turn comes. It looks only to find dead and stopped processes ahead of it.
 func (p *pacer) behind(l look) time.Duration {
 	p.delay = p.slow // used once the waiter is the first
 	d := time.Duration(min(l.ahead, behindLooks)) * p.slow
@@ -304,7 +304,8 @@ func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	return nil
 }
 
-// probe finds out whether a try would succeed by making one, and gives the lock back.
+// probe makes a try to find out whether the lock can be taken now. If the try succeeds, probe gives
+// the lock back.
 func (s *Store) probe(f *file, shared bool) error {
 	c, err := s.lock(f, shared, func(c *conn) error {
 		b := buffers.Get().(*buffer)

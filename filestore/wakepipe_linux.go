@@ -75,7 +75,7 @@ func (p *wakePipe) open(s *Store) (uint64, error) {
 	return id, nil
 }
 
-// keep starts the timer that closes the pipe, unless a waiter has a ticket when it fires. The
+// keep starts a timer. When the timer fires and no waiter has a ticket, it closes the pipe. The
 // caller holds mu.
 func (p *wakePipe) keep() {
 	if p.stop != nil {
@@ -113,8 +113,8 @@ func (p *wakePipe) close() {
 	p.running.Wait()
 }
 
-// lost reports whether other processes cannot find the pipe, because its file was removed. If so,
-// lost also closes the pipe.
+// lost reports whether other processes cannot find the pipe, because its file was removed. In that
+// case, lost also closes the pipe.
 func (p *wakePipe) lost() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *wakePipe) is(id uint64) bool {
 	return p.id == id
 }
 
-// add notes that a wake-up for the ticket t is for w.
+// add records that a wake-up for the ticket t is meant for w.
 func (p *wakePipe) add(t ticket, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
