@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
-// stepped calls between after a session was removed for a move, before anything
-// says where it went.
+// stepped is a store in the middle of a move. After a move has removed the session, and before the
+// tombstone is written, it calls the function in its field between.
 type stepped struct {
 	*sessiontest.Blobs
 	between func()
@@ -28,8 +28,8 @@ func (s *stepped) Remove(ctx context.Context, key string, old *session.Blob) (bo
 	return done, err
 }
 
-// movingBeside makes a session in PHP's format and moves it to "new"; between
-// runs in the middle of that. It returns what the move did.
+// movingBeside makes a session in PHP's format and moves it to "new". In the middle of the move it
+// calls the given function. It returns the error of the move.
 func movingBeside(t *testing.T, ttl time.Duration, between func(s session.Store)) (session.Store, *sessiontest.Blobs, error) {
 	t.Helper()
 	blobs := sessiontest.NewBlobs()
@@ -42,8 +42,8 @@ func movingBeside(t *testing.T, ttl time.Duration, between func(s session.Store)
 	return store, blobs, err
 }
 
-// TestDeleteInTheMiddleOfAMove: the session is not brought back by the rest of
-// the move, which is refused, so that the copy under the new id is deleted too.
+// TestDeleteInTheMiddleOfAMove: the rest of the move is refused and does not bring the session
+// back. Because of the error, Regenerate deletes the copy under the new id too.
 func TestDeleteInTheMiddleOfAMove(t *testing.T) {
 	store, blobs, err := movingBeside(t, time.Hour, func(s session.Store) {
 		if moved, err := s.Delete(bg, "k"); err != nil || moved.To != "" {
@@ -61,8 +61,8 @@ func TestDeleteInTheMiddleOfAMove(t *testing.T) {
 	}
 }
 
-// TestOthersInTheMiddleOfAMove: readers, writers and another mover wait for its
-// end and see where the session went.
+// TestOthersInTheMiddleOfAMove: readers, writers and another mover wait for the end of the move,
+// and then see where the session went.
 func TestOthersInTheMiddleOfAMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		results := make(chan error, 3)
@@ -89,8 +89,7 @@ func TestOthersInTheMiddleOfAMove(t *testing.T) {
 	})
 }
 
-// TestMoveWithoutGrace: a tombstone that ends at once does not end before the
-// move does.
+// TestMoveWithoutGrace: a tombstone without a grace period still lasts until the move is finished.
 func TestMoveWithoutGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, _, err := movingBeside(t, time.Millisecond, func(session.Store) { <-time.After(time.Second) })
@@ -102,7 +101,7 @@ func TestMoveWithoutGrace(t *testing.T) {
 	})
 }
 
-// TestClientLeavesInTheMiddleOfAMove: the move is finished all the same.
+// TestClientLeavesInTheMiddleOfAMove: the move is finished even if the client leaves.
 func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	blobs := &stepped{sessiontest.NewBlobs(), cancel}
@@ -132,10 +131,10 @@ func TestRecreatedOldID(t *testing.T) {
 	}
 }
 
-// refusing fails to write what is not the session itself.
+// refusing is a store in which Swap fails at every key except the session's.
 type refusing struct {
 	*sessiontest.Blobs
-	remove bool // fails to remove instead
+	remove bool // Remove fails instead of Swap
 }
 
 var errCut = errors.New("connection reset")
@@ -154,8 +153,8 @@ func (r *refusing) Remove(ctx context.Context, key string, old *session.Blob) (b
 	return r.Blobs.Remove(ctx, key, old)
 }
 
-// TestWhatIsKnownOfAMove: while only the claim may be written, nothing has
-// happened to the session, and the error says so; later ones do not.
+// TestWhatIsKnownOfAMove: if a move fails when it writes the claim, the session is unchanged, and
+// the error says so (ErrUnavailable). If it fails later, the error does not say so.
 func TestWhatIsKnownOfAMove(t *testing.T) {
 	for _, remove := range []bool{false, true} {
 		s := session.FromBlobs(&refusing{sessiontest.NewBlobs(), remove}, session.PHPFormat("php"), session.Traits{NoDeadline: true, CommitsNeedLock: true})

@@ -22,7 +22,7 @@ func newBrowser(t testing.TB, m *session.Manager) *browser {
 	return &browser{t: t, m: m, ctx: context.Background()}
 }
 
-// twin is the same browser with the cookie it has now.
+// twin returns a copy of the browser, with its present cookie.
 func (b *browser) twin() *browser { c := *b; return &c }
 
 // do sends a request whose handler is f, on a route with opts, and returns the
@@ -49,7 +49,7 @@ func (b *browser) answer(h http.HandlerFunc, opts ...session.RouteOption) *httpt
 	return w
 }
 
-// ok wants status 200.
+// b.ok sends a request and expects status 200.
 func (b *browser) ok(f func(*session.Session), opts ...session.RouteOption) {
 	b.t.Helper()
 	b.status(http.StatusOK, f, opts...)
@@ -62,13 +62,13 @@ func (b *browser) status(want int, f func(*session.Session), opts ...session.Rou
 	}
 }
 
-// put puts a value in a request of its own.
+// b.put sends a request that puts a value.
 func (b *browser) put(key string, v any) {
 	b.t.Helper()
 	b.ok(func(s *session.Session) { noError(b.t, s.Put(key, v)) })
 }
 
-// has wants a value to be there, in a request of its own.
+// has sends a request that checks the value of a key.
 func has[T comparable](b *browser, key string, want T) {
 	b.t.Helper()
 	b.do(func(s *session.Session) {

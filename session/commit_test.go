@@ -23,8 +23,7 @@ func onStores(t *testing.T, f func(t *testing.T, b *browser), opts ...session.Op
 	}
 }
 
-// TestDeltaConditions interleaves a second request between what the first
-// reads and what it saves.
+// TestDeltaConditions runs a second request after the first has read, and before the first saves.
 func TestDeltaConditions(t *testing.T) {
 	type step func(s *session.Session)
 	read := func(key string) step { return func(s *session.Session) { session.Get[int](s, key) } }
@@ -142,7 +141,7 @@ func TestCommitTwice(t *testing.T) {
 		b.ok(func(s *session.Session) {
 			noError(t, s.Put("k", 1))
 			noError(t, s.Commit(context.Background()))
-			has(b.twinOf(s), "k", 0) // no cookie yet
+			has(b.twinOf(s), "k", 0) // the client has no cookie yet
 			noError(t, s.Commit(context.Background()))
 			if err := s.Put("k", 2); !errors.Is(err, session.ErrClosed) {
 				t.Errorf("Put after Commit: %v", err)
@@ -155,7 +154,7 @@ func TestCommitTwice(t *testing.T) {
 			}
 		})
 		has(b, "k", 1)
-		// A failed Commit fails again, and so does the answer.
+		// After a Commit has failed, a second one returns the same error, and the answer is 409.
 		b.status(409, func(s *session.Session) {
 			get1[int](t, s, "k")
 			b.twin().put("k", 5)
@@ -171,7 +170,7 @@ func TestCommitTwice(t *testing.T) {
 
 func (b *browser) twinOf(*session.Session) *browser { return b.twin() }
 
-// TestCommitUnlocks: others get in while the handler goes on.
+// TestCommitUnlocks: after Commit other requests get the lock, while the handler continues.
 func TestCommitUnlocks(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
@@ -184,7 +183,8 @@ func TestCommitUnlocks(t *testing.T) {
 	})
 }
 
-// TestExclusiveNeedsItsVersion changes the session behind the lock's back.
+// TestExclusiveNeedsItsVersion: another request changes the session without the lock. The Exclusive
+// request then fails.
 func TestExclusiveNeedsItsVersion(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +256,8 @@ func TestReadersAndTheWriter(t *testing.T) {
 	})
 }
 
-// TestModeOfARouteInside upgrades a request that was loaded without the lock.
+// TestModeOfARouteInside: an inner route is Exclusive, and the session was already loaded without
+// the lock. It is loaded again.
 func TestModeOfARouteInside(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
@@ -346,7 +347,8 @@ func TestBadKeysAndValues(t *testing.T) {
 	})
 }
 
-// TestKeysAsTheRequestSeesThem: what it put and deleted itself counts.
+// TestKeysAsTheRequestSeesThem: the keys and values include the request's own unsaved Puts, and not
+// the keys that it deleted.
 func TestKeysAsTheRequestSeesThem(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.ok(func(s *session.Session) { s.Put("a", 1); s.Put("b", 2); s.Put("c", 3) })
@@ -373,8 +375,8 @@ func TestKeysAsTheRequestSeesThem(t *testing.T) {
 	})
 }
 
-// TestReadingAfterTheCommitTakesNoLock: a stream that looks at its session for
-// the first time would have it locked for hours.
+// TestReadingAfterTheCommitTakesNoLock: a stream may use its session for the first time after the
+// commit. With the lock, it would block the session for hours.
 func TestReadingAfterTheCommitTakesNoLock(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// contexts notes the trace of each request to the store.
+// contexts is a store that records the trace in the context of each call.
 type contexts struct {
 	session.Store
 	seen []any
@@ -101,7 +101,8 @@ func TestTwoManagers(t *testing.T) {
 		noError(t, shop.From(r.Context()).Put("who", "visitor"))
 		noError(t, admin.From(r.Context()).Put("who", "operator"))
 		stores[0] = get1[string](t, session.From(r.Context()), "who")
-		// A route of the outer Manager: the same session of the request, and now the innermost.
+		// This is a route of the outer Manager. It has the same session as above, which is now the
+		// innermost.
 		shop.With(session.LastWriteWins)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			stores[1] = get1[string](t, session.From(r.Context()), "who")
 			if who := get1[string](t, admin.From(r.Context()), "who"); who != "operator" {

@@ -29,8 +29,8 @@ func (s *shop) handler() http.Handler {
 	return s.sessions.Middleware(mux)
 }
 
-// add counts the item atomically: no two requests get in each other's way. If
-// an error is not handled, the answer is 503 all the same.
+// add counts the item atomically, so requests at the same time do not conflict. If an error is not
+// handled, the answer is 503 all the same.
 func (s *shop) add(w http.ResponseWriter, r *http.Request) {
 	ses := session.From(r.Context())
 	if _, err := ses.Incr(r.Context(), "cart:"+r.PathValue("item"), 1); err != nil {
@@ -39,12 +39,12 @@ func (s *shop) add(w http.ResponseWriter, r *http.Request) {
 	if err := ses.Flash("notice", "added "+r.PathValue("item")); err != nil {
 		return
 	}
-	w.WriteHeader(http.StatusNoContent) // saved before this leaves
+	w.WriteHeader(http.StatusNoContent) // the session is saved before the answer is sent
 }
 
 func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 	ses := session.From(r.Context())
-	if err := ses.Regenerate(r.Context()); err != nil { // against fixation
+	if err := ses.Regenerate(r.Context()); err != nil { // prevents session fixation
 		return
 	}
 	ses.Put("user", r.PathValue("user"))
@@ -107,9 +107,9 @@ func Example() {
 	// user "", 0 apples
 }
 
-// Two doctors are on call and one of them must stay. Each request reads the
-// other's key and writes its own, so neither writes what it had read, and both
-// would leave. Watch makes the second one fail.
+// Two doctors are on call and one of them must stay. Each request reads the other's key and writes
+// its own, so neither request writes a key that it has read, and both doctors would leave. With
+// Watch, the second request fails.
 func ExampleSession_Watch() {
 	sessions, _ := session.New(session.NewMemory())
 	b := newBrowser(nil, sessions)
@@ -126,7 +126,7 @@ func ExampleSession_Watch() {
 		s.Put("oncall:"+me, false)
 	}
 	ann := b.do(func(s *session.Session) {
-		leave(s, "ann", "bob", func() { // while Ann's request works, Bob's comes and goes
+		leave(s, "ann", "bob", func() { // Bob's request runs in the middle of Ann's
 			bob := b.twin().do(func(s *session.Session) { leave(s, "bob", "ann", func() {}) })
 			fmt.Println("Bob:", bob)
 		})
@@ -137,7 +137,7 @@ func ExampleSession_Watch() {
 	// Ann: 409
 }
 
-// A read-only page counts its visits in a short section of its own.
+// A read-only page counts its visits in a short Update.
 func ExampleSession_Update() {
 	sessions, _ := session.New(session.NewMemory())
 	b := newBrowser(nil, sessions)
@@ -172,7 +172,8 @@ func ExampleTakeFlash() {
 	// "" false
 }
 
-// The handler runs again on the session as it is now, instead of 409.
+// After a conflict the handler runs again with the changed session. Without the option the answer
+// would be 409.
 func ExampleRetryConflicts() {
 	sessions, _ := session.New(session.NewMemory(), session.RetryConflicts(3))
 	b := newBrowser(nil, sessions)

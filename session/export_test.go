@@ -2,8 +2,7 @@ package session
 
 import "context"
 
-// Interfere puts a value into the store as if another request had, wherever
-// the session stands.
+// Interfere puts a value into the store, as another request would, in any state of the session.
 func Interfere(s *Session, key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err == nil {
@@ -12,7 +11,7 @@ func Interfere(s *Session, key string, v any) error {
 	return err
 }
 
-// StoreOf is where m keeps its sessions.
+// StoreOf returns the store in which m keeps its sessions.
 func StoreOf(m *Manager) Store { return m.store }
 
 // StandingOf names the state of s in standing's table, the flags that are set, and the stage.
@@ -36,5 +35,5 @@ func StandingOf(s *Session) string {
 	return name
 }
 
-// KeyOf is where m keeps the session with this id.
+// KeyOf returns the key at which m keeps the session with this id.
 func KeyOf(m *Manager, id string) string { return m.cfg.ids.key(id) }

@@ -20,7 +20,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// broken fails when told to.
+// broken is a store whose calls fail with the errors load and commit, if these are set.
 type broken struct {
 	session.Store
 	load, commit error
@@ -58,7 +58,7 @@ func TestStoreDown(t *testing.T) {
 	if w.Code != 503 || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "as if") {
 		t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 	}
-	b.ok(func(s *session.Session) { // says that it can do without
+	b.ok(func(s *session.Session) { // this handler continues without its session
 		session.Get[int](s, "k")
 		s.Abandon()
 		if _, err := session.Get[int](s, "k"); !errors.Is(err, session.ErrAbandoned) {
@@ -75,14 +75,14 @@ func TestStoreDown(t *testing.T) {
 	b.status(503, func(s *session.Session) { s.Incr(bg, "n", 1) })
 }
 
-// locksDown are locks whose store is out of reach.
+// locksDown are locks whose store cannot be reached.
 type locksDown struct{}
 
 func (locksDown) Lock(context.Context, string, bool, time.Duration) (func() error, error) {
 	return nil, errors.New("no memory left")
 }
 
-// TestLocksDown: without its lock nothing was saved, and that is known.
+// TestLocksDown: without the lock nothing is saved, and the error says so.
 func TestLocksDown(t *testing.T) {
 	store := session.NewMemory()
 	b := newBrowser(t, newManager(t, store))
@@ -101,8 +101,8 @@ func TestLocksDown(t *testing.T) {
 	has(b, "k", 1)
 }
 
-// TestLostReplyOfRegenerate: wherever the store stands, the client has a
-// session.
+// TestLostReplyOfRegenerate: the reply to the move is lost. Whether or not the store made the move,
+// the client has a session.
 func TestLostReplyOfRegenerate(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		store := &tombstoneLost{Store: session.NewMemory(), done: done}
@@ -156,7 +156,7 @@ func TestLockWait(t *testing.T) {
 			{"ReadOnly", 0, []session.RouteOption{session.ReadOnly}, 0},
 		} {
 			b.ok(func(s *session.Session) {
-				get1[int](t, s, "k") // it is locked
+				get1[int](t, s, "k") // the session is locked
 				other := b.twin()
 				if c.deadline > 0 {
 					ctx, cancel := context.WithTimeout(bg, c.deadline)
@@ -186,8 +186,8 @@ func TestLockWait(t *testing.T) {
 func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, session.NewMemory(), session.Exclusive, session.MaxWait(time.Minute))
-	// Clients send a GET again when the server cuts the line, as it does on a
-	// starved machine: then /hold runs twice.
+	// If the server closes the connection, as on an overloaded machine, clients send a GET again.
+	// Then /hold runs twice.
 	inside, leave := make(chan bool, 10), make(chan bool)
 	h := routes{
 		"/put": put("k", 1), "/get": show("k"),
@@ -198,7 +198,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 		},
 	}
 	srv := httptest.NewUnstartedServer(h.behind(m))
-	srv.Config.WriteTimeout = 5 * time.Second // of which the wait may be 3.5 s
+	srv.Config.WriteTimeout = 5 * time.Second // so a request may wait 3.5 s
 	srv.Start()
 	defer srv.Close()
 	c := load.NewClient(srv.URL, 10)
@@ -207,7 +207,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Get(t.Context(), 0, "/hold") })
 	<-inside
-	// Were the wait that of MaxWait, the server would have cut the line.
+	// If MaxWait were the only bound, the server would close the connection before the wait ends.
 	if a, err := c.Get(t.Context(), 0, "/get"); err != nil || a.Status != 503 {
 		t.Errorf("%+v %v", a, err)
 	}
@@ -254,8 +254,8 @@ func TestMaxWaiters(t *testing.T) {
 	})
 }
 
-// phpHolds is a store of locks in which a PHP process has them all, and gave
-// no time for it.
+// phpHolds is a lock store in which a PHP process holds all locks. If until is zero, the locks do
+// not expire.
 type phpHolds struct{ until time.Time }
 
 func (p phpHolds) Acquire(context.Context, driver.Request) (driver.Grant, error) {
@@ -384,7 +384,7 @@ func TestDevelopmentReportsChangesInPlace(t *testing.T) {
 	})
 }
 
-// TestGoroutinesOfARequest is for the race detector.
+// TestGoroutinesOfARequest uses a session in several goroutines, for the race detector.
 func TestGoroutinesOfARequest(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)

@@ -38,7 +38,7 @@ func TestLazy(t *testing.T) {
 	}.behind(newManager(t, store)))
 	want(t, c, "/unused", 200, "hi")
 	want(t, c, "/nothing", 200, "")
-	want(t, c, "/get", 200, "<nil> <nil>") // no session yet: nothing to ask for
+	want(t, c, "/get", 200, "<nil> <nil>") // the client has no cookie yet, so the store is not called
 	if n := store.total(); n != 0 || c.Cookie != nil {
 		t.Errorf("%d requests to the store, cookie %v, for a session that was not used", n, c.Cookie)
 	}
@@ -104,7 +104,7 @@ func TestHostileCookies(t *testing.T) {
 	if n := store.total(); n != 0 {
 		t.Errorf("the store was called %d times with malformed ids", n)
 	}
-	// Strict: an id that looks right and is unknown is not adopted.
+	// An unknown id is not adopted, even if it has the right form.
 	unknown := base64.RawURLEncoding.EncodeToString(make([]byte, 32))
 	c.Cookie = &http.Cookie{Name: "session", Value: unknown}
 	want(t, c, "/put", 200, "")
@@ -188,7 +188,7 @@ func TestHijack(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			// A long connection writes in sections of their own.
+			// A long connection makes each write in an Update.
 			if err := s.Update(context.Background(), func(tx *session.Session) error {
 				n, err := session.Get[int](tx, "k")
 				return errors.Join(err, tx.Put("k", n+10))
@@ -204,8 +204,8 @@ func TestHijack(t *testing.T) {
 	want(t, c, "/get", 200, "12 <nil>")
 }
 
-// TestEvents streams, reads other requests' writes by Update, and holds no lock
-// meanwhile though the route is Exclusive.
+// TestEvents streams events on an Exclusive route. The stream calls Update to see the writes of
+// other requests. Between these calls it holds no lock.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, session.NewMemory())
@@ -301,7 +301,8 @@ func TestClientGone(t *testing.T) {
 	want(t, c, "/get", 200, "2 <nil>")
 }
 
-// TestWaiterGone: who leaves the line leaves it at once, and the next gets in.
+// TestWaiterGone: if a client leaves, its request stops waiting for the lock at once, and writes
+// nothing.
 func TestWaiterGone(t *testing.T) {
 	t.Parallel()
 	inside, leave := make(chan bool), make(chan bool)
@@ -330,7 +331,7 @@ func TestWaiterGone(t *testing.T) {
 	want(t, c, "/get", 200, "1 <nil>")
 }
 
-// httpDiscard keeps the answer from beginning.
+// httpDiscard drops the body, so the answer does not begin.
 type httpDiscard struct{ http.ResponseWriter }
 
 func (httpDiscard) Write(p []byte) (int, error) { return len(p), nil }

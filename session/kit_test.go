@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// newLocker returns a Locker in memory that ends with the test.
+// newLocker returns a Locker on a store in memory. It is closed when the test ends.
 func newLocker(t testing.TB) *padlock.Locker {
 	t.Helper()
 	l := padlock.New(memstore.New())
@@ -33,7 +33,7 @@ func newManager(t testing.TB, store session.Store, opts ...session.Option) *sess
 	return m
 }
 
-// serve starts a real server with h behind m.
+// serve starts a real server with the handler h, and returns a client of it.
 func serve(t testing.TB, h http.Handler) *load.Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -42,7 +42,7 @@ func serve(t testing.TB, h http.Handler) *load.Client {
 	return c
 }
 
-// routes is a server of single functions, all of them behind m.
+// routes are the handlers of a server, by pattern.
 type routes map[string]http.HandlerFunc
 
 func (r routes) behind(m *session.Manager) http.Handler {

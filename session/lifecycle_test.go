@@ -34,7 +34,7 @@ func TestUpdate(t *testing.T) {
 			if ok, _ := s.Has("new"); ok {
 				t.Error("Update changed keys of the request's view that it did not write")
 			}
-			// Its own write is no conflict with itself.
+			// A request does not conflict with its own writes.
 			noError(t, s.Put("k", 10))
 		})
 		has(b, "k", 10)
@@ -70,13 +70,12 @@ func TestUpdateInExclusive(t *testing.T) {
 	})
 }
 
-// TestUpdateRunsAgain has somebody without the lock change the session under
-// it.
+// TestUpdateRunsAgain: another request changes the session while fn runs. Then fn runs again.
 func TestUpdateRunsAgain(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
 			store := open()
-			m, err := session.New(store, plain) // and without a Locker here
+			m, err := session.New(store, plain) // there is no Locker here
 			noError(t, err)
 			b := newBrowser(t, m)
 			b.put("k", 1)
@@ -125,7 +124,7 @@ func TestIncr(t *testing.T) {
 				if n := get1[int](t, s, "other"); n != 1 {
 					t.Error(n)
 				}
-				s.Abandon() // what was counted was counted
+				s.Abandon() // Abandon does not undo Incr
 			}, mode)
 			has(b, "n", 4)
 		})
@@ -139,7 +138,7 @@ func TestFlashOnce(t *testing.T) {
 			if ok, _ := s.Has("notice"); ok {
 				t.Error("a message is a value of its own")
 			}
-			s.Keys() // both have seen it
+			s.Keys() // so both requests have seen the message
 			other := func(s *session.Session) {
 				if m, ok, err := session.TakeFlash[string](bg, s, "notice"); m != "saved" || !ok || err != nil {
 					t.Error(m, ok, err)
@@ -167,7 +166,7 @@ func TestFlashOnce(t *testing.T) {
 func TestDestroy(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
-		b.status(409, func(s *session.Session) { // a slow one
+		b.status(409, func(s *session.Session) { // a slow request
 			get1[int](t, s, "k")
 			logout := b.twin()
 			logout.ok(func(s *session.Session) {
@@ -194,7 +193,7 @@ func TestRegenerate(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
 		old := b.twin()
-		b.ok(func(late *session.Session) { // under way when the id changes
+		b.ok(func(late *session.Session) { // this request is under way when the id changes
 			get1[int](t, late, "k")
 			b.ok(func(s *session.Session) {
 				noError(t, s.Regenerate(bg))
@@ -208,7 +207,7 @@ func TestRegenerate(t *testing.T) {
 		has(b, "user", 42)
 		has(b, "k", 1)
 		has(b, "late", 1)
-		// The old id sees what was there, not the login, and writes nothing.
+		// A request with the old id sees the values from before the login, and cannot write.
 		has(old, "k", 1)
 		has(old, "user", 0)
 		old.status(409, func(s *session.Session) {
@@ -231,15 +230,15 @@ func TestRegenerate(t *testing.T) {
 	})
 }
 
-// TestUnderWaySeesNoLogin: a request with the old id that had begun before the
-// login may save, and must not read what came after.
+// TestUnderWaySeesNoLogin: a request with the old id that had begun before the login may save, but
+// must not read later values.
 func TestUnderWaySeesNoLogin(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
 		victim := b.twin()
-		b.ok(func(s *session.Session) { // has not looked at its session yet
+		b.ok(func(s *session.Session) { // this request has not used its session yet
 			victim.ok(func(s *session.Session) {
-				<-time.After(2 * time.Millisecond) // the tombstone has whole milliseconds
+				<-time.After(2 * time.Millisecond) // Moved.At is in whole milliseconds
 				noError(t, s.Regenerate(bg))
 				noError(t, s.Put("user", 42))
 			})
@@ -276,8 +275,8 @@ func TestRegenerateForward(t *testing.T) {
 	})
 }
 
-// TestRegenerateKeepsWritesOfOthers: the copy is made again when somebody
-// saves in the middle of it.
+// TestRegenerateKeepsWritesOfOthers: Regenerate copies the session again if another request saves
+// meanwhile.
 func TestRegenerateKeepsWritesOfOthers(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k0", 1)
@@ -323,7 +322,7 @@ func TestGraceEnds(t *testing.T) {
 		old := b.twin()
 		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.GracePeriod(time.Minute))) })
 		<-time.After(59 * time.Second)
-		has(old, "k", 1) // and that does not prolong it
+		has(old, "k", 1) // this use does not prolong the grace period
 		<-time.After(2 * time.Second)
 		has(old, "k", 0)
 		has(b, "k", 1)
@@ -353,14 +352,14 @@ func TestLifetime(t *testing.T) {
 				t.Error(b.cookie)
 			}
 		}
-		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) }) // which gives no new life
+		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) }) // does not prolong the Lifetime
 		<-time.After(7 * time.Minute)
 		has(b, "k", 0)
 	})
 }
 
-// TestExpiresUnderWay: what was there when the request began and is gone at the
-// commit was destroyed, and is not made anew.
+// TestExpiresUnderWay: a session that expires while a request works counts as destroyed. The commit
+// does not make it again.
 func TestExpiresUnderWay(t *testing.T) {
 	inBubble(t, []session.Option{session.IdleTimeout(time.Minute)}, func(t *testing.T, b *browser) {
 		b.put("k", 1)

@@ -17,8 +17,8 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
-// TestRefusedPut: a Put that failed and that the handler overlooks is not
-// answered 200, and nothing of the request is saved.
+// TestRefusedPut: a handler overlooks that a Put failed. The answer is not 200, and none of the
+// request's writes are saved.
 func TestRefusedPut(t *testing.T) {
 	for name, put := range map[string]func(s *session.Session) error{
 		"too large":  func(s *session.Session) error { return s.Put("big", strings.Repeat("x", 2000)) },
@@ -44,13 +44,13 @@ func TestRefusedPut(t *testing.T) {
 					}
 				})
 				has(b, "other", 0)
-				b.ok(func(s *session.Session) { // it can be dealt with
+				b.ok(func(s *session.Session) { // the handler can ignore the refusal
 					s.Put("other", 2)
 					put(s)
 					s.IgnoreRefused()
 				})
 				has(b, "other", 2)
-				w := b.answer(func(w http.ResponseWriter, r *http.Request) { // or answered
+				w := b.answer(func(w http.ResponseWriter, r *http.Request) { // or write an error answer
 					put(session.From(r.Context()))
 					http.Error(w, "mine", http.StatusUnprocessableEntity)
 				})
@@ -62,8 +62,8 @@ func TestRefusedPut(t *testing.T) {
 	}
 }
 
-// TestMaxSizeHoldsForAll: requests at once do not exceed it together, Incr is
-// counted, and a session that is too large can be made smaller.
+// TestMaxSizeHoldsForAll: requests at the same time do not exceed MaxSize together, MaxSize holds
+// for Incr too, and a session that is too large can be made smaller.
 func TestMaxSizeHoldsForAll(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		size := func() (n int) {
@@ -136,17 +136,17 @@ func TestDeleteMakesNoSession(t *testing.T) {
 	}
 }
 
-// growth is how many times longer f takes for 256 times as many keys: some
-// hundred if its time is linear, and 65536 if it is quadratic. A busy machine that
-// makes the long run 10 times slower changes nothing; a result above limit is
-// measured again.
+// growth measures f with few keys and with 256 times as many, and returns the ratio of the two
+// times. The ratio is a few hundred if the time is linear, and 65536 if it is quadratic. So it does
+// not matter if a busy machine makes the long run 10 times slower. A result above limit is measured
+// again.
 func growth(limit float64, f func(keys int) time.Duration) float64 {
 	const keys, times = 100, 256
 	short := f(keys)
 	for range 20 {
 		short = min(short, f(keys))
 	}
-	short = max(short, 200*time.Microsecond) // a coarse clock, as that of Windows, may say 0
+	short = max(short, 200*time.Microsecond) // a coarse clock, like that of Windows, may measure 0
 	g := float64(f(times*keys)) / float64(short)
 	for try := 0; g > limit && try < 2; try++ {
 		g = min(g, float64(f(times*keys))/float64(short))
@@ -218,7 +218,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("%d sessions", n)
 		}
 		b.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
-		newBrowser(t, m).put("k", 1) // there is room for one
+		newBrowser(t, m).put("k", 1) // there is room for one more session
 		<-time.After(2 * time.Minute)
 		newBrowser(t, m).put("k", 1)
 		if n := store.Len(); n != 1 {
@@ -227,7 +227,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// TestZeroValues: what can be left out works or is refused at once.
+// TestZeroValues: a zero value or a missing argument works, or is refused at once.
 func TestZeroValues(t *testing.T) {
 	b := newBrowser(t, newManager(t, &session.Memory{}))
 	b.put("k", 1)
@@ -264,7 +264,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestWaitZeroIsOneTry, as with padlock.Wait(0).
+// TestWaitZeroIsOneTry: MaxWait(0) means one try, as padlock.Wait(0) does.
 func TestWaitZeroIsOneTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker := newLocker(t)
@@ -285,8 +285,8 @@ func TestWaitZeroIsOneTry(t *testing.T) {
 	})
 }
 
-// TestTimeoutHandlerInside: http.TimeoutHandler answers in its time though the
-// handler still waits for the session's lock.
+// TestTimeoutHandlerInside: http.TimeoutHandler answers in time, although the handler still waits
+// for the session's lock.
 func TestTimeoutHandlerInside(t *testing.T) {
 	const wait = 20 * time.Second
 	b := newBrowser(t, newManager(t, session.NewMemory(), session.MaxWait(wait)))
@@ -329,8 +329,8 @@ func (h tracing) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// TestEventsHaveTheContext of the request, and an answer by OnError is not kept
-// by caches.
+// TestEventsHaveTheContext: events have the context of the request. And caches do not keep an
+// answer by OnError.
 func TestEventsHaveTheContext(t *testing.T) {
 	var logs bytes.Buffer
 	var seen []any

@@ -34,8 +34,8 @@ func (r report) only(t *testing.T, status int) {
 
 type report load.Report
 
-// TestCrowdKeepsAll is the reason for this package: requests that each set a
-// key of their own.
+// TestCrowdKeepsAll: many requests at once each set their own key, and no key is lost. This is the
+// reason for the package.
 func TestCrowdKeepsAll(t *testing.T) {
 	t.Parallel()
 	modes := map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive, "LastWriteWins": session.LastWriteWins}
@@ -101,7 +101,7 @@ func TestCrowdCounts(t *testing.T) {
 	}
 }
 
-// TestConflictRetried lets the handler run again until it counts.
+// TestConflictRetried lets each handler run again until its write is saved.
 func TestConflictRetried(t *testing.T) {
 	t.Parallel()
 	c := start(t, session.NewMemory(), session.Delta, session.RetryConflicts(10*crowd))

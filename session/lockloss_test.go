@@ -19,12 +19,12 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
-// losing is a store of locks from which a hold can be taken away, as by DEL of
-// its key.
+// losing is a lock store. The test can take a lock away from its holder, as DEL of the lock's key
+// does.
 type losing struct {
 	padlock.Store
 	mu    sync.Mutex
-	name  string // of the last grant
+	name  string // name of the lock that was granted last
 	token string
 }
 
@@ -66,8 +66,8 @@ func set(t testing.TB, key string) func(d *phpcodec.Document) {
 	return func(d *phpcodec.Document) { noError(t, d.Set(key, []byte("i:7;"))) }
 }
 
-// TestPHPLostLock: an Exclusive request whose lock was taken away takes it again
-// before it saves, and so waits for PHP; what PHP changed is a conflict.
+// TestPHPLostLock: an Exclusive request loses its lock. It takes the lock again before it saves,
+// and so it waits for PHP. If PHP has changed the session, that is a conflict.
 func TestPHPLostLock(t *testing.T) {
 	t.Run("nobody came", func(t *testing.T) {
 		_, locks, b := phpBrowser(t, session.Exclusive)
@@ -127,7 +127,7 @@ func TestPHPLostLock(t *testing.T) {
 	})
 }
 
-// pausing stops the process between the lock and what is written under it.
+// pausing is a store that pauses after the lock is taken and before a value is written.
 type pausing struct {
 	session.BlobStore
 	pause func()
@@ -150,8 +150,8 @@ func (p *pausing) Remove(ctx context.Context, key string, old *session.Blob) (bo
 	return p.BlobStore.Remove(ctx, key, old)
 }
 
-// TestPHPLockLostDuringTheCommit: then PHP may write over it, so it is not
-// answered 200.
+// TestPHPLockLostDuringTheCommit: PHP may overwrite the values of this commit, so the answer is not
+// 200.
 func TestPHPLockLostDuringTheCommit(t *testing.T) {
 	for mode, m := range map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive, "LastWriteWins": session.LastWriteWins} {
 		for name, write := range map[string]func(s *session.Session) error{
@@ -176,7 +176,7 @@ func TestPHPLockLostDuringTheCommit(t *testing.T) {
 					get1[int](t, s, "k")
 					blobs.pause = func() { locks.lose(t) }
 					err := write(s)
-					if s.Commit(bg); name != "update" || mode != "Exclusive" { // there the lock is not released yet
+					if s.Commit(bg); name != "update" || mode != "Exclusive" { // Update has not released the lock
 						if !errors.Is(err, session.ErrUnsaved) {
 							t.Errorf("%v", err)
 						}
@@ -187,7 +187,7 @@ func TestPHPLockLostDuringTheCommit(t *testing.T) {
 	}
 }
 
-// TestPHPLockCannotBeChecked: nothing is saved.
+// TestPHPLockCannotBeChecked: if the lock cannot be checked, nothing is saved.
 func TestPHPLockCannotBeChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, locks, b := phpBrowser(t, session.Exclusive)
@@ -231,7 +231,7 @@ func TestNoSessionIDInTheLog(t *testing.T) {
 			get1[int](t, s, "k")
 			b.twin().status(503, func(s *session.Session) { session.Get[int](s, "k") }, session.Exclusive)
 			locks.lose(t)
-			<-time.After(2 * time.Second) // its renewal finds that
+			<-time.After(2 * time.Second) // the renewal finds that the lock is lost
 			synctest.Wait()
 		}, session.Exclusive)
 		locker.Close(bg)

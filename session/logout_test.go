@@ -62,14 +62,14 @@ func TestLogoutIsNotRevivedInside(t *testing.T) {
 	}
 }
 
-// TestReloadGoesByTheOldID: an old id sees no login, even if a route inside
-// loads the session again.
+// TestReloadGoesByTheOldID: a request with an old id sees no login, even if an inner route loads
+// the session again.
 func TestReloadGoesByTheOldID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
 		victim := b.twin()
 		login := func() {
-			<-time.After(2 * time.Millisecond) // the tombstone has whole milliseconds
+			<-time.After(2 * time.Millisecond) // Moved.At is in whole milliseconds
 			victim.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)); noError(t, s.Put("user", 42)) })
 		}
 		look := func(s *session.Session) {
@@ -77,8 +77,8 @@ func TestReloadGoesByTheOldID(t *testing.T) {
 				t.Error("it reads the login")
 			}
 		}
-		b.nested(func(s *session.Session) { login(); look(s) }, look, session.Exclusive) // began before
-		b.nested(look, look, session.Exclusive)                                          // and after
+		b.nested(func(s *session.Session) { login(); look(s) }, look, session.Exclusive) // begins before the login
+		b.nested(look, look, session.Exclusive)                                          // begins after it
 		has(victim, "user", 42)
 	})
 }
@@ -139,7 +139,7 @@ func TestDestroyUnreadable(t *testing.T) {
 	}
 }
 
-// TestDiscardUnreadable: with it the visitor begins anew.
+// TestDiscardUnreadable: with this option the visitor begins a new session.
 func TestDiscardUnreadable(t *testing.T) {
 	spoil := &spoiling{BlobStore: sessiontest.NewBlobs()}
 	var kinds []session.EventKind
@@ -174,8 +174,8 @@ func (s *spoiling) Swap(ctx context.Context, key string, old *session.Blob, data
 	return s.BlobStore.Swap(ctx, key, old, data, ttl)
 }
 
-// guarded is a store of locks that answers but gives none for a while, as Redis
-// does after a restart.
+// guarded is a lock store that answers but grants no locks for a while, as Redis does after a
+// restart.
 type guarded struct {
 	padlock.Store
 	down bool
@@ -188,9 +188,8 @@ func (g *guarded) Acquire(ctx context.Context, r driver.Request) (driver.Grant, 
 	return g.Store.Acquire(ctx, r)
 }
 
-// TestLocksAfterARestart: where conditions protect commits, sessions work while
-// the store of the locks gives none. Only Exclusive has to wait for it, and its
-// logout does not.
+// TestLocksAfterARestart: if conditions protect the commits, sessions work even while the lock
+// store grants no locks. Only an Exclusive request fails then, and even its Destroy succeeds.
 func TestLocksAfterARestart(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +217,7 @@ func TestLocksAfterARestart(t *testing.T) {
 			has(b, "k", 2)
 			has(b, "n", 5)
 			has(b, "u", 2)
-			b.status(http.StatusConflict, func(s *session.Session) { // the conditions hold
+			b.status(http.StatusConflict, func(s *session.Session) { // the conditions still detect a conflict
 				n := get1[int](t, s, "k")
 				b.twin().put("k", 7)
 				s.Put("k", n+1)

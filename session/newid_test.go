@@ -12,8 +12,8 @@ import (
 // onConflict runs every handler up to three times.
 var onConflict = session.RetryConflicts(2)
 
-// TestSecondRunKeepsTheNewID: the first run changed the id and met a conflict.
-// The second one goes on with that id, and the client gets it.
+// TestSecondRunKeepsTheNewID: the first run changed the id and met a conflict. The second run keeps
+// the new id, and the client gets it.
 func TestSecondRunKeepsTheNewID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
@@ -35,8 +35,8 @@ func TestSecondRunKeepsTheNewID(t *testing.T) {
 	}, onConflict)
 }
 
-// TestSecondRunKeepsWhatWasMade: what the first run made at once is the
-// session of the second.
+// TestSecondRunKeepsWhatWasMade: Incr in the first run makes a session at once. The second run uses
+// this session.
 func TestSecondRunKeepsWhatWasMade(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		run := 0
@@ -54,8 +54,8 @@ func TestSecondRunKeepsWhatWasMade(t *testing.T) {
 	}, onConflict)
 }
 
-// TestSecondRunHasItsOwnHeader: what the handler of the first run sets after it
-// was refused is not in the answer, and the cookie is there once.
+// TestSecondRunHasItsOwnHeader: headers that the first run's handler sets after the refusal are not
+// in the answer. The answer sets the cookie only once.
 func TestSecondRunHasItsOwnHeader(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
@@ -82,7 +82,7 @@ func TestSecondRunHasItsOwnHeader(t *testing.T) {
 	}, onConflict)
 }
 
-// recovering answers 500 after a panic, as every server has it.
+// recovering is a middleware that answers 500 after a panic, as many servers do.
 func recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -117,7 +117,7 @@ func TestPanicKeepsTheNewID(t *testing.T) {
 	})
 }
 
-// TestUpdateMaySetANewID: a Regenerate or a Destroy in Update is the request's.
+// TestUpdateMaySetANewID: a Regenerate or a Destroy inside Update also applies to the request.
 func TestUpdateMaySetANewID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
@@ -145,8 +145,9 @@ func TestUpdateMaySetANewID(t *testing.T) {
 	})
 }
 
-// TestReadBeforeExclusive: what a layer outside read without the lock must still
-// be so when the route inside writes it, unless that reads it again.
+// TestReadBeforeExclusive: an outer layer reads a key without the lock, and an inner route, which
+// has the lock, writes this key. The commit fails if the key has changed since the outer layer read
+// it. If the inner route reads the key again, only that value counts.
 func TestReadBeforeExclusive(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -185,7 +186,8 @@ func TestReadBeforeExclusive(t *testing.T) {
 	}
 }
 
-// TestReadBeforeExclusiveRunsAgain: with OnConflict both requests count.
+// TestReadBeforeExclusiveRunsAgain: with RetryConflicts the handler runs again, and the writes of
+// both requests are saved.
 func TestReadBeforeExclusiveRunsAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("n", 1)
@@ -216,7 +218,7 @@ func TestUpdateFollowsWithoutLocks(t *testing.T) {
 			victim := b.twin()
 			b.ok(func(s *session.Session) {
 				victim.ok(func(s *session.Session) {
-					<-time.After(2 * time.Millisecond) // the tombstone has whole milliseconds
+					<-time.After(2 * time.Millisecond) // Moved.At is in whole milliseconds
 					noError(t, s.Regenerate(bg))
 					noError(t, s.Put("user", 42))
 				})

@@ -54,7 +54,7 @@ func newPHP(t testing.TB, opts ...session.Option) (*phpSide, *session.Manager) {
 	return p, m
 }
 
-// TestPHPBeside has half of the requests served by PHP.
+// TestPHPBeside: PHP serves half of the requests.
 func TestPHPBeside(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive, "LastWriteWins": session.LastWriteWins} {
@@ -115,7 +115,7 @@ func TestPHPValues(t *testing.T) {
 	if blob.TTL <= 0 || blob.TTL > session.PHPIdleTimeout {
 		t.Errorf("lives for %v", blob.TTL)
 	}
-	// PHP writes a float anew, with other digits: that is no conflict.
+	// If PHP writes the same float again with other digits, that is not a conflict.
 	b.ok(func(s *session.Session) {
 		get1[float64](t, s, "f")
 		php.request(t, func(d *phpcodec.Document) { noError(t, d.Set("f", []byte("d:0.1;"))) })
@@ -143,15 +143,15 @@ func TestPHPNewSession(t *testing.T) {
 	}
 	b.cookie.Value = strings.Repeat("../", 10)
 	has(b, "k", "")
-	b.cookie.Value = strings.Repeat("0", 32) // unknown: not adopted
+	b.cookie.Value = strings.Repeat("0", 32) // an unknown id is not adopted
 	b.put("k", 1)
 	if b.cookie.Value == strings.Repeat("0", 32) {
 		t.Error("the client chose its id")
 	}
 }
 
-// TestPHPDestroyWaits: PHP would write the session again after it was
-// destroyed, so Destroy waits for its lock.
+// TestPHPDestroyWaits: PHP would write the session again after it was destroyed, so Destroy waits
+// for PHP's lock.
 func TestPHPDestroyWaits(t *testing.T) {
 	php, m := newPHP(t)
 	b := newBrowser(t, m)

@@ -12,9 +12,8 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// TestRandomUse has several goroutines of several requests call everything at
-// once. It looks for panics, deadlocks and data races, and for answers that are
-// none of the documented ones.
+// TestRandomUse sends several requests at once, and each calls random methods in several
+// goroutines. The test looks for panics, deadlocks, data races and answers that are not documented.
 func TestRandomUse(t *testing.T) {
 	modes := []session.Mode{session.Delta, session.Exclusive, session.ReadOnly, session.Consistent, session.LastWriteWins}
 	for name, open := range stores {
@@ -43,7 +42,7 @@ func TestRandomUse(t *testing.T) {
 	}
 }
 
-// wander sends requests of random routes within routes.
+// wander sends requests through random nested routes.
 func (b *browser) wander(modes []session.Mode, requests int) {
 	for range requests {
 		mode := func() session.Mode { return modes[rand.IntN(len(modes))] }

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// walk is one request, in the middle of which the test takes steps.
+// walk is one request. The test takes steps in the middle of it.
 type walk struct {
 	*testing.T
 	s     *session.Session
@@ -19,7 +19,7 @@ type walk struct {
 	r     *http.Request
 }
 
-// A step does one thing, and returns what the session returned for it.
+// A step does one thing and returns the session's error.
 type step func(*walk) error
 
 var steps = map[string]step{
@@ -40,7 +40,7 @@ var steps = map[string]step{
 	"down":    func(w *walk) error { w.store.load = session.ErrUnavailable; return nil },
 	"up":      func(w *walk) error { w.store.load = nil; return nil },
 	"other regen": func(w *walk) error {
-		<-time.After(2 * time.Millisecond) // whether a request began before is decided by milliseconds
+		<-time.After(2 * time.Millisecond) // Moved.At is in whole milliseconds
 		w.other.ok(func(s *session.Session) { noError(w, s.Regenerate(bg)) })
 		return nil
 	},
@@ -50,21 +50,21 @@ var steps = map[string]step{
 	},
 }
 
-// with sets the mode as a route inside of another does. The lock is not taken before the next step.
+// w.with sets the mode, as an inner route does. It takes no lock; a later step takes the lock.
 func (w *walk) with(o session.RouteOption) {
 	m := w.other.m
 	m.With(o)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w.w, w.r)
 }
 
-// edges are those of the tables of standing and stage, and what must not be an edge. A request of a
-// visitor with a session, unless begin says otherwise, takes all steps; the last one has to return
-// err and leave the session in state.
+// edges lists the edges in the tables of standing and stage, and some changes that must not be
+// edges. In each row one request takes all steps. The visitor has a session by default; the field
+// begin can change that. The last step must return err, and then StandingOf must return state.
 var edges = []struct {
 	begin  string // "new": the visitor has no session; "old": the cookie is from before Regenerate
 	steps  []string
 	state  string
 	err    error
-	status int // of the answer, 0 is 200
+	status int // status of the answer; 0 means 200
 }{
 	{"", nil, "unread", nil, 0},
 	{"new", []string{"has"}, "absent", nil, 0},

@@ -5,8 +5,8 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
-// stores are what most tests run on: one that knows keys, and one that keeps
-// single values.
+// stores are the two kinds of stores for most tests. One knows the keys of a session; the other
+// keeps a session as a single value.
 var stores = map[string]func() session.Store{
 	"memory": func() session.Store { return session.NewMemory() },
 	"blobs": func() session.Store {

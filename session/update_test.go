@@ -11,9 +11,9 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// TestUpdateKeepsItsPromisesInExclusive: where the request has the lock already,
-// an error of fn saves nothing, what fn wrote is saved at once, and what the
-// request has put is not seen by fn.
+// TestUpdateKeepsItsPromisesInExclusive: an Exclusive request has the lock already when it calls
+// Update. Even then an error of fn saves nothing, the writes of fn are saved at once, and fn does
+// not see the request's unsaved Puts.
 func TestUpdateKeepsItsPromisesInExclusive(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
@@ -52,7 +52,7 @@ func TestUpdateKeepsItsPromisesInExclusive(t *testing.T) {
 	})
 }
 
-// TestUpdateInExclusiveOfGoroutines shares the request's lock.
+// TestUpdateInExclusiveOfGoroutines: Updates in several goroutines share the lock of their request.
 func TestUpdateInExclusiveOfGoroutines(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("n", 0)
@@ -73,8 +73,8 @@ func TestUpdateInExclusiveOfGoroutines(t *testing.T) {
 	})
 }
 
-// TestGoroutinesMakeOneSession: of goroutines of a request that has no session
-// the first one makes it, and the others write into that.
+// TestGoroutinesMakeOneSession: a request has no session, and several of its goroutines write. The
+// first goroutine makes the session, and the others write into that session.
 func TestGoroutinesMakeOneSession(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,8 @@ func TestGoroutinesMakeOneSession(t *testing.T) {
 	}
 }
 
-// TestUpdateBesideDestroy: the process lives, and the session does not.
+// TestUpdateBesideDestroy: a goroutine of the request destroys the session during an Update. Update
+// returns ErrDestroyed, and the session stays destroyed.
 func TestUpdateBesideDestroy(t *testing.T) {
 	for _, there := range []bool{true, false} {
 		onStores(t, func(t *testing.T, b *browser) {
@@ -153,15 +154,15 @@ func TestUpdateBesideDestroy(t *testing.T) {
 	}
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)
-		b.ok(func(s *session.Session) { // the other way round: it was saved, and then ended
+		b.ok(func(s *session.Session) { // here the write is saved before Destroy ends the session
 			noError(t, s.Update(bg, func(tx *session.Session) error { _, err := tx.Incr(bg, "n", 1); noError(t, s.Destroy(bg)); return err }))
 		})
 		has(b, "k", 0)
 	})
 }
 
-// TestFailedUpdateIsNotAnswered200, unless the handler says that it deals with
-// it; what fn says itself concerns the handler alone.
+// TestFailedUpdateIsNotAnswered200: if an Update is refused, the answer is replaced, unless the
+// handler calls IgnoreRefused.
 func TestFailedUpdateIsNotAnswered200(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.put("k", 1)

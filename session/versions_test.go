@@ -47,7 +47,7 @@ func TestNewerFormat(t *testing.T) {
 			t.Errorf("%s: DiscardUnreadable changed it to %q", name, now.Data)
 		}
 
-		// Destroy ends it, and data of this format are read as before.
+		// Destroy ends the newer session. Data in the present format are read as before.
 		twin := b.twin()
 		twin.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
 		if _, err := blobs.Get(bg, key); !errors.Is(err, session.ErrNotFound) {

@@ -34,8 +34,8 @@ func TestFixturesKeptByteForByte(t *testing.T) {
 	}
 }
 
-// TestFixturesGetNewKeys adds a key to every fixture and asks real PHP whether
-// all else is as it was.
+// TestFixturesGetNewKeys adds a key to every fixture and asks real PHP whether everything else is
+// unchanged.
 func TestFixturesGetNewKeys(t *testing.T) {
 	all := fixtures(t)
 	for _, h := range handlers {
@@ -183,7 +183,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// TestKeysThatPHPKeeps checks CheckKey against PHP: what we allow comes back.
+// TestKeysThatPHPKeeps checks CheckKey against PHP: PHP keeps every key that CheckKey allows.
 func TestKeysThatPHPKeeps(t *testing.T) {
 	keys := []string{"a", "05", "-0", "a b", "!x", "é", "\x00x", "a\x00b", "9223372036854775808", "-5", "5", "1.5", strings.Repeat("k", 127), strings.Repeat("k", 300), "x|y"}
 	for _, h := range handlers {
@@ -247,7 +247,8 @@ func manyKeys(n int) string {
 	return b.String()
 }
 
-// TestDeclaredIsNotBelieved wants the refusal before anything is read.
+// TestDeclaredIsNotBelieved: an array that declares too many elements is refused before any element
+// is read.
 func TestDeclaredIsNotBelieved(t *testing.T) {
 	_, err := phpcodec.Parse(phpcodec.PHP, []byte("k|a:2:{i:0;N;}"))
 	if err == nil || !strings.Contains(err.Error(), "more elements than bytes") {
@@ -255,7 +256,8 @@ func TestDeclaredIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestDepthOfSerialize: there the session is an array itself.
+// TestDepthOfSerialize: in php_serialize the session itself is an array, so it is one level of
+// depth.
 func TestDepthOfSerialize(t *testing.T) {
 	for depth, want := range map[int]error{phpcodec.MaxDepth - 1: nil, phpcodec.MaxDepth: phpcodec.ErrSyntax} {
 		data := "a:1:{s:1:\"k\";" + strings.Repeat("a:1:{i:0;", depth) + "N;" + strings.Repeat("}", depth) + "}"
@@ -265,8 +267,8 @@ func TestDepthOfSerialize(t *testing.T) {
 	}
 }
 
-// TestReferencesRefused: what is one variable to PHP is not made two, and what
-// an object of C: counts is not known.
+// TestReferencesRefused: a change must not split a variable that two keys share. Nor may it shift
+// the slots before an object of C:, because the slots inside of that object are unknown.
 func TestReferencesRefused(t *testing.T) {
 	const custom = `C:1:"A":1:{x}`
 	for _, c := range []struct {
@@ -276,7 +278,7 @@ func TestReferencesRefused(t *testing.T) {
 		{"a|i:1;b|R:1;", "a", "i:2;", phpcodec.ErrReferences},
 		{"a|i:1;b|R:1;", "b", "i:2;", phpcodec.ErrReferences},
 		{"a|i:1;b|R:1;", "b", "", nil},
-		{"a|i:1;b|R:1;", "b", "R:1;", nil}, // as it is
+		{"a|i:1;b|R:1;", "b", "R:1;", nil}, // the value that is there already
 		{"a|i:1;x|i:5;b|R:1;", "x", "a:1:{i:0;N;}", nil},
 		{"x|i:5;a|i:1;b|R:2;", "x", "a:1:{i:0;N;}", phpcodec.ErrReferences},
 		{"x|i:5;a|i:1;b|R:2;", "x", "b:1;", nil},

@@ -11,8 +11,7 @@ import (
 	"github.com/padlock-go/padlock/session/phpcodec"
 )
 
-// bounded fails if f takes more memory than the input justifies, or so long
-// that the time cannot be linear in it.
+// bounded fails if f takes too much memory or time for an input of this size.
 func bounded(t *testing.T, size int, f func()) {
 	t.Helper()
 	const perByte, patience = 400, 10 * time.Second

@@ -19,7 +19,7 @@ type fixture struct {
 	Name    string
 	Handler phpcodec.Handler
 	Data    []byte
-	Values  [][2]string // key, base64 of the value serialised alone; nil where references reach over values
+	Values  [][2]string // key, base64 of the value serialised alone; nil if values share references
 }
 
 func fixtures(t testing.TB) []fixture {
@@ -60,7 +60,8 @@ func encode(t testing.TB, d *phpcodec.Document) []byte {
 	return b
 }
 
-// runPHP asks real PHP: one line of input for each line of answer.
+// runPHP runs a command of testdata/sessions.php with real PHP. PHP answers each line with one
+// line.
 func runPHP(t *testing.T, h phpcodec.Handler, command string, lines []string, ini ...string) [][]byte {
 	t.Helper()
 	php, err := exec.LookPath("php")
@@ -91,7 +92,7 @@ func runPHP(t *testing.T, h phpcodec.Handler, command string, lines []string, in
 	return answers
 }
 
-// phpSession is how PHP understood a session.
+// phpSession is a session as PHP has read it.
 type phpSession struct {
 	OK     bool
 	Keys   []string

@@ -65,7 +65,7 @@ func TestBeyondLimits(t *testing.T) {
 	}
 }
 
-// TestKeysBeyondTheLimit: no session is written that cannot be read again.
+// TestKeysBeyondTheLimit: a session that could not be read again is not written.
 func TestKeysBeyondTheLimit(t *testing.T) {
 	d, err := phpcodec.Parse(phpcodec.PHP, []byte(manyKeys(phpcodec.MaxKeys)))
 	if err != nil {
@@ -82,8 +82,8 @@ func TestKeysBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// editAll changes and deletes half of the keys, with a reference at the end or
-// without, and returns the steps that took.
+// editAll changes and deletes half of the keys, with a reference at the end or without, and returns
+// the number of steps.
 func editAll(t *testing.T, keys int, end string) int {
 	t.Helper()
 	d, err := phpcodec.Parse(phpcodec.PHP, []byte("first|i:1;"+manyKeys(keys)+end))
@@ -123,7 +123,7 @@ func editAll(t *testing.T, keys int, end string) int {
 	return d.Steps()
 }
 
-// TestEditsAreLinear: sixteen times the keys take sixteen times the steps.
+// TestEditsAreLinear: with sixteen times as many keys, edits take sixteen times as many steps.
 func TestEditsAreLinear(t *testing.T) {
 	for name, end := range map[string]string{"plain": "", "a reference at the end": "last|R:1;"} {
 		few, many := editAll(t, 1000, end), editAll(t, 16000, end)

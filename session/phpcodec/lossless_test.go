@@ -16,7 +16,7 @@ type colour string
 
 func (c colour) String() string { return "colour " + string(c) }
 
-// sameText is of a type whose values all have one text.
+// sameText is a type whose values all have the same text.
 type sameText int
 
 func (sameText) String() string { return "same" }
@@ -38,7 +38,7 @@ type embeds struct {
 	C    int
 }
 
-// TestRoundTrip: what Marshal takes Unmarshal gives back.
+// TestRoundTrip: if Marshal accepts a value, Unmarshal returns an equal one.
 func TestRoundTrip(t *testing.T) {
 	n, _ := new(big.Int).SetString("123456789012345678901234567890", 10)
 	for _, v := range []any{
@@ -72,7 +72,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// hide drops what another field hides.
+// hide clears the field that another field hides, because Marshal does not write it.
 func hide(v any) any {
 	if e, ok := v.(embeds); ok {
 		e.hidden.Both = 0
@@ -129,7 +129,7 @@ func TestNothingIsLostInSilence(t *testing.T) {
 	}
 }
 
-// TestNullIsTheZeroValue holds for all types, Object too.
+// TestNullIsTheZeroValue: null becomes the zero value of every type, including Object.
 func TestNullIsTheZeroValue(t *testing.T) {
 	o := phpcodec.Object{Class: "A", Raw: []byte("x")}
 	if err := phpcodec.Unmarshal([]byte("N;"), &o); err != nil || o.Class != "" || o.Raw != nil {

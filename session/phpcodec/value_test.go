@@ -116,7 +116,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}
 }
 
-// TestFloatsAsPHPWritesThem has PHP write numbers and compares.
+// TestFloatsAsPHPWritesThem compares the text of floats with the text that PHP writes.
 func TestFloatsAsPHPWritesThem(t *testing.T) {
 	numbers := []float64{0.1, 1e14, 1e15, 1e16, 9.9e16, 1e17, 1.5e17, 12345678901234567, 123456789012345678, 1e25, 1e-3, 1e-4, 9.99e-5, 1e-5, 1.5e-5, 0.00012345, 1, 100000,
 		1.0 / 3, math.SmallestNonzeroFloat64, math.MaxFloat64, -2.5e-300, 1e21, 0.1 + 0.2, math.Pi * 1e100, math.Copysign(0, -1)}

@@ -52,7 +52,7 @@ func serve(t *testing.T, store scs.Store, opts ...func(*scs.SessionManager)) *lo
 	mux.HandleFunc("/renew", func(w http.ResponseWriter, r *http.Request) { m.RenewToken(r.Context()) })
 	mux.HandleFunc("/map", func(w http.ResponseWriter, r *http.Request) {
 		if v, ok := m.Get(r.Context(), "map").(map[string]int); ok {
-			v["n"]++ // in place: scs saves it, and so must the store
+			v["n"]++ // changed in place: scs saves such changes, so the store must too
 			m.Put(r.Context(), "touched", 1)
 			fmt.Fprint(w, v["n"])
 			return
@@ -104,8 +104,8 @@ func TestCrowdKeepsAll(t *testing.T) {
 	}
 }
 
-// TestScsAloneLosesThem is what the package is for, and shows that the test
-// above can fail.
+// TestScsAloneLosesThem shows the loss that this package prevents, and that the test above can
+// fail.
 func TestScsAloneLosesThem(t *testing.T) {
 	c := serve(t, scs.New().Store)
 	c.Run(t.Context(), load.Set(100, 25*time.Millisecond, 0))
@@ -144,7 +144,8 @@ func TestLogoutHolds(t *testing.T) {
 	}
 }
 
-// TestReaderErasesNothing: with an idle time scs saves at every read.
+// TestReaderErasesNothing: with an idle timeout, scs saves the session even after a request that
+// only reads.
 func TestReaderErasesNothing(t *testing.T) {
 	t.Parallel()
 	c := serve(t, scsstore.New(session.NewMemory()), func(m *scs.SessionManager) { m.IdleTimeout = time.Hour })
@@ -197,7 +198,7 @@ func TestWithoutTracking(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Put(ctx, "k", 1)
-	for range 2 { // the second has nothing to save
+	for range 2 { // the second commit has nothing to save
 		if _, _, err := m.Commit(ctx); err != nil {
 			t.Error(err)
 		}

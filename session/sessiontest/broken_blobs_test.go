@@ -76,8 +76,7 @@ func (b brokenBlobs) Touch(ctx context.Context, key string, ttl time.Duration) e
 	return b.Blobs.Touch(ctx, key, ttl)
 }
 
-// ruleCases are the rules that brokenBlobs breaks, and the case that must
-// notice.
+// ruleCases maps each rule that brokenBlobs can break to the case that must notice.
 var ruleCases = map[string]string{
 	"does not tell the lifetime":        "swap",
 	"cuts at a zero byte":               "swap",
@@ -119,8 +118,8 @@ func TestBlobSuiteNotices(t *testing.T) {
 	}
 }
 
-// forgetfulRemove keeps what it says that it removed: a mover that dies after
-// it leaves a session and its tombstone.
+// forgetfulRemove is a store in which Remove reports success but keeps the value. So a mover that
+// dies after Remove leaves both a session and its tombstone.
 type forgetfulRemove struct{ *sessiontest.Blobs }
 
 func (b forgetfulRemove) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
@@ -161,7 +160,7 @@ func (s *lastMove) Commit(ctx context.Context, key string, c session.Change) (se
 		s.mu.Lock()
 		last := s.last[key] == c.Move
 		s.mu.Unlock()
-		if last { // and comes too late
+		if last { // this move commits too late
 			<-time.After(20 * time.Millisecond)
 		}
 	}

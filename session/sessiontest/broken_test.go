@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
-// A breakage is a store that breaks one rule, and a case that must notice.
+// A breakage describes a store that breaks one rule, and names the case that must notice.
 type breakage struct {
 	name   string
 	case_  string
@@ -57,7 +57,7 @@ func (s brokenStore) Delete(ctx context.Context, key string) (session.Moved, err
 	return s.b.del(s.Store, ctx, key)
 }
 
-// changing is a store that sees another Change than it was given.
+// changing breaks Commit: f edits the Change before the store gets it.
 func changing(f func(*session.Change)) func(session.Store, context.Context, string, session.Change) (session.Result, error) {
 	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
 		f(&c)
@@ -65,7 +65,7 @@ func changing(f func(*session.Change)) func(session.Store, context.Context, stri
 	}
 }
 
-// answering is a store that answers otherwise.
+// answering breaks Commit: f replaces its results.
 func answering(f func(session.Result, error) (session.Result, error)) func(session.Store, context.Context, string, session.Change) (session.Result, error) {
 	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
 		return f(s.Commit(ctx, key, c))
@@ -88,7 +88,7 @@ func overwrite(s session.Store, ctx context.Context, key string, c session.Chang
 	return s.Commit(ctx, key, c)
 }
 
-// inTwoSteps adds and takes by reading first.
+// inTwoSteps breaks OpIncr or OpTake: it reads the value in one step and writes in another.
 func inTwoSteps(kind session.OpKind) func(session.Store, context.Context, string, session.Change) (session.Result, error) {
 	meet := meeting()
 	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
@@ -122,8 +122,9 @@ func inTwoSteps(kind session.OpKind) func(session.Store, context.Context, string
 	}
 }
 
-// meeting returns a function that waits until two are in it for one key, or for
-// a while: between the two steps of a broken store, so that it breaks.
+// meeting returns a function for a broken store to call between its two steps. The function waits
+// until it is called a second time for the same key, but at most for a second. So two commits read
+// before one of them writes.
 func meeting() func(key string) {
 	var mu sync.Mutex
 	waiting := make(map[string]chan bool)
@@ -151,7 +152,7 @@ func meeting() func(key string) {
 	}
 }
 
-// piecemeal does what it can before it finds out that it must not.
+// piecemeal applies the other ops even if the last one is refused.
 func piecemeal(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
 	res, err := s.Commit(ctx, key, c)
 	if errors.Is(err, session.ErrNotNumber) && len(c.Ops) > 1 {
@@ -160,7 +161,7 @@ func piecemeal(s session.Store, ctx context.Context, key string, c session.Chang
 	return res, err
 }
 
-// lateChecks looks at conditions first and writes afterwards.
+// lateChecks checks the conditions in one step and writes in another.
 func lateChecks(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
 	if len(c.Unchanged) > 0 && len(c.Ops) > 0 {
 		if res, err := s.Commit(ctx, key, session.Change{TTL: c.TTL, Unchanged: c.Unchanged}); err != nil {
@@ -310,7 +311,7 @@ func noShrink(s session.Store, ctx context.Context, key string, c session.Change
 	return s.Commit(ctx, key, c)
 }
 
-// lateSize lets commits that come at once look before any of them writes.
+// lateSize checks the size in one step and writes in another.
 func lateSize() func(session.Store, context.Context, string, session.Change) (session.Result, error) {
 	meet := meeting()
 	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
@@ -326,7 +327,7 @@ func lateSize() func(session.Store, context.Context, string, session.Change) (se
 	}
 }
 
-// revive makes a live session of a tombstone.
+// revive turns a tombstone into a live session.
 func revive(s session.Store, ctx context.Context, key string, r session.Record) {
 	s.Delete(ctx, key)
 	c := session.Change{Create: true, TTL: r.TTL}
@@ -336,7 +337,7 @@ func revive(s session.Store, ctx context.Context, key string, r session.Record) 
 	s.Commit(ctx, key, c)
 }
 
-// moveCopy moves what was there a moment before.
+// moveCopy reads the session in one step and moves that copy in another, so it loses later writes.
 func moveCopy() func(session.Store, context.Context, string, session.Change) (session.Result, error) {
 	var mu sync.Mutex
 	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {

@@ -38,7 +38,7 @@ func brokenOff(err error) bool {
 }
 
 // again(ctx, try) waits for a random time before the next try. That time grows with the number of
-// tries. It returns false if there were too many tries or if ctx has ended.
+// tries. The result is false if there were too many tries or if ctx has ended.
 func again(ctx context.Context, try int) bool {
 	if try >= maxTries {
 		return false

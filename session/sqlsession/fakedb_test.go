@@ -22,7 +22,7 @@ type fakeDB struct {
 	seen []string // every statement
 	fail []error  // of the next statements
 
-	slowSweep bool // sweeps end with their context and not before
+	slowSweep bool // a sweep does not end before its context
 }
 
 // broken is the next failure, if there is one.
@@ -33,7 +33,7 @@ func (db *fakeDB) broken() (err error) {
 	return err
 }
 
-// stateError is an error as drivers of PostgreSQL have them.
+// stateError is an error like those of PostgreSQL drivers.
 type stateError string
 
 func (e stateError) Error() string    { return "ERROR" }
@@ -57,7 +57,7 @@ const fakeNow = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
 var until = regexp.MustCompile(`expires = (0|NOW \+ (\d+))|VALUES \(\?, \?, (0|NOW \+ (\d+)), \?\)`)
 
-// expiry is what a statement sets the column expires to.
+// expiry returns the value that a statement writes to the column "expires".
 func expiry(q string) int64 {
 	m := until.FindStringSubmatch(q)
 	ms, _ := strconv.ParseInt(m[2]+m[4], 10, 64)

@@ -52,8 +52,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestARowMadeAgainIsAnother: its version does not begin where the old one's
-// did.
+// TestARowMadeAgainIsAnother: if a row is deleted and made again, it has a different version.
 func TestARowMadeAgainIsAnother(t *testing.T) {
 	_, s := open(t)
 	blobs := s.Blobs()
@@ -106,7 +105,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestNumberedPlaceholders asks what PostgreSQL would be sent.
+// TestNumberedPlaceholders checks the text of the statements for PostgreSQL.
 func TestNumberedPlaceholders(t *testing.T) {
 	fake := &fakeDB{}
 	db := sql.OpenDB(fake)
@@ -122,8 +121,8 @@ func TestNumberedPlaceholders(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: what the database undid is done again, as often as it may be;
-// what it may have done is not.
+// TestBrokenOff: a statement that the database undid is run again, up to a bound. A statement that
+// may have taken effect is not run again.
 func TestBrokenOff(t *testing.T) {
 	fake, s := open(t)
 	ctx := t.Context()

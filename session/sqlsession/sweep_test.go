@@ -13,9 +13,9 @@ import (
 	"github.com/padlock-go/padlock/session/sqlsession"
 )
 
-// TestSweepKeepsNobodyWaiting makes sessions when a sweep is due that does not
-// come to an end: the request that made one is answered at once, and the sweep
-// ends by its own bound and is tried again later.
+// TestSweepKeepsNobodyWaiting makes sessions when a sweep is due, and the sweep does not come to an
+// end. The requests are still answered at once. The sweep ends by its own bound, and a later
+// request starts another one.
 func TestSweepKeepsNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := &fakeDB{rows: make(map[string]*fakeRow), slowSweep: true}
