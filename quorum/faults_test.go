@@ -74,7 +74,7 @@ func slow(d time.Duration) fault { return fault{after: d} }
 // arrives later.
 func late(d time.Duration) fault { return fault{after: d, mute: true, reset: true} }
 
-// link is one client's way to one server. plan decides the faults.
+// link is one client's way to one server. The field plan decides the faults.
 type link struct {
 	srv    *server
 	mu     sync.Mutex

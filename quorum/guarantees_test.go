@@ -78,8 +78,8 @@ func TestGuarantees(t *testing.T) {
 	}
 }
 
-// If one clock jumps, a second holder can get a majority of an odd number of members. With an even
-// number of members, or with all of them needed, it cannot.
+// One clock jumps. Then a second holder can get a majority if the number of members is odd. If the
+// number is even, or if all members are needed, a second holder cannot get a quorum.
 func TestClockJumps(t *testing.T) {
 	same, jumps := func(*driver.Guarantees) {}, func(g *driver.Guarantees) { g.SafeClockJump = driver.No }
 	for _, k := range []struct {

@@ -104,7 +104,7 @@ func TestBreak(t *testing.T) {
 		}
 		wantErr(t, extend(t, a, r), driver.ErrLost)
 		pass(time.Second)
-		wantHolders(t, c, "n", 1, 2) // these holds lapse
+		wantHolders(t, c, "n", 1, 2) // their holds lapse
 		if next := take(t, b, request("n")); next.Fence <= fence {
 			t.Errorf("broken with fence %d, then fence %d was granted", fence, next.Fence)
 		}
