@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
-// stepped is a store in the middle of a move. After a move has removed the session, and before the
-// tombstone is written, it calls the function in its field between.
+// stepped is a store that interrupts a move. After the move has removed the session, and before it
+// writes the tombstone, the store calls the function in its field between.
 type stepped struct {
 	*sessiontest.Blobs
 	between func()

@@ -51,8 +51,8 @@ func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
 }
 
 // checkSize returns ErrTooLarge if a change would make a session larger than limit. The sizes
-// before and after the change are given as was and now, in bytes. A session that is already too
-// large may shrink.
+// before and after the change are the parameters was and now, in bytes. A session that is already
+// too large may shrink.
 func checkSize(was, now, limit int) error {
 	if limit == 0 || now <= limit || now <= was {
 		return nil

@@ -7,7 +7,7 @@ package session
 type earlier struct {
 	was    map[string]Condition
 	absent bool            // Keys was called; a key that is not in the map above was seen to be absent
-	again  map[string]bool // if absent is set: the keys that were read again; absent does not apply to them
+	again  map[string]bool // keys that were read again, to which absent does not apply
 }
 
 // add records the values that v has read since its last load. It is called before the session is

@@ -11,8 +11,8 @@ type Mode uint8
 
 // The modes.
 const (
-	// Delta saves the keys that this request wrote, if those that it had also read are unchanged.
-	// The handler runs without a lock.
+	// Delta saves the keys that this request wrote. If the request had read some of these keys,
+	// they must be unchanged. The handler runs without a lock.
 	Delta Mode = iota
 	// Exclusive locks the session from its first use to its commit.
 	Exclusive

@@ -76,7 +76,7 @@ type standing uint8
 const (
 	unread standing = iota
 	reload
-	loaded // and absent, if key is "" (see isLoaded)
+	loaded // also stands for absent: in that case key is "" (see isLoaded)
 	followed
 	frozen
 	destroyed
@@ -179,8 +179,8 @@ func (s *state) fail(err error) error {
 	return err
 }
 
-// refuse records err, the error of a write that was refused. From then on the answer cannot report
-// success, even if the handler overlooks err.
+// refuse records err, the error of a write that was refused. After that, even a handler that
+// overlooks err cannot answer with success.
 func (s *state) refuse(err error) error {
 	if s.refused == nil {
 		s.refused = err

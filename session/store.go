@@ -82,7 +82,7 @@ type Change struct {
 	// be a session.
 	Create    bool
 	Deadline  time.Time // stored with a session that this commit creates, in whole milliseconds
-	Version   string    // unless "", the session's version must be this
+	Version   string    // if not "", the version that the session must have
 	Unchanged []Condition
 	Ops       []Op // applied in order
 	// TTL is how long the session lives from now; 0 means for ever.

@@ -94,8 +94,8 @@ func (s *scanner) value() error {
 // leaf is the result of item for a value that cannot have elements.
 const leaf = -1
 
-// item walks over a value without elements. Of a value with elements it reads the beginning, up to
-// the {, and returns the number of elements.
+// item walks over a value without elements. If the value has elements, item reads only its
+// beginning, up to the {, and returns the number of elements.
 func (s *scanner) item() (elements int, err error) {
 	if len(s.data)-s.pos < 2 {
 		return leaf, s.fail("it ends in a value")

@@ -9,10 +9,10 @@ import (
 )
 
 // Unmarshal reads one serialised value, in the form that Marshal writes, into the variable that v
-// points to. An any becomes nil, bool, int64, float64, string, Array or Object. A slice needs the
-// keys 0, 1, 2, …; keys that a struct does not name are ignored. A float without a fraction may be
-// read as an integer, an integer as a float, and null as the zero value. The errors are ErrType,
-// ErrSyntax and ErrReferences.
+// points to. A variable of type any gets nil, or a bool, int64, float64, string, Array or Object. A
+// slice needs the keys 0, 1, 2, …; keys that a struct does not name are ignored. A float without a
+// fraction may be read as an integer, an integer as a float, and null as the zero value. The errors
+// are ErrType, ErrSyntax and ErrReferences.
 func Unmarshal(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {

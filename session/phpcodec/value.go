@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// An Array is PHP's ordered array. Unmarshal puts an Array into an any. Marshal writes the keys of
-// an Array in their order.
+// An Array is PHP's ordered array. Unmarshal puts an Array into a variable of type any. Marshal
+// writes the keys of an Array in their order.
 type Array []Pair
 
 // A Pair is an element of an Array.

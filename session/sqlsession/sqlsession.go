@@ -5,8 +5,8 @@
 //	err = store.CreateTable(ctx)
 //	sessions, err := session.New(store, session.Locker(locker))
 //
-// A session is one row. A commit is one UPDATE on condition of the row's version, so it needs no
-// transaction and is right at every isolation level. If a strict isolation level aborts a
+// A session is one row. A commit is one UPDATE with a condition on the row's version. So it needs
+// no transaction and is right at every isolation level. If a strict isolation level aborts a
 // statement, the statement is run again. All times are from the database server's clock.
 //
 // A process that creates sessions deletes expired rows every ten minutes, in batches, in the

@@ -1,9 +1,9 @@
 <?php
-// Speaks for real PHP in the tests. Run with -d session.serialize_handler=H:
+// The tests run this file with real PHP: php -d session.serialize_handler=H, then one of these:
 //   php sessions.php fixtures      prints sessions as PHP encodes them
 //   php sessions.php roundtrip     reads sessions (base64, one in a line), decodes and encodes them
 //   php sessions.php serialize     reads JSON, one value in a line, and serialises it
-// Every answer is one line of JSON. -d serialize_precision is the caller's too.
+// Every answer is one line of JSON. The caller may also set -d serialize_precision.
 error_reporting(E_ALL & ~E_DEPRECATED);
 ini_set('display_errors', 'stderr');
 session_start();
