@@ -4,8 +4,8 @@ package filestore
 
 import "testing"
 
-// Taking and giving back a name that is used again and again allocates nothing. (The race detector
-// makes sync.Pool allocate.)
+// Acquire and Release allocate nothing if a name is used again and again. (The race detector makes
+// sync.Pool allocate.)
 func TestAcquireAllocatesNothing(t *testing.T) {
 	s := open(t, t.TempDir())
 	r := request("n", "a")

@@ -17,8 +17,8 @@ import (
 // childEnv names the script that this binary runs instead of tests.
 const childEnv = "FILESTORE_TEST_CHILD"
 
-// scripts run in a process of their own, with a directory. If a script returns an error, the test
-// that started it fails.
+// scripts has the scripts by name. Each of them runs in a separate process and gets a directory. If
+// a script returns an error, the test that started it fails.
 var scripts = map[string]func(dir string) error{}
 
 func TestMain(m *testing.M) {

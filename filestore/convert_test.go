@@ -180,7 +180,7 @@ func promoteOnce(t *testing.T, s *Store, token string, readers, writers *atomic.
 	return err == nil
 }
 
-// A process was stopped while it holds the gate. New readers and promotions get an error that says
+// A process was stopped while it held the gate. New readers and promotions get an error that says
 // so. Writers can still take the lock.
 func TestGateIsStuck(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func TestLostRecord(t *testing.T) {
 }
 
 // If the file was cut short, a write to its mapped page succeeds, but the bytes do not reach the
-// file. The store notices that.
+// file. So the store uses an ordinary write.
 func TestCutBetweenHolds(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -231,7 +231,7 @@ func TestFewDescriptors(t *testing.T) {
 }
 
 // fewDescriptors reaches the limit of open files. The store then closes its spare descriptors, and
-// only returns an error if that is not enough.
+// returns an error only if that is not enough.
 func fewDescriptors(dir string) error {
 	const limit = 64
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {

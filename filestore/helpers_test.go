@@ -115,7 +115,8 @@ func wantErr(t testing.TB, err, target error, words ...string) {
 	}
 }
 
-// eventually asks again and again until ok or the test's patience ends.
+// eventually calls ok until ok returns true. If the patience of the test ends first, the test
+// fails.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx := patience(t)

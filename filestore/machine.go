@@ -47,8 +47,8 @@ func in(d time.Duration, wall time.Time) moment {
 	return m
 }
 
-// left returns how long it is until m, or 0 if m is past. If the result would be longer than the
-// longest cool-down, the clock was set back, and m counts as past.
+// left returns the time until m, or 0 if m is past. If the result would be longer than the longest
+// cool-down, the clock was set back, and m counts as past.
 func (m moment) left(wall time.Time) time.Duration {
 	var d time.Duration
 	switch {

@@ -175,7 +175,7 @@ func TestWaiterOfAPassedLock(t *testing.T) {
 		looks := second.looks.Load()
 		release(t, s, "job", "us", driver.Inherited)
 		eventually(t, "the second looks", func() bool { return second.looks.Load() > looks })
-		second.waits(t, "job") // and watches
+		second.waits(t, "job") // and watches the file
 		file.Close()
 		w.get(t)
 	}

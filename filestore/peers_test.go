@@ -118,8 +118,8 @@ func flock1(t testing.TB, dir string) *peer {
 	})}
 }
 
-// peers are the programs that share locks with padlock. The function name returns the name by which
-// such a program knows a lock.
+// peers are the programs that share locks with padlock. The field name is a function: it returns
+// the name by which the program knows a lock.
 var peers = map[string]struct {
 	start func(testing.TB, string) *peer
 	name  func(string) string

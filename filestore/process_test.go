@@ -43,7 +43,7 @@ func holdOn(dir string, r driver.Request) error {
 	return s.Close()
 }
 
-// passOn gives its hold to a child of its own and ends.
+// passOn takes the lock, starts a child that gets the file of the hold, and ends.
 func passOn(dir string) error {
 	s, err := Open(dir)
 	if err != nil {

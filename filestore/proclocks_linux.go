@@ -156,7 +156,7 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	if err := c.tryLock(false); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
-	for range 3 { // a long list comes in parts, and a lock may be missed if others come and go
+	for range 3 { // a long list comes in parts, and a lock may be missed if other locks come and go
 		text, _, err := readLocks(0)
 		if err != nil {
 			return "", errNoList

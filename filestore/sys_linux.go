@@ -7,7 +7,7 @@ import (
 )
 
 // flock calls the kernel directly, without informing Go's scheduler, if the call is certain to be
-// short. With the scheduler, such a call would cost ten times as much.
+// short. If it informed the scheduler, the call would cost ten times as much.
 func (c *conn) flock(how int) error {
 	if !c.local {
 		return syscall.Flock(c.fd, how)

@@ -83,7 +83,7 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 }
 
 // countLooks returns a function. That function returns how many wake-ups the kernel has given to
-// the store since then.
+// the store since the call of countLooks.
 func countLooks(s *Store) func() int64 {
 	before := s.notify.notices.Load()
 	return func() int64 { return s.notify.notices.Load() - before }

@@ -75,7 +75,7 @@ func (p *wakePipe) open(s *Store) (uint64, error) {
 	return id, nil
 }
 
-// keep starts a timer. When the timer fires and no waiter has a ticket, it closes the pipe. The
+// keep starts a timer. When the timer fires and no waiter has a ticket, the pipe is closed. The
 // caller holds mu.
 func (p *wakePipe) keep() {
 	if p.stop != nil {

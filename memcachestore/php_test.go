@@ -61,7 +61,7 @@ func startPHP(t *testing.T, dsn string) *php {
 	return &php{t, in, bufio.NewReader(out)}
 }
 
-// says checks what PHP answers to a line.
+// says sends a line to PHP and checks the answer.
 func (p *php) says(want, line string) {
 	p.t.Helper()
 	fmt.Fprintln(p.in, line)

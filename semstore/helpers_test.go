@@ -245,8 +245,8 @@ func mill(s *Store, names []string) {
 	}
 }
 
-// storm takes the lock 25 times. Each time it makes a file and removes it before the release. That
-// fails if another process has the lock, too.
+// storm takes the lock 25 times. Each time it makes a file and removes it before the release.
+// Making the file fails if another process has the lock, too.
 func storm(s *Store, name, file string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -44,7 +44,8 @@ func TestKillWakesAWaiter(t *testing.T) {
 	}
 }
 
-// A child of the holder inherits neither the hold nor the undo.
+// A child of the holder does not inherit the hold. If the holder is killed, the lock becomes free,
+// even if the child is alive.
 func TestChildrenInheritNothing(t *testing.T) {
 	s, c, name := open(t, MD5), goChild(t), unique(t, "")
 	c.want("acquire", name, "<nil>")

@@ -1,6 +1,6 @@
 <?php
-// Takes and frees locks as PHP's Symfony does. One command a line: acquire NAME, release NAME,
-// refresh NAME, held NAME.
+// This script takes and frees locks with the Lock component of Symfony. Each line of its input is a
+// command: acquire NAME, release NAME, refresh NAME or held NAME.
 require '/usr/share/php/Symfony/Component/Lock/autoload.php';
 require '/usr/share/php/Symfony/Component/Cache/autoload.php';
 
