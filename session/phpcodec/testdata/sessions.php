@@ -1,5 +1,5 @@
 <?php
-// The tests run this file with real PHP: php -d session.serialize_handler=H, then one of these:
+// The tests run this file with real PHP, with -d session.serialize_handler=H:
 //   php sessions.php fixtures      prints sessions as PHP encodes them
 //   php sessions.php roundtrip     reads sessions (base64, one in a line), decodes and encodes them
 //   php sessions.php serialize     reads JSON, one value in a line, and serialises it
