@@ -17,8 +17,8 @@ type attempt struct {
 	id     string
 	sent   driver.Instant
 	lease  *lease
-	keeper clientv3.LeaseID // of the fence
-	guard  clientv3.LeaseID // of the at-least, or 0
+	keeper clientv3.LeaseID // the lease of the fence
+	guard  clientv3.LeaseID // the lease of the at-least time, or 0
 
 	entry    entry // the hold, if the last change makes or keeps one
 	granted  bool
@@ -28,7 +28,7 @@ type attempt struct {
 	since    time.Time
 }
 
-// Acquire implements driver.Store. If the name is free, it is one transaction.
+// Acquire implements driver.Store. On a free name it makes one transaction.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
@@ -51,8 +51,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	})
 }
 
-// withLeases makes an attempt with leases that the server should have. It repeats the attempt if
-// the server does not have one of them after all.
+// withLeases makes an attempt with the leases that the store remembers. It repeats the attempt if
+// the server does not have one of them any more.
 func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*attempt) error) (driver.Grant, error) {
 	for tries := 0; ; tries++ {
 		a := &attempt{s: s, place: s.cfg.place(r.Name), r: r, id: idOf(r.Token)}
@@ -117,10 +117,11 @@ func (a *attempt) atLeast(todo *change, k kind) {
 	}
 }
 
-// raise adds the operation that notes a fence.
+// raise adds the operation that stores a fence.
 func (a *attempt) raise(todo *change, fence uint64) { todo.do(putFence(a.place, fence, a.keeper)) }
 
-// takeFree takes a name for which the server has no key, except perhaps a smaller fence.
+// takeFree takes a name for which the server has no keys. Only the key of a smaller fence may
+// exist.
 func (a *attempt) takeFree(ctx context.Context) error {
 	fence, err := mint(0, a.r.FenceAbove)
 	if err != nil {
@@ -164,7 +165,7 @@ func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*ch
 	return err
 }
 
-// decide is for Acquire.
+// decide returns the change that Acquire makes.
 func (a *attempt) decide(st *state) (*change, error) {
 	if e := st.hold(a.id); e != nil {
 		return a.keep(st, e), nil
@@ -178,8 +179,8 @@ func (a *attempt) decide(st *state) (*change, error) {
 	return a.take(st)
 }
 
-// take makes a hold of a name that is free for the caller. Readers that hold the name together have
-// one fence.
+// take grants a name that is free for the caller. Readers that hold the name together have the same
+// fence.
 func (a *attempt) take(st *state) (*change, error) {
 	var todo change
 	fence := st.fence
@@ -194,8 +195,8 @@ func (a *attempt) take(st *state) (*change, error) {
 	return &todo, nil
 }
 
-// keep gives a live hold a full lease. Its old lease stays if that lasts longer. The place of the
-// hold that was released before it goes away.
+// keep gives a live hold a full lease, unless the present lease of the hold lasts longer. If the
+// name was passed on to the hold, keep also deletes the key that told of it.
 func (a *attempt) keep(st *state, e *entry) *change {
 	a.entry, a.granted = *e, true
 	todo := &change{}

@@ -6,7 +6,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// change is what a method does to a name.
+// A change is one transaction on the keys of a name. Its operations are made only if its
+// comparisons are true.
 type change struct {
 	conds []clientv3.Cmp
 	ops   []clientv3.Op
@@ -33,10 +34,10 @@ func (c *connection) read(ctx context.Context, p place, name string) (*state, er
 	return stateOf(p, name, reply), nil
 }
 
-// change reads a name, lets decide look at it, and makes the change only if nothing was added to
-// the name or modified since it was read. Otherwise decide looks again. decide returns nil if there
-// is nothing to do. The result is the revision of the change. An error of the server is returned as
-// it is if the server says that a lease is gone.
+// change passes the state of a name to decide, and makes the change that decide returns. If a key
+// of the name was added or modified since the state was read, nothing is changed; then decide gets
+// the new state. decide returns nil if there is nothing to do. The result is the revision of the
+// change. If the server says that a lease is gone, change returns that error unchanged.
 func (c *connection) change(ctx context.Context, st *state, decide func(*state) (*change, error)) (int64, error) {
 	for range maxTries {
 		todo, err := decide(st)
@@ -58,7 +59,7 @@ func (c *connection) change(ctx context.Context, st *state, decide func(*state) 
 	return 0, unavailable("too many others change the name at the same time")
 }
 
-// unchanged returns comparisons that are true if nothing was added to the name or modified since it
+// unchanged returns comparisons that are true if no key of the name was added or modified since st
 // was read.
 func (st *state) unchanged() []clientv3.Cmp {
 	return []clientv3.Cmp{

@@ -59,7 +59,7 @@ func (c *connection) get(ctx context.Context) (*clientv3.Client, error) {
 		Context: c.ctx, Endpoints: c.server.Endpoints, TLS: c.server.TLS,
 		Username: user, Password: password, Logger: zap.NewNop(),
 		DialTimeout: patience / 2, DialKeepAliveTime: probeAfter, DialKeepAliveTimeout: probeFor,
-		PermitWithoutStream: true, // a waiting or idle store notices too
+		PermitWithoutStream: true, // so that a store without requests also notices a dead connection
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: patience / 2,
@@ -81,8 +81,8 @@ func (c *connection) close() {
 	}
 }
 
-// limit bounds one method. The context has no deadline of its own, because gRPC would send that to
-// the server with each request, and that costs a tenth of the time that a request takes.
+// limit bounds one method. It gives the context no deadline. gRPC would send a deadline to the
+// server with each request, and a request would take about a tenth longer.
 func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(patience, func() { cancel(errSilent) })

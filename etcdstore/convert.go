@@ -113,7 +113,7 @@ func (a *attempt) turn(st *state, e *entry, to kind, fence uint64) *change {
 	return todo
 }
 
-// intend notes that the reader wants to be promoted. A conflict is not noted.
+// intend records that a reader wants to be promoted. After a conflict it records nothing.
 func (a *attempt) intend(ctx context.Context, st *state, e *entry, refused error) (*change, error) {
 	if refused == driver.ErrPromotionConflict {
 		return nil, nil

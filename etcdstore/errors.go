@@ -22,7 +22,7 @@ func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: etcd: "+format, append([]any{driver.ErrUnavailable}, args...)...)
 }
 
-// joined is errors.Join in one line.
+// joined is like errors.Join, but its text is one line.
 type joined struct{ first, second error }
 
 func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
@@ -48,8 +48,8 @@ var refusals = []struct {
 	{rpctypes.ErrGRPCNotSupportedForLearner, "this member is a learner; name a voting member"},
 }
 
-// failure maps the error of a request to the errors of package driver. wrote says that the request
-// would have changed something.
+// failure maps the error of a request to the errors of package driver. wrote is true if the request
+// could have changed something.
 func failure(ctx context.Context, err error, wrote bool) error {
 	if err == nil {
 		return nil
@@ -82,8 +82,8 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	return unavailable("%s", text)
 }
 
-// awaitDeadline waits until ctx has ended if err is about its deadline. The client may end a
-// request a moment before ctx ends.
+// awaitDeadline waits for the end of ctx if err says that the deadline of ctx has passed. The
+// client may end a request a moment before ctx ends.
 func awaitDeadline(ctx context.Context, err error) {
 	if deadline, ok := ctx.Deadline(); ok && isDeadline(err) && time.Until(deadline) < 50*time.Millisecond {
 		<-ctx.Done()
@@ -110,8 +110,8 @@ func isDeadline(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// unreached returns advice about a connection that could not be made, or "". The request was not
-// sent then.
+// unreached returns advice about a connection that could not be made, or "". In that case the
+// request was not sent.
 func unreached(err error) string {
 	text := err.Error()
 	switch {
@@ -125,8 +125,8 @@ func unreached(err error) string {
 	return ""
 }
 
-// isLeaseGone reports whether the server refused a request because it does not have the lease. Then
-// it changed nothing.
+// isLeaseGone reports whether the server refused a request because it does not have the lease. In
+// that case the server changed nothing.
 func isLeaseGone(err error) bool {
 	return err != nil && (errors.Is(err, rpctypes.ErrLeaseNotFound) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrLeaseNotFound))
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // Extend implements driver.Store. Holds that are extended at about the same time share a request.
-// Extend also compares the key of the hold if the hold began less than a third of its TTL ago, or
-// if the last comparison is that long ago.
+// During the first third of the TTL, Extend also compares the key of the hold. Later it compares
+// the key if the last comparison is at least a third of the TTL ago.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Grant{}, err
@@ -67,7 +67,7 @@ func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.
 	return g, nil
 }
 
-// renew extends the lease of the group that the hold is in, or of one that it joins.
+// renew extends the lease of the hold's group. A hold without a group joins one first.
 func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 	length := seconds(ttl)
 	g := h.ask(s.cfg.clock.Now())
@@ -129,13 +129,14 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	h.checked = max(h.checked, now)
 	left := h.end.Sub(now)
 	h.mu.Unlock()
-	if left <= 0 { // another store extended it, or it is about to end
+	if left <= 0 { // another store extended the hold, or the hold is about to end
 		left = max(s.conn.timeLeft(ctx, clientv3.LeaseID(reply.Kvs[0].Lease)), time.Millisecond)
 	}
 	return driver.Grant{Fence: h.fencing(), TTL: left, Shared: h.reader}, nil
 }
 
-// explain says why a hold is gone, unless another store only changed its mode.
+// explain says why a hold is gone. If another store only changed its mode, explain returns the
+// hold.
 func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 	h.leave()
 	st, err := s.conn.read(ctx, s.cfg.place(h.name), h.name)
@@ -152,7 +153,7 @@ func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 	return driver.Grant{}, driver.ErrLost
 }
 
-// recall finds a hold that another store, or an earlier process, was granted.
+// recall finds a hold that was granted to another store or to an earlier process.
 func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 	st, err := s.conn.read(ctx, s.cfg.place(name), name)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 )
 
 // A group is a lease that several holds share, so that one request renews them all. A hold gets
-// into a group with its first Extend. It stays there while it is extended in time: If some members
-// were not extended since the last renewal, the others move to a fresh lease before the next one.
-// The old lease then ends, and with it the holds that nobody extends.
+// into a group with its first Extend. It stays there as long as it is extended in time. If some
+// members were not extended since the last renewal, the others move to a fresh lease before the
+// next renewal. The old lease then ends, and with it the holds that nobody extends.
 //
-//	event                        what happens to the lease and the members
-//	Extend, lease just renewed   nothing; the Grant counts from that renewal
-//	Extend, all members extended the lease is renewed, and the keys of all members are compared
-//	Extend, one member was not   the others move to a fresh lease
-//	a key has another lease      its hold leaves the group; its next Extend finds out why
-//	Extend, lease gone           the group is dissolved; each member finds out about its own key
-//	Release                      the member leaves
+//	event                      what happens to the lease and the members
+//	Extend; just renewed       nothing; the Grant counts from that renewal
+//	Extend; no member is late  the lease is renewed, and the keys of all members are compared
+//	Extend; a member is late   the other members move to a fresh lease
+//	a key has another lease    its hold leaves the group; its next Extend finds out why
+//	Extend; the lease is gone  the group is dissolved; each member finds out about its own key
+//	Release                    the member leaves
 type group struct {
 	length int64         // of the lease, in seconds
 	turn   chan struct{} // held while the group makes a request
@@ -32,11 +32,11 @@ type group struct {
 	members map[*hold]bool // true if its key has the lease
 }
 
-// groups are those of one store.
+// groups holds the groups of one store.
 type groups struct {
 	*leases
 	mu  sync.Mutex
-	all map[int64][]*group // for each length
+	all map[int64][]*group // by the length of the lease
 }
 
 const (
@@ -49,10 +49,11 @@ const (
 
 func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int64][]*group)} }
 
-// fresh returns for how long a lease counts as just renewed.
+// fresh returns how long a lease counts as just renewed.
 func fresh(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
 
-// join adds a hold to a group with room whose lease was just renewed, or to a new one.
+// join adds a hold to a group that is not full and whose lease was just renewed. If there is none,
+// it makes a new group.
 func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error) {
 	if n := g.enter(h, length); n != nil {
 		return n, nil
@@ -79,7 +80,8 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	return n, nil
 }
 
-// enter adds a hold to a group if there is one, and drops groups without members.
+// enter adds a hold to an existing group, if one is not full and its lease was just renewed. It
+// drops old groups without members.
 func (g *groups) enter(h *hold, length int64) (in *group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,8 +104,8 @@ func (g *groups) enter(h *hold, length int64) (in *group) {
 	return in
 }
 
-// extend makes sure that the lease of a member lasts for its whole length from now. The lease may
-// be shorter by the time for which it counts as just renewed.
+// extend makes sure that the lease of a member has its whole length left. If the lease was just
+// renewed, a little less is enough; see fresh.
 func (g *group) extend(ctx context.Context, s *leases, h *hold) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -133,7 +135,7 @@ func (g *group) isIn(h *hold) bool {
 	return g.members[h]
 }
 
-// census returns the members that were extended in time, and whether there are other members.
+// census returns the members that were extended in time, and whether any other member is late.
 func (g *group) census(now driver.Instant) (current []*hold, late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -216,7 +218,7 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	}
 	g.mu.Lock()
 	for _, h := range moved {
-		if _, still := g.members[h]; still { // and was not released meanwhile
+		if _, still := g.members[h]; still { // the hold was not released meanwhile
 			g.members[h] = true
 			h.inside(g)
 		}
@@ -226,8 +228,8 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// became notes the lease of the group. stay are the members that have this lease, out of those in
-// asked.
+// became sets the lease of the group. Of the members in asked, those in stay have this lease. The
+// others leave the group.
 func (g *group) became(l lease, stay, asked []*hold) {
 	g.mu.Lock()
 	g.lease = l
@@ -264,7 +266,7 @@ func (g *group) dissolve() {
 	g.lease.from -= driver.Instant(time.Hour) // nobody joins any more
 }
 
-// inside and outside are called with the group's mutex held.
+// inside and outside set the group of a hold. Their caller holds the mutex of the group.
 func (h *hold) inside(g *group) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -277,9 +279,9 @@ func (h *hold) outside() {
 	h.group = nil
 }
 
-// together compares the keys of holds and, if to is not nil, moves them to the lease to with
-// unchanged values. It returns the holds whose keys are there. If at is not 0, a key with another
-// lease than at counts as gone.
+// together checks the keys of holds, and returns the holds whose keys exist. If the last argument
+// is a lease, together also moves these keys to that lease, with unchanged values. If the third
+// argument is not 0, a key that has a different lease counts as gone.
 func (c *connection) together(ctx context.Context, all []*hold, at clientv3.LeaseID, to *lease) (ok []*hold, err error) {
 	for some := range slices.Chunk(all, maxKeys) {
 		some, err = c.atOnce(ctx, some, at, to)
@@ -291,7 +293,8 @@ func (c *connection) together(ctx context.Context, all []*hold, at clientv3.Leas
 	return ok, nil
 }
 
-// atOnce is together in one transaction, or in another one if a comparison was false.
+// atOnce does the work of together in one transaction. If a comparison is false, it repeats the
+// transaction for the holds that are left.
 func (c *connection) atOnce(ctx context.Context, all []*hold, at clientv3.LeaseID, to *lease) ([]*hold, error) {
 	for len(all) > 0 {
 		var conds []clientv3.Cmp

@@ -20,11 +20,11 @@ func coolingOf(k kind) kind {
 	return cooling
 }
 
-// leaseID is the ID of a cool-down.
+// leaseID returns the ID of the cool-down that has the given lease.
 func leaseID(id clientv3.LeaseID) string { return strconv.FormatInt(int64(id), 16) }
 
-// heldError returns an error that names the holds which keep a caller out. untils then sets the
-// time when they end.
+// heldError returns an error that names the holds which keep a caller out. Later, untils sets the
+// times when these holds end.
 func (st *state) heldError(id string, reader bool) *driver.HeldError {
 	err := &driver.HeldError{Waiters: st.waiters()}
 	for i := range st.entries {
@@ -38,8 +38,8 @@ func (st *state) heldError(id string, reader bool) *driver.HeldError {
 	return err
 }
 
-// report returns the hold or cool-down as others see it. Until is the number of the lease, which
-// untils replaces.
+// report returns the hold or cool-down as others see it. Its field Until contains the number of the
+// lease, until the method untils replaces that by the time.
 func (e *entry) report() driver.Hold {
 	h := driver.Hold{Holder: e.Holder, Shared: e.kind == shared, Cooling: e.kind == cooling || e.kind == coolingRd}
 	if e.Since > 0 {
@@ -52,10 +52,11 @@ func (e *entry) report() driver.Hold {
 	return h
 }
 
-// maxUntils is how many leases are asked for their time at once.
+// maxUntils is how many requests for the time of a lease are sent at once.
 const maxUntils = 16
 
-// fillUntil replaces the numbers of leases in holds by the times when they end.
+// fillUntil replaces the number of the lease in each field Until by the time when the lease ends.
+// It returns the latest of these times.
 func (s *Store) fillUntil(ctx context.Context, holds []driver.Hold) (last time.Time) {
 	ends := make(map[int64]time.Time)
 	for i := range holds {

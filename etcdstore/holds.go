@@ -15,15 +15,15 @@ type hold struct {
 	fence    uint64
 	reader   bool
 	placed   bool            // it may have a place in the queue, too
-	next     []waiterAt      // in the queue, when the hold was granted; a Release may pass the name on
-	from     string          // the key that said that the name was passed on to this hold, or ""
-	brief    *driver.Request // of a hold that was passed on and has no full lease yet, or nil
+	next     []waiterAt      // waiters behind the hold when it was granted; a Release may pass the name on to them
+	from     string          // the key that told that the name was passed on to this hold, or ""
+	brief    *driver.Request // the request, if the hold was passed on and has no full lease yet; otherwise nil
 	stop     func() bool     // stops the timer of such a hold
 
 	mu      sync.Mutex
-	since   driver.Instant // of the grant
+	since   driver.Instant // when the hold was granted
 	end     driver.Instant // the server keeps the key at least until then; 0 is unknown
-	asked   driver.Instant // the last Extend
+	asked   driver.Instant // when Extend was last called
 	checked driver.Instant // when the key was last known to be there
 	renewed driver.Instant // when the last renewal of its lease was sent
 	group   *group
@@ -32,7 +32,7 @@ type hold struct {
 
 type holdKey struct{ name, id string }
 
-// holds are those of one store.
+// holds remembers the holds of one store.
 type holds struct {
 	clock driver.Clock
 	mu    sync.Mutex
@@ -45,7 +45,7 @@ func newHolds(clock driver.Clock) *holds {
 	return &holds{clock: clock, all: make(map[holdKey]*hold), names: make(map[string]bool)}
 }
 
-// maxNames is how many names that had a hold the store remembers.
+// maxNames is how many names the store remembers to have had a hold.
 const maxNames = 4096
 
 // used reports whether the store remembers that the name had a hold.
@@ -61,7 +61,7 @@ func (h *holds) get(name, id string) *hold {
 	return h.all[holdKey{name, id}]
 }
 
-// put remembers a hold instead of an earlier one with the same token.
+// put remembers a hold, and forgets an earlier hold with the same token.
 func (h *holds) put(n *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +78,7 @@ func (h *holds) put(n *hold) {
 	h.names[n.name] = true
 }
 
-// take forgets a hold.
+// take forgets a hold and returns it.
 func (h *holds) take(name, id string) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,8 +123,8 @@ func (n *hold) leave() {
 	}
 }
 
-// byFence returns the hold of a name with a fence. If several readers have that fence, it returns
-// any of them.
+// byFence returns the hold that has the given name and fence. If several readers have this fence,
+// it returns one of them.
 func (h *holds) byFence(name string, fence uint64) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +142,7 @@ func (n *hold) fencing() uint64 {
 	return n.fence
 }
 
-// until notes a lease that the key has.
+// until records that the key has the lease l.
 func (n *hold) until(l *lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,7 +155,7 @@ func (n *hold) endsAt() driver.Instant {
 	return n.end
 }
 
-// ask notes an Extend, and returns the group that the hold is in.
+// ask records the time of an Extend, and returns the group of the hold.
 func (n *hold) ask(now driver.Instant) *group {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -30,7 +30,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return out, nil
 }
 
-// report returns the state as others see it, with numbers of leases instead of times.
+// report returns the state as others see it. Each field Until contains the number of a lease, which
+// fillUntil replaces by a time.
 func (st *state) report() driver.State {
 	out := driver.State{Name: st.name, Fence: st.fence, Waiters: st.waiters()}
 	for i := range st.entries {
@@ -72,7 +73,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	return out, nil
 }
 
-// list reads all keys that begin with from.
+// list reads all keys that begin with the given text.
 func (s *Store) list(ctx context.Context, from string) (states []*state, err error) {
 	ctx, cancel := limit(ctx)
 	defer cancel()
@@ -175,7 +176,8 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// edit is like change, for a change that writes a fence. It provides the lease of fences.
+// edit is like change, but it also gives decide the lease of fences. It is for changes that write a
+// fence.
 func (s *Store) edit(ctx context.Context, name string, decide func(*state, clientv3.LeaseID) (*change, error)) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -220,22 +222,22 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Holding is a lock: *padlock.Lock has these methods. If it has a slot, IsHolder finds that by the
-// method Slot; see driver.StoredName.
+// Holding is a lock. *padlock.Lock has these methods. If the lock also has the method Slot,
+// IsHolder calls it to find the name of the permit; see driver.StoredName.
 type Holding interface {
 	Name() string  // of the lock
 	Fence() uint64 // of the hold
 }
 
-// IsHolder returns comparisons for a transaction of your own. They are true as long as the lock
-// that this store granted is held, by the server's clock. The server then makes a change only while
-// the lock is held, even if this process was stopped before it sent the transaction:
+// IsHolder returns comparisons for a transaction of your own. They are true as long as the lock is
+// held, and the server's clock decides that. So the server makes your change only while the lock is
+// held, even if this process was stopped before it sent the transaction:
 //
 //	reply, err := client.Txn(ctx).If(store.IsHolder(lock)...).Then(clientv3.OpPut("report", text)).Commit()
 //
 // If reply.Succeeded is false, the lock is lost and nothing was changed. IsHolder sends no request.
-// For a lock that is not held in this store, the comparisons are never true. After a Promote or a
-// Demote, call it again.
+// For a lock that this store did not grant, or that is not held any more, the comparisons are never
+// true. After a Promote or a Demote, call IsHolder again.
 func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
 	if h := s.holds.byFence(driver.StoredName(lock), lock.Fence()); h != nil {
 		return []clientv3.Cmp{still(h.key, h.created)}

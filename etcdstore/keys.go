@@ -8,8 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// kind is the letter in a key that says what the key stands for. The letters are ordered so that
-// all keys that keep a reader out are one range, and all keys that keep a writer out another.
+// kind is the letter in a key that says what the key stands for. The order of the letters makes one
+// range of all keys that keep a reader out, and another range of all keys that keep a writer out.
 //
 //	key                  stands for
 //	PREFIX l/NAME/a/ID   a place in the queue
@@ -21,7 +21,7 @@ import (
 //	PREFIX f/NAME        the last fence of the name
 //	PREFIX id            the id of the store
 //
-// The ID of a cool-down is the number of its lease. Every other ID is made of the token, so that
+// The ID of a cool-down is the number of its lease. Every other ID is a hash of the token, so that
 // the keys do not show tokens.
 type kind byte
 
@@ -34,7 +34,7 @@ const (
 	coolingRd kind = 's'
 )
 
-// A place is where one name has its keys.
+// A place says where the keys of one name are.
 type place struct {
 	dir   string // ends with a slash
 	fence string
@@ -51,7 +51,7 @@ func (p *place) end() string { return p.dir[:len(p.dir)-1] + "0" }
 
 func (p *place) after(k kind) string { return p.dir + string(rune(k+1)) }
 
-// queue is the range of all places in the queue.
+// queue returns the range of the keys of all waiters.
 func (p *place) queue() (from, to string) { return p.dir + string(rune(waiting)), p.after(waiting) }
 
 // taken returns the range of all keys that keep a caller out, except those of the queue.
@@ -67,7 +67,7 @@ func empty(from, to string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(from).WithRange(to), "=", 0)
 }
 
-// still returns a comparison that is true if the present key was created at the given revision.
+// still returns a comparison that is true if the key exists and was created at the given revision.
 func still(key string, created int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", created)
 }

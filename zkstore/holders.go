@@ -34,7 +34,7 @@ func each(n int, f func(i int) error) (first error) {
 	return first
 }
 
-// describe reads the nodes of holders. It leaves out those that have gone meanwhile.
+// describe reads the nodes of holders. It leaves out nodes that were deleted meanwhile.
 func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
 	found := make([]*driver.Hold, len(nodes))
 	err := each(len(nodes), func(i int) error {
@@ -60,8 +60,8 @@ func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
 	return out, err
 }
 
-// describe returns a hold as others see it. Since is known only for holds that did not wait: the
-// node of a waiter is older than its hold.
+// describe returns a hold as others see it. The field Since is set only for a hold that did not
+// wait, because a waiter's node is older than its hold.
 func describe(n node, d data, stat *zk.Stat) driver.Hold {
 	h := driver.Hold{Holder: driver.Holder{Host: d.Host, PID: d.PID, Label: d.Label, Plan: d.Plan, Trace: d.Trace}, Shared: n.kind.shared()}
 	if !n.kind.waits() {

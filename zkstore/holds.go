@@ -16,8 +16,8 @@ type id struct{ name, token string }
 //
 //	none      nothing is known about the token
 //	reserved  a waiter got the lock and has not claimed it yet
-//	held      node has the lock, as long as the session lives
-//	doubt     the reply to a request was lost: a node with guid may exist
+//	held      the node of the hold has the lock, as long as the session lives
+//	doubt     the reply to a request was lost: a node with the GUID of the hold may exist
 type state int
 
 const (
@@ -33,21 +33,21 @@ type hold struct {
 	turn chan struct{}
 	refs int // operations; guarded by holds.mu
 
-	// Only the operation that has turn uses these fields. It changes the fields before bound only
-	// under holds.mu.
+	// Only one operation at a time uses these fields: the one that has sent to the channel turn. It
+	// locks holds.mu while it changes a field that stands above bound.
 	state   state
 	ss      *session
 	node    node
-	watched bool // Break of the node is noticed
+	watched bool // the session notices if somebody deletes the node
 
 	bound  context.Context // ends with the session, or when the node is found missing
 	cancel context.CancelCauseFunc
 	dir    string
-	intent *node // waits for its promotion
+	intent *node // keeps new readers out until h is promoted; or nil
 	guid   string
 	fence  uint64
 	info   data
-	joined time.Time // when node was made, or a little later
+	joined time.Time // when the node was made, or a little later
 	timer  *time.Timer
 }
 
@@ -112,7 +112,7 @@ func (hs *holds) forget(h *hold) {
 	}
 }
 
-// enterHeld is enter for a token that must have a live hold.
+// enterHeld is like enter, but the token must have a live hold.
 func (hs *holds) enterHeld(ctx context.Context, name, token string) (*hold, error) {
 	h, err := hs.enter(ctx, name, token)
 	if err != nil {
@@ -136,7 +136,7 @@ var (
 	errBroken   = fmt.Errorf("%w: the node of the hold was deleted", driver.ErrLost)
 )
 
-// set notes that h has the lock.
+// set records that h has the lock.
 func (hs *holds) set(h *hold, st state, ss *session, n node, fence uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -155,7 +155,7 @@ func (hs *holds) take(ss *session, h *hold, st state, n node, fence uint64) erro
 	return nil
 }
 
-// clear removes the lock from h, because of the error why.
+// clear records that h has no lock any more. It cancels the hold's context with the given error.
 func (hs *holds) clear(h *hold, why error) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -23,7 +23,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		if s.cfg.symfony {
 			return s.inspectSymfony(ss, name)
 		}
-		// Without fresh, a follower may not know yet what the caller did through another server.
+		// fresh is needed because a follower may not know yet what the caller changed through
+		// another server.
 		q, err := ss.fresh(s.cfg.dir(name))
 		if err != nil {
 			return driver.State{Name: name}, err
@@ -42,7 +43,8 @@ func (s *Store) state(ss *session, name string, q *queue) (st driver.State, err 
 	return st, err
 }
 
-// highest returns the highest fence minted. For a free name that is a fence that no hold exceeds.
+// highest returns the highest fence that a hold of the name has had. For a free name, it returns a
+// fence that is at least that high.
 func (ss *session) highest(dir string, q *queue) (uint64, error) {
 	if ss.cfg.noFences || q.stat.Czxid == 0 {
 		return 0, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock/zkstore"
 )
 
-// A name that is free leaves one small node without children, however often it was locked, waited
-// for and promoted.
+// A free name has only one small node, without children, even after many locks, waits and
+// promotions.
 func leftOfFreeNames(t *testing.T, srv *server.Server) {
 	conn := raw(t, srv.Addr())
 	s := mustOpen(t, srv.Addr(), zkstore.Root("/left"))

@@ -14,7 +14,7 @@ import (
 	"github.com/padlock-go/padlock/zkstore"
 )
 
-// The environment of a child process that takes part in a test.
+// The environment variables of a child process that takes part in a test.
 const (
 	childAddr = "PADLOCK_TEST_ADDR"
 	childMode = "PADLOCK_TEST_MODE" // hold or wait
@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child takes or awaits a name and says so. It then says when its hold is lost.
+// child takes a name or waits for it, and prints the result. When its hold is lost, it prints that
+// too.
 func child() {
 	ctx := context.Background()
 	s, err := open(ctx, os.Getenv(childAddr), zkstore.SessionTimeout(short))
@@ -52,7 +53,7 @@ func child() {
 	select {}
 }
 
-// startChild returns when the child is ready.
+// startChild starts a child process and returns when it is ready.
 func startChild(t *testing.T, mode, addr, name string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -72,7 +73,7 @@ func startChild(t *testing.T, mode, addr, name string) (*exec.Cmd, *bufio.Reader
 	return cmd, lines
 }
 
-// says checks the next line of a child.
+// says checks the next line that a child prints.
 func says(t *testing.T, lines *bufio.Reader, want string) {
 	t.Helper()
 	if line, err := lines.ReadString('\n'); line != want+"\n" {

@@ -20,8 +20,8 @@ import (
 //
 //	_c_GUID-KIND-NUMBER
 //
-// GUID is drawn for each node, so that a store finds its node if the reply to its request was lost.
-// NUMBER is given by ZooKeeper. KIND is one of these letters:
+// Each node has a random GUID. With it, a store finds its node if the reply to the request was
+// lost. NUMBER is given by ZooKeeper. KIND is one of these letters:
 //
 //	kind  node of                         behaves as
 //	x     a try for an exclusive lock     exclusive; it becomes a hold or is deleted at once
@@ -95,7 +95,7 @@ func parseNode(name string) (node, bool) {
 }
 
 // before reports whether n stands before o. Numbers wrap from 2^31 - 1 to -2^31, so the sign of
-// their distance decides.
+// their difference decides.
 func (n node) before(o node) bool { return n.number-o.number < 0 }
 
 // A queue holds the nodes of a lock in order.
@@ -115,7 +115,7 @@ func newQueue(children []string, stat *zk.Stat) *queue {
 	return q
 }
 
-// blocker returns the last of the nodes that must go before n has the lock.
+// blocker returns the last of the nodes that keep n from the lock.
 func (q *queue) blocker(n node) (b node, blocked bool) {
 	for _, o := range q.nodes {
 		if !o.before(n) {
@@ -181,19 +181,19 @@ func dataOf(h driver.Holder) data {
 }
 
 func (d data) encode() []byte {
-	text, _ := json.Marshal(d) // has no value that cannot be encoded
+	text, _ := json.Marshal(d) // JSON can encode every value of it
 	return text
 }
 
 func decode(text []byte) (d data) {
-	_ = json.Unmarshal(text, &d) // an unknown holder is better than none
+	_ = json.Unmarshal(text, &d) // a node that cannot be read has an unknown holder
 	return d
 }
 
 // literal has the bytes that escape does not change.
 const literal = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@+,=~"
 
-// escape returns the name of the node for a name. Bytes outside of literal, and a dot at the
+// escape returns the name of the node for a lock's name. Bytes outside of literal, and a dot at the
 // beginning, are written as %XX.
 func escape(name string) string {
 	var b strings.Builder
@@ -207,7 +207,7 @@ func escape(name string) string {
 	return b.String()
 }
 
-// unescape reverses escape. It returns false for nodes that escape cannot have named.
+// unescape reverses escape. It returns false for a text that escape does not make.
 func unescape(node string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(node); i++ {

@@ -31,7 +31,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// A node that escape would have named differently is no lock, so two nodes never have one name.
+// unescape rejects a text that escape does not make, so two nodes never stand for the same name.
 func TestNodesOfOthers(t *testing.T) {
 	for _, node := range []string{"", "%", "%4", "%4g", "%41", "%2e", "a b", ".a", "a%"} {
 		if name, ok := unescape(node); ok {
@@ -47,7 +47,7 @@ func TestNodesOfOthers(t *testing.T) {
 
 func nodeOf(k kind, number int32) node { return node{newGUID(), k, number} }
 
-// The numbers of ZooKeeper wrap from 2^31 - 1 to -2^31. Order and fences stand that.
+// The numbers of ZooKeeper wrap from 2^31 - 1 to -2^31. The order and the fences stay right.
 func TestNumbersWrap(t *testing.T) {
 	first, second := nodeOf(tryExclusive, math.MaxInt32), nodeOf(waitExclusive, math.MinInt32)
 	q := newQueue([]string{second.String(), "foreign", first.String()}, &zk.Stat{})
@@ -85,7 +85,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// The clock of a session counts from requests that the leader knew of.
+// The clock of a session starts again from the time of a request only if the leader knew of that
+// request.
 func TestSessionClock(t *testing.T) {
 	at := func(ms int64) driver.Instant { return driver.Instant(ms * int64(time.Millisecond)) }
 	var c sessionClock
@@ -183,7 +184,8 @@ func (x *wireTest) noted(want int) {
 	}
 }
 
-// A wire notes answers of the leader, however the data are cut into pieces, and no others.
+// A wire counts only the answers of the leader. It finds them wherever the data are cut into
+// pieces.
 func TestWire(t *testing.T) {
 	const session, ok, expired = 7, 0, uint32(1<<32 - 112)
 	for size := 1; size < 40; size += 3 {

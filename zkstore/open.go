@@ -44,7 +44,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// prepare connects, and makes the root, whose creation identifies the ensemble.
+// prepare connects and makes the root node. The creation of that node identifies the ensemble.
 func (s *Store) prepare(ctx context.Context) error {
 	ss, err := s.session(ctx)
 	if err != nil || s.cfg.root == "/" {

@@ -27,8 +27,8 @@ func (ss *session) look(dir string) (q *queue, err error) {
 	return q, err
 }
 
-// fresh is like look, but sees everything that happened before it was called. Without its sync, a
-// server to which the session has moved may answer with an older state.
+// fresh is like look, but sees everything that happened before it was called. It sends a sync
+// first, because the session may have moved to a server that has an older state.
 func (ss *session) fresh(dir string) (*queue, error) {
 	if err := ss.again(func() error { _, err := ss.conn.Sync(dir); return err }); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (ss *session) search(dir, guid string) (n node, found bool, err error) {
 func (ss *session) remove(dir, guid string) {
 	for round := 0; round < 3 && ss.alive(); {
 		if n, found, err := ss.search(dir, guid); err != nil {
-			continue // search waited
+			continue // search has waited already
 		} else if found && ss.delete(join(dir, n.String())) == nil {
 			return
 		}
@@ -109,7 +109,7 @@ func (ss *session) remove(dir, guid string) {
 	}
 }
 
-// delete deletes a node. If a reply was lost before, it is no error that the node does not exist.
+// delete deletes a node. If the reply to an earlier try was lost, a missing node is no error.
 func (ss *session) delete(path string) error {
 	tries := 0
 	return ss.again(func() error {
@@ -133,8 +133,9 @@ func (ss *session) leave(dir string, n node) {
 	})
 }
 
-// make makes the node of a lock and those above it. They are never deleted. The node of a lock has
-// the lock's fence, and without the fence a clock that is set back would let fences fall.
+// make makes the node of a lock and the nodes above it. They are never deleted, because the node of
+// a lock stores the lock's fence. Without the stored fence, a clock that is set back would let
+// fences fall.
 func (ss *session) make(dir string) error {
 	return ss.again(func() error {
 		_, err := ss.conn.Create(dir, nil, zk.FlagPersistent, ss.cfg.acl())

@@ -9,7 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// first waits until the session is connected. It does not wait if no server can be reached.
+// first waits until the session is connected. It returns early, with an error, if no server can be
+// reached.
 func (ss *session) first(ctx context.Context) error {
 	down, _ := ss.trouble()
 	stop, cancel := context.WithCancel(ctx)
@@ -35,8 +36,8 @@ func (ss *session) first(ctx context.Context) error {
 	}
 }
 
-// noContext hides the context errors of err: a time limit of the store must not look like the
-// caller's.
+// noContext hides that an error comes from a context. A time limit of the store must not look like
+// a time limit of the caller.
 type noContext struct{ error }
 
 // back waits until the session is connected again. It returns an error if that takes too long, or
@@ -61,8 +62,8 @@ func (ss *session) back(ctx context.Context) error {
 	}
 }
 
-// again runs a request, and repeats it until no lost connection interrupts it. The request must be
-// repeatable.
+// again runs a request, and repeats it each time a lost connection has interrupted it. The
+// repetition must do no harm.
 func (ss *session) again(request func() error) error {
 	for {
 		err := request()

@@ -51,7 +51,7 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 }
 
 // fromSymfony translates a DSN of PHP's Symfony, zookeeper://HOST[:PORT][,HOST[:PORT]…]. Symfony
-// ignores its path, so its locks are always in the root of the tree.
+// ignores the path of the DSN, so its locks are always in the root of the tree.
 func fromSymfony(dsn string) (*url.URL, error) {
 	_, rest, slashes := strings.Cut(dsn, "://")
 	if !slashes {
@@ -84,7 +84,8 @@ func servers(u *url.URL) (out []string, encrypted bool) {
 	return slices.Compact(slices.Sorted(slices.Values(out))), false
 }
 
-// at returns the URL with the address of a proxy instead of the only server's.
+// at replaces the address of the server in a URL by that of a proxy. It returns nil if the URL has
+// several servers.
 func at(u *url.URL, address string) *url.URL {
 	if out, _ := servers(u); len(out) != 1 {
 		return nil

@@ -19,7 +19,7 @@ import (
 //	state         meaning                                       holds
 //	connected     the servers answer                            held
 //	disconnected  the client looks for a server                 held, until the clock of the session ends
-//	lost          the servers said so, or its clock has ended   lost
+//	lost          the servers ended it, or its clock has ended      lost
 //
 // The store's own clock decides when the session ends, because the client learns of the end only
 // while it is connected.
@@ -40,7 +40,7 @@ type session struct {
 	kept    map[string]*hold // holds whose nodes are watched
 }
 
-// A host is what a session needs of its store.
+// A host holds the parts of a store that its sessions need.
 type host struct {
 	cfg     *config
 	clock   driver.Clock
@@ -54,7 +54,7 @@ type host struct {
 func newSession(of host) (*session, error) {
 	ss := &session{host: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]chan struct{}{}, kept: map[string]*hold{}}
 	ss.bound, ss.end = context.WithCancelCause(context.Background())
-	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers say more
+	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers tell the real timeout
 	ready := make(chan struct{})
 	conn, _, err := zk.Connect(ss.cfg.servers, ss.cfg.timeout,
 		zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{ss: ss}),
@@ -69,12 +69,13 @@ func newSession(of host) (*session, error) {
 	return ss, nil
 }
 
-// quiet is a logger that drops everything: errors reach the callers.
+// quiet is a logger that drops everything, because the callers get the errors anyway.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// hosts has the servers. Names are looked up at each connect, and not once as the client does.
+// hosts gives the client the servers. Their names are looked up at each connect. The client's own
+// host provider looks them up only once.
 type hosts struct {
 	ss      *session
 	mu      sync.Mutex
@@ -88,7 +89,8 @@ func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
 func (h *hosts) Len() int { return len(h.servers) }
 
 // Next returns the next server. If the second result is true, the client pauses for a second and
-// checks whether it was closed. That pause is too long for a short session, so dial pauses instead.
+// checks whether it was closed. That pause is too long for a short session. So Next pauses itself,
+// and returns true only after the end of the session.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,8 +115,8 @@ func (h *hosts) Connected() {
 	h.failed = 0
 }
 
-// dial connects to a server. After the end of the session it returns an error, because the client
-// would begin another session.
+// dial connects to a server. After the end of the session it returns an error, because with a
+// connection the client would begin another session.
 func (ss *session) dial(network, addr string) (net.Conn, error) {
 	if ss.bound.Err() != nil {
 		return nil, context.Cause(ss.bound)
@@ -132,7 +134,7 @@ func (ss *session) dial(network, addr string) (net.Conn, error) {
 	return ss.wire, nil
 }
 
-// event notes what the client reports. It does not block, since the client waits for it.
+// event handles an event that the client reports. It does not block, since the client waits for it.
 func (ss *session) event(e zk.Event) {
 	switch {
 	case e.Type == zk.EventNodeDeleted || e.Type == zk.EventNodeDataChanged:
@@ -267,8 +269,8 @@ func (ss *session) keep() {
 	}
 }
 
-// ask sends a request that passes the leader. Then it watches the nodes of holds that are not
-// watched yet.
+// ask sends a request that goes through the leader. After that it calls round, which watches nodes
+// of holds.
 func (ss *session) ask() {
 	select {
 	case <-ss.online():

@@ -90,7 +90,7 @@ func (s *Store) ask(ctx context.Context, server, command string) string {
 	if _, err := io.WriteString(conn, command); err != nil {
 		return ""
 	}
-	text, _ := io.ReadAll(io.LimitReader(conn, 1<<16)) // what has arrived is enough
+	text, _ := io.ReadAll(io.LimitReader(conn, 1<<16)) // a part of the answer is enough
 	return string(text)
 }
 
@@ -112,7 +112,7 @@ func older(version string) bool {
 	return errA == nil && errB == nil && (a < 3 || a == 3 && b < 5)
 }
 
-// connectionFinding reads the number of connections that a server allows each address.
+// connectionFinding reads how many connections a server allows from each address.
 func connectionFinding(conf string) driver.Finding {
 	f := driver.Finding{Name: "maxClientCnxns", Value: field(conf, "maxClientCnxns=")}
 	n, err := strconv.Atoi(f.Value)
@@ -136,7 +136,7 @@ func (s *Store) aclFinding(ss *session) driver.Finding {
 	if err := ss.make(s.cfg.root); err != nil {
 		return f
 	}
-	probe := path.Join(s.cfg.root, "%probe-"+guid) // no name is escaped like this
+	probe := path.Join(s.cfg.root, "%probe-"+guid) // escape never returns such a name
 	if _, err := ss.conn.Create(probe, nil, zk.FlagEphemeral, zk.DigestACL(zk.PermWrite, guid, guid)); err != nil {
 		return f
 	}

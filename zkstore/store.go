@@ -21,7 +21,7 @@ type Store struct {
 	holds    holds
 	fences   fences
 
-	work    sync.WaitGroup // counts operations and clean-ups, and one more until Close
+	work    sync.WaitGroup // counts operations and clean-ups, plus one until Close
 	ending  sync.Mutex     // guards closed and drained, and additions to work
 	closed  bool
 	drained bool
@@ -46,8 +46,8 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// session returns the session when it is connected. If the last session was lost, it begins a new
-// one. An error means that nothing was sent.
+// session returns the session of the store, once it is connected. If that session was lost, a new
+// one is begun. After an error, no request was sent.
 func (s *Store) session(ctx context.Context) (*session, error) {
 	ss, err := s.current()
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Store) current() (*session, error) {
 	return ss, err
 }
 
-// do runs op, which sends requests. It returns early if ctx ends, or after patience. op then
-// continues, because a request that was sent cannot be taken back.
+// do runs op, which sends requests. It returns before op does if ctx ends, or if op takes longer
+// than patience. In that case op continues, because a request that was sent cannot be taken back.
 func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	var zero T
 	if err := s.begin(ctx); err != nil {

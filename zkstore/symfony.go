@@ -16,8 +16,8 @@ import (
 )
 
 // In Symfony's layout a lock is one ephemeral node with the token as its data. If the name of the
-// lock has no slash, it is the name of the node. Otherwise each slash becomes "-", and "-" and the
-// SHA-1 of the lock's name are appended.
+// lock has no slash, it is the name of the node. Otherwise the name of the node has "-" in the
+// place of each slash, and ends with another "-" and the SHA-1 of the lock's name.
 
 // symfonyNode returns the path of a lock's node.
 func (c *config) symfonyNode(name string) string {
@@ -33,7 +33,7 @@ func (c *config) symfonyNode(name string) string {
 	return join(c.root, name)
 }
 
-// symfonyTakes reports whether ZooKeeper accepts a name as a node, once its slashes are replaced.
+// symfonyTakes reports whether ZooKeeper accepts a name for a node after its slashes were replaced.
 func symfonyTakes(name string) bool {
 	forbidden := func(r rune) bool {
 		return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
@@ -87,7 +87,7 @@ func (ss *session) symfonyHolder(path string) (token string, stat *zk.Stat, err 
 	return token, stat, err
 }
 
-// symfonyHold describes a holder. The node does not say who it is, so it may be PHP.
+// symfonyHold describes a holder. The node does not name the holder, which may be PHP.
 func symfonyHold(stat *zk.Stat) driver.Hold {
 	return driver.Hold{Foreign: true, Since: time.UnixMilli(stat.Ctime)}
 }
@@ -104,7 +104,7 @@ func (ss *session) dropSymfony(h *hold) error {
 	return err
 }
 
-// settleSymfony deletes the node that a try with a lost reply may have left.
+// settleSymfony deletes the node of a try whose reply was lost, if that node exists.
 func (ss *session) settleSymfony(h *hold) error {
 	err := ss.again(func() error { _, err := ss.conn.Sync(h.dir); return err })
 	if err == nil {

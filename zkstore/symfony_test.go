@@ -31,7 +31,7 @@ func contractInSymfonysLayout(t *testing.T, srv *server.Server) {
 }
 
 // A lock is the node that Symfony's ZookeeperStore makes: ephemeral, with the token as its data,
-// and open to everybody. The names of the nodes are those of a run of PHP.
+// and open to everybody. The names of the nodes in this test come from a run of PHP.
 func symfonysNodes(t *testing.T, srv *server.Server) {
 	s, conn := mustOpen(t, srv.Addr(), zkstore.SymfonyLayout()), raw(t, srv.Addr())
 	for name, path := range map[string]string{
@@ -57,8 +57,8 @@ func symfonysNodes(t *testing.T, srv *server.Server) {
 	}
 }
 
-// PHP releases a lock by deleting the node after it has compared the token. A padlock that lost its
-// lock in this way does not delete the next holder's node.
+// PHP compares the token and then deletes the node, which may be another holder's by then. If
+// padlock loses a lock in this way, it does not delete the next holder's node.
 func symfonysNextHolder(t *testing.T, srv *server.Server) {
 	s, conn := mustOpen(t, srv.Addr(), zkstore.SymfonyLayout()), raw(t, srv.Addr())
 	r := request("symfonysNextHolder")
@@ -83,7 +83,7 @@ func symfonysNextHolder(t *testing.T, srv *server.Server) {
 	}
 }
 
-// raw returns a connection of the client's own.
+// raw returns a connection of the ZooKeeper client, without padlock.
 func raw(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
 	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))

@@ -101,7 +101,7 @@ func known() (names []string) {
 
 func nothing(*config) {}
 
-// parameters has the URL's parameters.
+// parameters holds a function for each parameter that a URL may have.
 var parameters = map[string]func(c *Config, value string) (Option, error){
 	"layout": func(_ *Config, v string) (Option, error) {
 		switch v {

@@ -50,7 +50,7 @@ func (s *Store) wait(ctx context.Context, r *driver.Request, reserve bool) (driv
 type place struct {
 	dir    string
 	node   node
-	joined time.Time // when node was made, or a little later
+	joined time.Time // when the node was made, or a little later
 }
 
 // queueUp waits in the queue.
@@ -95,7 +95,7 @@ func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
 	return err
 }
 
-// reserve notes that a waiter's node has the lock. The reservation is for the token that waited.
+// reserve reserves the lock, which the node of a waiter has got, for the token that waited.
 func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *driver.Request) (driver.Grant, error) {
 	dir, n := p.dir, p.node
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
@@ -123,8 +123,8 @@ func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
 }
 
-// firstInTheWay returns the node that a waiter outside of the queue has to wait for. That is the
-// first node that is not the caller's own hold.
+// firstInTheWay returns the node that a waiter outside of the queue has to wait for. It is the
+// first node that keeps the caller from the lock, apart from the node of the caller's own hold.
 func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, error) {
 	dir := s.cfg.dir(r.Name)
 	q, err := ss.look(dir)
@@ -150,9 +150,9 @@ func (s *Store) nodeOf(name, token string) string {
 	return ""
 }
 
-// await waits until next reports that no node is in the way. next returns the node to wait for.
-// await calls next again when that node is deleted. It also calls next from time to time, in case a
-// watch was lost.
+// await waits until the function next finds no node in the way. The function returns the path of
+// the node to wait for. When that node is deleted, await calls the function again. It also does
+// that from time to time, in case a watch was lost.
 func (s *Store) await(ctx context.Context, ss *session, next func() (path string, blocked bool, err error)) error {
 	for ctx.Err() == nil {
 		path, blocked, err := next()

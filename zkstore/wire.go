@@ -28,7 +28,7 @@ type wire struct {
 	joined  bool // the request to connect was answered
 	waiting map[int32]sent
 
-	// These belong to the goroutine that reads.
+	// Only the goroutine that reads uses these fields.
 	head [headSize]byte
 	have int
 	skip int
@@ -44,8 +44,8 @@ func newWire(conn net.Conn, clock driver.Clock, known *sessionClock) *wire {
 	return &wire{Conn: conn, clock: clock, known: known, opened: clock.Now(), waiting: map[int32]sent{}}
 }
 
-// byLeader has the codes of the requests that pass the leader: create, delete, setData, setACL,
-// sync, multi, createContainer and createTTL.
+// byLeader has the codes of the requests that go through the leader: create, delete, setData,
+// setACL, sync, multi, createContainer and createTTL.
 var byLeader = map[uint32]bool{1: true, 2: true, 5: true, 7: true, 9: true, 14: true, 19: true, 21: true}
 
 // Write sends one packet; the client sends each packet with one call.
@@ -63,7 +63,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Read notes the answers among the data that it returns.
+// Read finds the server's answers in the data that it returns.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	for data := b[:n]; len(data) > 0; {
@@ -116,7 +116,7 @@ func (w *wire) answer(packet []byte) {
 	}
 }
 
-// silent returns for how long the oldest request has not been answered.
+// silent returns how long the oldest open request has waited for its answer.
 func (w *wire) silent() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
