@@ -23,8 +23,8 @@ import (
 // The returned store has the optional interfaces that As finds in s. Methods of other optional
 // interfaces return errors.ErrUnsupported. Names must be shorter than in s by the length of the
 // prefix: see Guarantees.MaxName. If the prefix leaves no room for a name, every call returns
-// ErrInvalid. Its StoreID depends on the prefix. Close closes s. State.Path, and the texts of
-// errors that s returns, may show the prefix.
+// ErrInvalid. The StoreID of the returned store depends on the prefix. Close closes s. State.Path,
+// and the texts of errors that s returns, may show the prefix.
 //
 // The returned store has no Unwrap method, because its names have no prefix and those of s have
 // one. If prefix is empty, WithPrefix returns s.
@@ -212,7 +212,7 @@ func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
 	var out []State
 	for _, state := range states {
 		name, ours := strings.CutPrefix(state.Name, p.prefix)
-		if state.Name = name; ours && name != "" { // no name here is ""
+		if state.Name = name; ours && name != "" { // no lock of this store has the name ""
 			out = append(out, state)
 		}
 	}
@@ -280,7 +280,7 @@ func (p *prefixed) RecordedNames(ctx context.Context, prefix string) ([]string, 
 	names, err := p.recorder.RecordedNames(ctx, p.prefix+prefix)
 	var out []string
 	for _, name := range names {
-		if name, ours := strings.CutPrefix(name, p.prefix); ours && name != "" { // no name here is ""
+		if name, ours := strings.CutPrefix(name, p.prefix); ours && name != "" { // no lock of this store has the name ""
 			out = append(out, name)
 		}
 	}

@@ -4,8 +4,8 @@
 #     padlock run nightly-report -- ./examples/report.sh [DIRECTORY]
 #
 # It counts the files below a directory (default: this one) and appends one line
-# to $REPORT, or prints it. Started twice at once without a lock it would report
-# twice; with a fence, a reader of the reports can tell which run is the later.
+# to $REPORT, or prints it. Without a lock, two runs at the same time would report
+# twice. The line contains the fence, so a reader can tell which run is the later.
 set -eu
 
 dir=${1:-.}

@@ -103,8 +103,8 @@ type Middleware struct {
 	// is nil, the Middleware has its own, with at most 100,000 names.
 	Register *Register
 
-	// Name returns the name, in the Register, of the thing that a request writes. If Name is nil,
-	// the path of the URL is used. The client chooses that path: see Register.Max.
+	// Name returns the name of the thing that a request writes. The Register uses that name. If
+	// Name is nil, the path of the URL is used. The client chooses that path: see Register.Max.
 	Name func(*http.Request) string
 
 	// Optional lets all requests without a fence pass, unguarded.

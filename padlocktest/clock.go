@@ -34,7 +34,8 @@ type timer struct {
 // epoch is the first instant of a Clock, some time after the machine was started.
 const epoch = driver.Instant(time.Hour)
 
-// napping is how late a program with this clock notices a suspend. It is the same on Linux.
+// napping is the value of Nap. A program with this clock notices a suspend at most that much late,
+// as on Linux.
 const napping = 500 * time.Millisecond
 
 // NewClock returns a clock that stands still.

@@ -82,7 +82,7 @@ func ExampleClock_Suspend() {
 		fmt.Println(err)
 		return
 	}
-	clock.Suspend(padlock.DefaultTTL) // the lid was shut for half a minute
+	clock.Suspend(padlock.DefaultTTL) // the laptop was suspended for this time
 	fmt.Println("over:", lock.Expired())
 	fmt.Println("expired:", errors.Is(lock.Release(), padlock.ErrExpired))
 	// Output:

@@ -218,7 +218,7 @@ func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
 }
 
 // outOfDate reports whether a file is older than its header allows. A damaged file is always out of
-// date. A file that cannot be read never is.
+// date. A file that cannot be read counts as up to date.
 func outOfDate(name string) bool {
 	data, age, err := readAged(name)
 	if err != nil {

@@ -111,7 +111,7 @@ func (j *job) takeOff(ctx context.Context, f *flight) {
 	defer f.cancel(nil)
 	defer context.AfterFunc(j.c.ctx, func() { f.cancel(ErrClosed) })()
 	defer j.c.land(j.name, f)
-	f.err = errGoexit // for a Goexit, for example in the Codec, which skips the next lines
+	f.err = errGoexit // a Goexit, for example in the Codec, skips the next lines
 	v, err := j.fill(ctx, true)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -11,8 +11,8 @@ import (
 //
 // Versions come from one counter that every Discard raises. The version of an absent key is the
 // current value of the counter. So a worker that loaded an absent key may store its value unless a
-// Discard of that key came after the Load. Memory may have forgotten that Discard, but forgotten
-// Discards have versions of at most floor. So a worker with a smaller version is refused.
+// Discard of that key came after the Load. Memory may have forgotten that Discard, but its version
+// was at most floor. So a worker whose version is smaller than floor is refused.
 type Memory struct {
 	mu    sync.Mutex
 	kept  *lru[kept]

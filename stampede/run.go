@@ -20,7 +20,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("stampede: the function panicked: %v", e.Value)
 }
 
-// Unwrap returns the error that the function panicked with, if it was one.
+// Unwrap returns the value that the function panicked with, if that value is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -102,7 +102,7 @@ func (j *job) call(ctx context.Context) (any, error) {
 }
 
 // guarded calls the function and turns a panic into an error. It turns a nil []byte into an empty
-// one, as storing it does, so that all callers get the same.
+// one, because a stored value becomes that too. So all callers get the same value.
 func (j *job) guarded(ctx context.Context) (o outcome) {
 	defer caught(&o.err)
 	o.v, o.err = j.fn(ctx)

@@ -10,8 +10,8 @@
 //	go run ./examples/shop -redis redis://127.0.0.1:6379 -addr 127.0.0.1:8080
 //	go run ./examples/shop -redis redis://127.0.0.1:6379 -addr 127.0.0.1:8081
 //
-// Open one tab on each, add things in both, and end one server with kill -9: the other one has
-// everything.
+// Open one tab on each, add things in both, and end one server with kill -9: the other one still
+// has everything.
 //
 //   - The cart is counted in the session, without a lock (mode Delta). If two
 //     tabs add things at once, nothing is lost. A second button writes the cart
@@ -88,7 +88,7 @@ func serve(ctx context.Context, addr, redis string) (err error) {
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return <-stopped // Serve has returned before the shutdown is done, so wait for it
+	return <-stopped // Serve returns before the shutdown is done, so wait for the shutdown
 }
 
 // close closes everything that requests use. Each thing is closed before the things that it uses

@@ -125,7 +125,7 @@ func writeNew(path, text string, perm fs.FileMode) error {
 }
 
 // overwrite writes text into a file that exists, and removes the rest of the file. A reader that
-// sees the file meanwhile gets a text that it cannot decode, and leaves it out.
+// opens the file meanwhile gets a text that it cannot decode, and skips that record.
 func overwrite(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -29,7 +29,7 @@ func ToSentinel(d net.Dialer) net.Dialer {
 var sentinelMark = &net.Resolver{}
 
 // Dial finds the credentials for a connection to dst and makes the connection. Login reads the
-// credentials from its RemoteAddr. The error is a *DialError.
+// credentials from the RemoteAddr of that connection. The error is a *DialError.
 func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()

@@ -1,5 +1,5 @@
 <?php
-// The PHP half of an application of which the other half is in Go.
+// The PHP half of an application. The other half is in Go.
 
 class User
 {
@@ -10,7 +10,7 @@ class User
     public function name() { return $this->name . ' ' . json_encode($this->tags); }
 }
 
-// work takes as long as Go's notation says: 25ms, 1s.
+// work runs for a time in Go's notation, such as 25ms or 1s.
 function work(string $for): void
 {
     $us = (float) $for * (str_ends_with($for, 'ms') ? 1000 : 1000000);
