@@ -48,7 +48,8 @@ type bench struct {
 	made chan *server.Proxy
 }
 
-// newBench starts the proxies here: the suite counts the goroutines that begin in open.
+// newBench starts the proxies. The method open cannot do that, because the suite counts the
+// goroutines that open starts.
 func newBench(t testing.TB, srv *server.Server) *bench {
 	b := &bench{srv: srv, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
 	var wg sync.WaitGroup
@@ -84,8 +85,8 @@ func (b *bench) proxy(s driver.Store) *server.Proxy {
 	return b.by[s]
 }
 
-// aData reports whether a request is a frame of HTTP/2 with data, which is what a call of gRPC
-// sends last.
+// aData reports whether a request contains a data frame of HTTP/2. Each call of gRPC sends such a
+// frame last.
 func aData(request []byte) bool {
 	for len(request) >= 9 {
 		length := int(request[0])<<16 | int(request[1])<<8 | int(request[2])
@@ -97,8 +98,8 @@ func aData(request []byte) bool {
 	return false
 }
 
-// aboutKeys reports whether a request is about the keys of locks. A message that renews a lease is
-// not: it may be sent at any time, and its reply is not the one that shall be lost.
+// aboutKeys reports whether a request is about the keys of locks. A renewal of a lease is not. It
+// may be sent at any time, and the tests shall lose the reply to another request.
 func aboutKeys(request []byte) bool {
 	return aData(request) && bytes.Contains(request, []byte("padlock/"))
 }
@@ -110,7 +111,7 @@ func TestFaults(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:          b.open,
 		Slow:          true,
-		Alone:         true, // TestContract makes the other cases
+		Alone:         true, // TestContract runs the other cases
 		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
 		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(aboutKeys); return nil },
 		Restart: func(keep bool) error {

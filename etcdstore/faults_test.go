@@ -74,7 +74,7 @@ func TestLeaderKilled(t *testing.T) {
 	go func() {
 		for {
 			g, err := other.Wait(t.Context(), request("job", "two"), true)
-			if err == nil && g.TTL == 0 { // it lost its place, which a new leader may cost
+			if err == nil && g.TTL == 0 { // the waiter lost its place, which can happen with a new leader
 				g, err = other.Acquire(t.Context(), request("job", fmt.Sprint("two ", time.Now())))
 			}
 			if err == nil && g.TTL > 0 {
@@ -230,7 +230,8 @@ type permit struct {
 
 func (p permit) Slot() int { return p.slot }
 
-// TestNoSpace: a server without space grants nothing, and keeps, renews and releases what there is.
+// TestNoSpace: a server without space grants nothing, but it keeps, renews and releases the holds
+// that exist.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{Quota: 4 << 20})
@@ -279,7 +280,7 @@ func TestNoSpace(t *testing.T) {
 	if _, err := c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { // the client asks a server again that refused
+	eventually(t, func() error { // after a refusal, the client asks the server again
 		_, err := s.Convert(t.Context(), demote)
 		return err
 	})
@@ -310,13 +311,13 @@ func TestCompaction(t *testing.T) {
 			if err == nil {
 				c.Compact(t.Context(), reply.Header.Revision)
 				c.Defragment(t.Context(), srv.Addr())
-				c.Get(t.Context(), "none") // and nothing for a moment
+				c.Get(t.Context(), "none") // a short pause without compaction
 			}
 		}
 	}
 }
 
-// rounds takes a name several times. last is guarded by the lock.
+// rounds takes a name several times. The lock guards the number at last.
 func rounds(ctx context.Context, s driver.Store, worker int, last *uint64) error {
 	for i := range 5 {
 		r := request("busy", fmt.Sprint("worker ", worker, " round ", i))
@@ -355,7 +356,7 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
-// TestTLS: the store speaks TLS, and says so if the server does and it does not.
+// TestTLS: the store speaks TLS. Without TLS, it reports that a server with TLS is unavailable.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	certificate := server.NewTLS(t)

@@ -21,8 +21,8 @@ type laterClock struct {
 
 func (c *laterClock) Now() driver.Instant { return c.Clock.Now().Add(time.Duration(c.plus.Load())) }
 
-// TestSharedLeases: 400 holds that are extended at about the same time share a lease, and one that
-// another process moved to a lease of its own is found again.
+// TestSharedLeases: 400 holds that are extended at about the same time share a lease. If another
+// process moves one of them to a lease of its own, the store finds it again.
 func TestSharedLeases(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
@@ -67,7 +67,7 @@ func TestSharedLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.plus.Add(int64(ttl / 3))
-	for range 2 { // the first one finds that the lease is another one
+	for range 2 { // the first Extend finds that the key has another lease
 		if _, err := s.Extend(t.Context(), "job 7", "token", ttl); err != nil {
 			t.Fatal(err)
 		}

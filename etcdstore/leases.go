@@ -21,10 +21,10 @@ type lease struct {
 	ttl  time.Duration
 }
 
-// end is when the lease may end at the earliest.
+// end returns the earliest time at which the lease may end.
 func (l *lease) end() driver.Instant { return l.from.Add(l.ttl) }
 
-// leases are those that new holds get.
+// leases makes and keeps the leases that new holds get.
 type leases struct {
 	conn   *connection
 	clock  driver.Clock
@@ -32,21 +32,21 @@ type leases struct {
 	turn   chan struct{} // held while a lease is made
 
 	mu     sync.Mutex
-	spare  map[int64]*lease // for each length in seconds
-	keeper clientv3.LeaseID // of fences
-	day    int64            // of the keeper
+	spare  map[int64]*lease // by length in seconds
+	keeper clientv3.LeaseID // the lease of fences
+	day    int64            // the day for which keeper is
 }
 
 func newLeases(conn *connection, cfg *config) *leases {
 	return &leases{conn: conn, clock: cfg.clock, prefix: cfg.prefix, turn: make(chan struct{}, 1), spare: make(map[int64]*lease)}
 }
 
-// seconds rounds up.
+// seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// reuse returns for how many seconds new holds may use a lease of the given length. Other clients
-// take the end of the lease for the end of the hold, so the extra time is short even for a long
-// lease.
+// reuse returns the extra time of a lease in seconds, during which later holds may use it too.
+// Other clients regard the end of the lease as the end of the hold, so the extra time is short even
+// for a long lease.
 func reuse(length int64) int64 { return min(length/4, 10) }
 
 // grant makes a lease.
@@ -121,7 +121,7 @@ func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
 	return id, nil
 }
 
-// putFence notes a fence. A fence that is greater than the clock is kept for ever.
+// putFence stores a fence. A fence that is more than a day ahead of the clock is kept for ever.
 func putFence(p place, fence uint64, keeper clientv3.LeaseID) clientv3.Op {
 	if fence > uint64(time.Now().Add(24*time.Hour).UnixMicro()) {
 		keeper = 0

@@ -9,7 +9,7 @@ import (
 )
 
 // A line is the lease of this store's places in queues. All waits share it, and it is renewed only
-// while there are any. So the places of a process that died or was stopped soon go away.
+// while there is a wait. So the places of a process that died or was stopped soon go away.
 type line struct {
 	leases *leases
 	ctx    context.Context // ends with Close
@@ -43,7 +43,7 @@ func (n *line) close() {
 	n.done.Wait()
 }
 
-// enter counts a wait, and renews the lease until the last one has left.
+// enter counts a wait. While there is a wait, the lease is renewed.
 func (n *line) enter() (leave func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +119,7 @@ func (n *line) begin(ctx context.Context) bool {
 	}
 }
 
-// known returns the lease if it lasts for at least left.
+// known returns the lease if it lasts at least for the given time, and nil otherwise.
 func (n *line) known(left time.Duration) *lease {
 	n.mu.Lock()
 	defer n.mu.Unlock()

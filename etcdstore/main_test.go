@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// childAt is the variable with the address of the server, for a process that takes part in a test.
-// childWaits says that the process waits for the name.
+// childAt is the environment variable with the address of the server, for a process that takes part
+// in a test. If the variable childWaits is set, the process waits for the name.
 const (
 	childAt    = "PADLOCK_TEST_ETCD"
 	childWaits = "PADLOCK_TEST_ETCD_WAITS"
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child takes the name "job" for 2 s and extends it until it is lost. Or it waits for the name, and
-// says whether it got it.
+// child takes the name "job" for 2 s and extends the hold until it is lost. If childWaits is set,
+// it waits for the name instead, and prints whether it got the name.
 func child(at string) {
 	ctx := context.Background()
 	s, err := open(ctx, at)
@@ -81,7 +81,8 @@ func startChild(t *testing.T, env ...string) (*exec.Cmd, *bufio.Scanner) {
 }
 
 // TestStoppedClient is T-E1: a process is stopped for longer than its lease. The name goes to the
-// next, with a greater fence, and the process learns of it and does not touch the next hold.
+// next holder, with a greater fence. The stopped process notices that, and does not touch the next
+// hold.
 func TestStoppedClient(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})

@@ -12,14 +12,14 @@ import (
 // Config says where etcd is and how to log in. Endpoints is required; every other field may be left
 // out.
 type Config struct {
-	// Endpoints are the addresses of the members, each HOST:PORT. One member is enough for the
-	// store to work; with all of them it works while any member with a connection to the leader
-	// does.
+	// Endpoints are the addresses of the members, each HOST:PORT. One address is enough. With the
+	// addresses of all members, the store works as long as one member is connected to the leader.
 	Endpoints []string
 	// User and Password log in, if the cluster has authentication enabled.
 	User, Password string
-	// Credentials, if not nil, is called instead of using User and Password, once for each
-	// connection of the store to the cluster. Its error must not contain a secret.
+	// Credentials, if not nil, returns the user and the password, and the fields User and Password
+	// are ignored. It is called once for each connection of the store to the cluster. Its error
+	// must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// TLS, if not nil, is used for every connection.
 	TLS *tls.Config
@@ -38,16 +38,16 @@ func defaults() config {
 	return config{prefix: "padlock/", clock: driver.SystemClock()}
 }
 
-// Prefix sets the beginning of all keys. The default is "padlock/". A role of etcd that may read
-// and write the keys of this prefix is all that the store needs. Stores with different prefixes
-// have different locks; no prefix should be the beginning of another.
+// Prefix sets the beginning of all keys. The default is "padlock/". The store needs only a role of
+// etcd that may read and write the keys with this prefix. Stores with different prefixes have
+// different locks; no prefix should be the beginning of another.
 func Prefix(text string) Option { return func(c *config) { c.prefix = text } }
 
 // Lazy opens the store without a request to the server, which may be down.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock by which the store knows how long the leases of its own holds last at
-// least. The default is driver.SystemClock. It is for tests.
+// WithClock sets the clock by which the store measures the leases of its own holds. The default is
+// driver.SystemClock. It is for tests.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
 func (c *config) check() error {

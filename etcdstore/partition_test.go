@@ -16,9 +16,9 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// holding takes a name and extends the hold until ctx ends. It returns when the hold was extended a
-// few times. In the end it sends when the lease ends at the earliest, according to the replies that
-// arrived.
+// holding takes a name, and extends the hold in the background until ctx ends. It returns after a
+// few of these calls. After the end of ctx, the channel gets the earliest time at which the lease
+// may end, according to the replies that arrived.
 func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request) chan driver.Instant {
 	t.Helper()
 	clock := driver.SystemClock()
@@ -52,7 +52,7 @@ func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request
 }
 
 // outOfReach checks that a hold whose holder cannot reach the majority of the servers is over
-// before another store is granted the name. cut ends the reach.
+// before another store is granted the name. The function cut disconnects the holder.
 func outOfReach(t *testing.T, holder, other driver.Store, cut func()) {
 	t.Helper()
 	r := request("job", "one")
@@ -75,8 +75,8 @@ func outOfReach(t *testing.T, holder, other driver.Store, cut func()) {
 	}
 }
 
-// TestCutOffMember: the leader is cut off from the other members, and a holder is connected to
-// nothing but that leader. The lease of the holder ends before the majority grants the name again.
+// TestCutOffMember: the leader is cut off from the other members, and a holder is connected only to
+// that leader. The lease of the holder ends before the majority grants the name again.
 func TestCutOffMember(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -138,7 +138,7 @@ func TestSilentNetwork(t *testing.T) {
 }
 
 // TestStoppedWaiter: a Release passes the name on to a waiter whose process was stopped. The waiter
-// behind it gets the name soon, and the one that was stopped does not believe that it has it.
+// behind it gets the name soon, and the stopped process does not believe that it has the name.
 func TestStoppedWaiter(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})

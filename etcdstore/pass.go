@@ -22,16 +22,16 @@ import (
 //	Release     ends the hold, and makes one for the next waiter with the lease of that waiter's
 //	            place in the queue; the place of the released hold tells it the fence, and the
 //	            waiters after it
-//	the waiter  has the name until that lease may end, about 2 s; it needs no request
-//	Extend      gives the hold its full lease, and removes the place that told of it; if nobody
+//	the waiter  has the name until that lease may end, about 2 s; the waiter sends no request
+//	Extend      gives the hold its full lease, and deletes that place of the old hold; if nobody
 //	            extends or releases the hold, the store does that
 //
-// The process of a waiter that died or was stopped does not renew the lease of its places. So the
-// name becomes free as soon as it would if the waiter had died in the queue.
+// If the process of the next waiter has died or was stopped, it does not renew the lease of its
+// places. So the name becomes free just as early as if the waiter had died in the queue.
 //
-// If a comparison of the Release fails, it only ends the hold, and the next waiter claims the name.
-// That happens after every maxNext hand-overs, if the next waiter has gone, and if the next waiter
-// wants a shared lock, a fence above a certain one, or an at-least time.
+// If a comparison in that transaction fails, the Release only ends the hold, and the next waiter
+// claims the name. That happens after every maxNext hand-overs, if the next waiter has gone, and if
+// the next waiter wants a shared lock, a fence above a certain one, or an at-least time.
 
 // maxNext is how many waiters a claim reads.
 const maxNext = 32
@@ -43,7 +43,7 @@ type waiterAt struct {
 	lease   clientv3.LeaseID
 }
 
-// listNext is the operation that reads the waiters, as nextOf expects it.
+// listNext returns the operation that reads the waiters. nextOf takes its result.
 func (p *place) listNext() clientv3.Op {
 	first, last := p.queue()
 	return clientv3.OpGet(first, clientv3.WithRange(last), clientv3.WithLimit(maxNext+1),
@@ -89,8 +89,8 @@ func readNext(text string) (next []waiterAt) {
 	return next
 }
 
-// passOn ends a hold and passes the name on to the next waiter. It returns false if a comparison
-// failed. Then nothing was changed.
+// passOn ends a hold and passes the name on to the next waiter. If it returns false without an
+// error, nothing was changed.
 func (s *Store) passOn(ctx context.Context, p place, h *hold) (bool, error) {
 	fence, err := mint(h.fencing(), 0)
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *Store) passOn(ctx context.Context, p place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// passed returns the hold that a Release made for a waiter, if an event tells of it. l is the lease
-// of the places of this store.
+// passed returns the hold that a Release made for a waiter, if the event tells of one. l is the
+// lease of the places of this store.
 func passed(p *place, r *driver.Request, id string, e *clientv3.Event, l *lease) *hold {
 	told, ok := entryOf(p.dir, e.Kv)
 	if !ok || e.Type != mvccpb.Event_PUT || told.To != id || l == nil || l.id != told.lease {
@@ -142,8 +142,8 @@ func passed(p *place, r *driver.Request, id string, e *clientv3.Event, l *lease)
 	}
 }
 
-// leastPassed is how long a hold that was passed on must last, so that its caller can use it before
-// it gets its full lease. Below that the waiter asks for the full lease first.
+// leastPassed is how long a hold that was passed on must last, so that the caller can use the hold
+// before it gets its full lease. If less time is left, the waiter asks for the full lease first.
 const leastPassed = driver.MaxReservation + 500*time.Millisecond
 
 // handOver remembers a hold that was passed on and returns it. If nobody extends or releases the

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Release implements driver.Store. Without a cool-down it is one request.
+// Release implements driver.Store. Without a cool-down it makes one request.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Gone, err
@@ -58,8 +58,8 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 	return driver.Taken, nil
 }
 
-// erase deletes the keys of a token, and reports whether there was one. If the store knows the key,
-// it deletes only that key.
+// erase deletes the keys of a token, and reports whether the token had a hold. If the store knows
+// the only key of the hold, it deletes only that key.
 func (s *Store) erase(ctx context.Context, p place, id string, h *hold) (bool, error) {
 	client, err := s.conn.get(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// scenarios are what a caller may do, each up to a Release.
+// scenarios are sequences of calls, each of which ends with a Release.
 var scenarios = map[string]func(context.Context, *etcdstore.Store, *etcdstore.Store, string){
 	"wait": func(ctx context.Context, s, other *etcdstore.Store, name string) {
 		other.Acquire(ctx, request(name, "other"))

@@ -24,8 +24,9 @@ type record struct {
 	// Alone says that a waiter wants more than the Release of another process can give it, so the
 	// waiter takes the name itself.
 	Alone bool `json:"alone,omitempty"`
-	// To is the ID of the waiter that the name was passed to. The place of the hold that was
-	// released tells that waiter of it, and then stands for nothing. Next are the waiters after it.
+	// To is the ID of the waiter to which the name was passed on. It stands in the place of the
+	// released hold, where that waiter reads it. Such a place does not count as a waiter. Next
+	// lists the waiters behind that waiter.
 	To   string `json:"to,omitempty"`
 	Next string `json:"next,omitempty"`
 }
@@ -33,7 +34,7 @@ type record struct {
 func (r *record) text() string {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return "{}" // a record has nothing that JSON cannot write
+		return "{}" // JSON can write every record
 	}
 	return string(b)
 }
@@ -58,15 +59,15 @@ type state struct {
 	fence    uint64
 }
 
-// reads returns the operations whose results newState takes.
+// reads returns the operations that read the keys of a name. stateOf takes their results.
 func (p *place) reads() []clientv3.Op {
 	return []clientv3.Op{clientv3.OpGet(p.dir, clientv3.WithRange(p.end())), clientv3.OpGet(p.fence)}
 }
 
-// stateOf reads the two results of reads.
+// stateOf makes a state from the results of the two operations of reads.
 func stateOf(p place, name string, reply *clientv3.TxnResponse) *state {
 	st := &state{place: p, name: name, revision: reply.Header.Revision}
-	for len(reply.Responses) == 1 { // of a transaction inside the transaction
+	for len(reply.Responses) == 1 { // the results are those of a transaction inside the transaction
 		reply = (*clientv3.TxnResponse)(reply.Responses[0].GetResponseTxn())
 	}
 	for _, kv := range reply.Responses[0].GetResponseRange().Kvs {
@@ -82,8 +83,8 @@ func stateOf(p place, name string, reply *clientv3.TxnResponse) *state {
 	return st
 }
 
-// nameHolder completes a hold that was passed on. The process that released the name did not know
-// the holder, but the place in the queue names it.
+// nameHolder adds the holder to a hold that was passed on. The process that released the name did
+// not know the next holder, but that holder's place in the queue names it.
 func (st *state) nameHolder() {
 	for i := range st.entries {
 		e := &st.entries[i]
@@ -157,7 +158,7 @@ func (st *state) excludes(e *entry, id string, reader bool) bool {
 	return false
 }
 
-// excluded reports whether anything but the queue keeps a caller out.
+// excluded reports whether a hold, a cool-down or an intent keeps a caller out.
 func (st *state) excluded(id string, reader bool) bool {
 	for i := range st.entries {
 		if st.excludes(&st.entries[i], id, reader) {
@@ -167,8 +168,9 @@ func (st *state) excluded(id string, reader bool) bool {
 	return false
 }
 
-// ahead looks at the waiters before the place at in the queue. It returns the last of them that the
-// caller has to wait for, or nil. If at is 0, it stands for the end of the queue.
+// ahead looks at the waiters before a place in the queue. It returns the last of them that the
+// caller has to wait for, or nil. The place is given by the revision that created it; 0 stands for
+// the end of the queue.
 func (st *state) ahead(at int64, reader bool) *entry {
 	var last *entry
 	for i := range st.entries {
@@ -200,7 +202,8 @@ func (st *state) waiters() (n int) {
 	return n
 }
 
-// mint returns the next fence: the clock in microseconds since 1970, or one more than the last one.
+// mint returns the next fence. It is the clock in microseconds since 1970, or, if that is not above
+// the two given fences, one more than the greater of them.
 func mint(last, above uint64) (uint64, error) {
 	fence := max(last+1, above+1, uint64(time.Now().UnixMicro()))
 	if fence >= driver.MaxFence {

@@ -24,8 +24,8 @@ type Store struct {
 	work   sync.WaitGroup // calls and clean-ups that use the connection
 }
 
-// Open opens a store. Unless an option says Lazy, it asks the server once. ctx bounds only the
-// opening. No error contains a password.
+// Open opens a store. Without the option Lazy, it first checks that the server answers. ctx bounds
+// only the opening. No error contains a password.
 func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 	cfg := defaults()
 	for _, o := range opts {
@@ -100,7 +100,7 @@ func (s *Store) begin(ctx context.Context) error {
 }
 
 // SamePlace implements driver.SamePlacer. It is true if the same cluster has answered both stores,
-// or if both name a member in common.
+// or if both were given the address of the same member.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {

@@ -20,13 +20,13 @@ import (
 //	etcds://…                     the same with TLS
 //
 // Either all hosts or only the last may have a port; a host without one has port 2379. PREFIX, or
-// the parameter, is the beginning of all keys; in a path it is without the slash at its beginning.
+// the parameter prefix, is the beginning of all keys. The slash before PREFIX is not a part of it.
 //
 // The URL may have these parameters:
 //
-//	prefix=TEXT          Prefix, where the path does not say it
+//	prefix=TEXT          Prefix; only for a URL without a path
 //	lazy=yes             Lazy
-//	tls=yes              TLS, where the scheme does not say so
+//	tls=yes              TLS; the scheme etcds has it anyway
 //	ca=FILE              the authority that signed the certificate of the server
 //	cert=FILE, key=FILE  the certificate of this client and its key
 //	server-name=HOST     the name in the certificate of the server
@@ -225,7 +225,8 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 	return s, nil
 }
 
-// instead recognises how other programs name etcd.
+// instead recognises the URLs with which other programs name etcd, and returns the form to use
+// instead.
 func instead(text string) string {
 	for _, scheme := range []string{"etcd+http", "etcdv3", "etcd3", "etcd+https"} {
 		if strings.HasPrefix(text, scheme+":") {

@@ -62,7 +62,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-// leave gives up the place and what the waiter may have been granted.
+// leave gives up the place, and the hold if the waiter was granted one.
 func (w *wait) leave() {
 	ctx, cancel := limit(context.WithoutCancel(w.s.conn.ctx))
 	defer cancel()
@@ -79,7 +79,7 @@ var errOutOfLine = errors.New("the place in the queue is gone")
 
 // inLine takes a place in the queue and waits until the name is granted.
 func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
-	var since time.Time // of the outage
+	var since time.Time // when the outage began
 	for {
 		var st *state
 		g, err := w.once(ctx, func(ctx context.Context, a *attempt) error {
@@ -89,7 +89,7 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 		})
 		switch {
 		case err == nil && g.TTL > 0:
-			return g, nil // it has From, so it is the hold and not a reservation
+			return g, nil // the Grant has From, so it is a hold and not a reservation
 		case errors.Is(err, errOutOfLine):
 			return driver.Grant{}, nil
 		case err == nil:
@@ -121,7 +121,7 @@ func (w *wait) once(ctx context.Context, try func(context.Context, *attempt) err
 	return g, err
 }
 
-// outlives reports whether the wait continues after an error. If so, it pauses first.
+// outlives reports whether the wait continues after an error. Before it returns true, it pauses.
 func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
 	if ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
 		return false
@@ -203,9 +203,9 @@ func (w *wait) join(line clientv3.LeaseID) *change {
 	return &change{ops: []clientv3.Op{put(w.place.key(waiting, w.id), rec.text(), line)}}
 }
 
-// claim takes the name for the first waiter, in one transaction, if it is free. Otherwise it
-// returns what it saw. The place gets the first lease of the hold and stays until the hold ends.
-// The next waiter watches the place, so it is woken only once, by the Release.
+// claim takes the name for the first waiter in one transaction, if the name is free. Otherwise it
+// returns the state of the name. The place gets the first lease of the hold and stays until the
+// hold ends. The next waiter watches the place, so it is woken only once, by the Release.
 func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	fence, err := mint(0, w.r.FenceAbove)
 	if err != nil {
@@ -243,8 +243,8 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	return stateOf(w.place, w.r.Name, reply), nil
 }
 
-// watch returns when a key is deleted for which the waiter waits, or after some time. If the name
-// is passed on to the waiter meanwhile, watch returns the hold.
+// watch waits until a key that keeps the waiter out is deleted, or for some time. If the name is
+// passed on to the waiter meanwhile, watch returns the hold.
 func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
 	before := st.ahead(w.created, w.r.Shared)
 	if before == nil {
