@@ -33,15 +33,15 @@ func AppendSlotName(b []byte, name string, slot int) []byte {
 
 // SlotGate returns the name of the gate of name for n permits. Callers that wait for one of n
 // permits of name queue for this lock. Callers with another n have another gate. If they shared a
-// gate, a caller could wait behind a caller with a smaller n although a permit is free, because the
-// caller with the smaller n may not take that permit.
+// gate, a caller with a smaller n could be first. It may not take every free permit, so callers
+// behind it would wait although they could take a free one.
 func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
 // SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for
 // every other name.
 //
-// A store that spreads its locks over several servers keeps the names together for which SplitSlot
-// returns the same first result.
+// If SplitSlot returns the same name for several names, a store that spreads its locks over several
+// servers keeps these names together.
 func SplitSlot(derived string) (name string, slot int, ok bool) {
 	at := strings.LastIndexByte(derived, slotMark[0])
 	if at <= 0 {

@@ -25,7 +25,7 @@ func (r *Redis) BlobSessions() session.Store {
 
 // Blobs keeps strings under exactly the keys that the caller gives, without Prefix. It is for
 // session.NewPHP, which uses PHP's keys, or for a session.Format of your own. A commit replaces a
-// string only if no byte of the string has changed since the commit read it.
+// string only if no byte of the string has changed since the session was read.
 func (r *Redis) Blobs() session.BlobStore { return &blobs{r, ""} }
 
 type blobs struct {

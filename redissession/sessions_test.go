@@ -89,7 +89,7 @@ func TestCrowdKeepsAll(t *testing.T) {
 				t.Parallel()
 				c := started(t, open, mode)
 				plans := []load.Plan{load.Set(crowd, 25*time.Millisecond, 0), load.Set(crowd, 0, 0), load.Set(crowd, 5*time.Millisecond, time.Second)}
-				for range 4 { // five rounds of those plans that take no time
+				for range 4 { // five rounds of the quick plans
 					plans = append(plans, load.Set(crowd, 0, 0))
 					if name == "Delta" {
 						plans = append(plans, plans[0])

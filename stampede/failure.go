@@ -19,8 +19,8 @@ type failure struct {
 	until time.Time // the function is not called before this time
 }
 
-// recent reports whether the function failed recently. If so, a caller does not wait for the next
-// try.
+// recent reports whether the function failed recently. After a recent failure, a caller does not
+// wait for the next try.
 func (f *failure) recent(now time.Time) bool {
 	return now.Sub(f.at) < 10*f.until.Sub(f.at)
 }

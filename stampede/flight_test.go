@@ -172,8 +172,8 @@ func TestFlightSupersededToAbandoned(t *testing.T) {
 	}
 }
 
-// A caller that comes after all others have left begins a new flight. It waits until the cancelled
-// function has returned.
+// A caller that comes after all others have left begins a new flight. The new flight waits until
+// the cancelled function has returned.
 func TestFlightAbandonedToLanded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newFleet(t, 1).caches[0]
@@ -228,7 +228,7 @@ func TestFlightAtClose(t *testing.T) {
 	}
 }
 
-// TestTimeLimit: if the function of a refresh hangs, its lock is released after TimeLimit and
+// TestTimeLimit: if the function of a refresh hangs, the lock is released after TimeLimit and
 // another refresh can begin. It does not matter whether the function ends with its context.
 func TestTimeLimit(t *testing.T) {
 	for _, ignores := range []bool{false, true} {

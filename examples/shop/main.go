@@ -20,7 +20,7 @@
 //     cart. The order is charged at the prices that were shown, and is complete once the session is
 //     saved.
 //   - The catalogue comes from a supplier who takes 400 ms. However many visitors come at once,
-//     only one request asks the supplier. While that request waits, visitors see the old catalogue.
+//     only one request asks the supplier. While the catalogue is renewed, visitors see the old one.
 //   - A visitor who logs out stays logged out, in all tabs.
 package main
 
