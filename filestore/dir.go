@@ -34,7 +34,7 @@ func prepareDir(dir string, c *config) error {
 	return checkFileSystem(dir, c.network)
 }
 
-// makeDir makes dir, with access for the users that may use it, unless it exists. Missing
+// makeDir makes dir if it does not exist, and gives access to the users that may use it. Missing
 // directories above it are made for this user only.
 func makeDir(dir string, access access) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {

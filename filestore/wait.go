@@ -285,8 +285,8 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 }
 
 // peekRecord looks for a cool-down, a promotion that is under way, and waiters that are about to
-// get the lock. For a reader that waits to be promoted it ignores them, because that reader's own
-// try finds them.
+// get the lock. If the caller is a reader that waits to be promoted, peekRecord ignores all these,
+// because the reader's own try finds them.
 func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)

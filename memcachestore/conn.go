@@ -223,8 +223,8 @@ func (l *link) expect(got chan<- answer) bool {
 	return true
 }
 
-// read hands each reply to the oldest request. read notices at once when the server ends, so the
-// next request goes to a new connection.
+// read hands each reply to the oldest request. If the server ends, read notices that at once, so
+// the next request goes to a new connection.
 func (l *link) read() {
 	from := bufio.NewReader(l.conn)
 	for {

@@ -21,7 +21,7 @@ import (
 //
 // Every write gives the value a new id, so one of two processes that read the same id fails.
 
-// reply is what the server sent for one request.
+// reply is the server's reply to one request.
 type reply struct {
 	line  string   // the first line
 	word  string   // its first word

@@ -28,8 +28,8 @@ const (
 	semCount = 3
 )
 
-// mark is what padlock adds to semUsers while it has the lock, so that others can see that the
-// holder is padlock. PHP only compares semUsers with 1.
+// mark is the number that padlock adds to semUsers while it has the lock, so that others can see
+// that the holder is padlock. PHP only compares semUsers with 1.
 const mark = 1000
 
 // operation is struct sembuf. When the process ends, the kernel reverses the operations with

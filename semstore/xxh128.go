@@ -72,7 +72,7 @@ func finish(h uint64) uint64 {
 	return h ^ h>>32
 }
 
-// finish64 does what finish does, in the way of the older XXH64.
+// finish64 does the same as finish, with the steps of the older XXH64.
 func finish64(h uint64) uint64 {
 	h ^= h >> 33
 	h *= prime64x2
