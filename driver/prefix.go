@@ -212,7 +212,7 @@ func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
 	var out []State
 	for _, state := range states {
 		name, ours := strings.CutPrefix(state.Name, p.prefix)
-		if state.Name = name; ours && name != "" { // no lock of this store has the name ""
+		if state.Name = name; ours && name != "" { // "" is not a valid name
 			out = append(out, state)
 		}
 	}
@@ -280,7 +280,7 @@ func (p *prefixed) RecordedNames(ctx context.Context, prefix string) ([]string, 
 	names, err := p.recorder.RecordedNames(ctx, p.prefix+prefix)
 	var out []string
 	for _, name := range names {
-		if name, ours := strings.CutPrefix(name, p.prefix); ours && name != "" { // no lock of this store has the name ""
+		if name, ours := strings.CutPrefix(name, p.prefix); ours && name != "" { // "" is not a valid name
 			out = append(out, name)
 		}
 	}
