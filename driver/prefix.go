@@ -212,7 +212,7 @@ func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
 	var out []State
 	for _, state := range states {
 		name, ours := strings.CutPrefix(state.Name, p.prefix)
-		if state.Name = name; ours && name != "" { // "" is not a valid name
+		if state.Name = name; ours && name != "" { // "" is invalid
 			out = append(out, state)
 		}
 	}
@@ -280,7 +280,7 @@ func (p *prefixed) RecordedNames(ctx context.Context, prefix string) ([]string, 
 	names, err := p.recorder.RecordedNames(ctx, p.prefix+prefix)
 	var out []string
 	for _, name := range names {
-		if name, ours := strings.CutPrefix(name, p.prefix); ours && name != "" { // "" is not a valid name
+		if name, ours := strings.CutPrefix(name, p.prefix); ours && name != "" { // "" is invalid
 			out = append(out, name)
 		}
 	}

@@ -102,7 +102,7 @@ func parseFile(data []byte, key string, age time.Duration) Entry {
 	switch {
 	case age >= h.Keep:
 		return Entry{Version: h.Version}
-	case h.Format != 0: // a newer build of padlock wrote the file; the value is made again, and its fence is not smaller
+	case h.Format != 0: // a newer padlock wrote the file; the value counts as absent
 		return Entry{Version: h.Version, Fence: h.Fence}
 	case h.Size != len(value):
 		return Entry{Version: h.Version}
