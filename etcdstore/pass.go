@@ -23,7 +23,7 @@ import (
 //	            place in the queue; the place of the released hold tells it the fence, and the
 //	            waiters after it
 //	the waiter  has the name until that lease may end, about 2 s; the waiter sends no request
-//	Extend      gives the hold its full lease, and deletes that place of the old hold; if nobody
+//	Extend      gives the hold its full lease, and deletes the old hold's place; if nobody
 //	            extends or releases the hold, the store does that
 //
 // If the process of the next waiter has died or was stopped, it does not renew the lease of its

@@ -107,7 +107,8 @@ func (s *Store) claim(h *hold) driver.Grant {
 	return h.grant()
 }
 
-// try makes one try: it joins the queue, and leaves it unless its node has the lock.
+// try makes one try. It joins the queue, and leaves the queue again if its node does not have the
+// lock.
 func (s *Store) try(ss *session, h *hold, r *driver.Request) error {
 	h.dir, h.info = s.cfg.dir(r.Name), dataOf(r.Holder)
 	n, err := ss.join(h.dir, kindOf(r.Shared, false), h.info)
@@ -145,14 +146,14 @@ func (s *Store) fenceFor(ss *session, h *hold, n node, q *queue, above uint64) (
 	return ss.fenceOf(h, n, q, above)
 }
 
-// refusal returns the error that names the holders. It reads the nodes of the holders at once.
+// refusal returns the error that names the holders. It reads the nodes of the holders in parallel.
 func (s *Store) refusal(ss *session, dir string, q *queue, n node) error {
 	held := &driver.HeldError{Waiters: q.waiters(n)}
 	held.Holds, _ = ss.describe(dir, q.holders()) // the error is right without the holders
 	return held
 }
 
-// settle removes the node that a try with a lost reply may have left.
+// settle removes the node of a try whose reply was lost, if that node exists.
 func (s *Store) settle(ctx context.Context, h *hold) error {
 	ss, err := s.session(ctx)
 	if err == nil && s.cfg.symfony {

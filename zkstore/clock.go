@@ -12,10 +12,10 @@ import (
 // The leader ends a session when it has heard nothing of it for the session timeout. A follower
 // answers pings by itself, and tells its leader from time to time which sessions are alive. So a
 // ping that a follower answered proves nothing: the follower may have been cut off from its leader.
-// A request that passed the leader proves that the leader knew everything that the follower
-// knew at its last report. Reports are half a tick apart, and a session timeout is two
-// ticks or longer. So the answer to such a request proves that the leader knew of those requests
-// that were sent a third of the timeout earlier.
+// A request that went through the leader proves that the leader knew everything that the follower
+// knew at its last report. Reports are half a tick apart, and a session timeout is two ticks or
+// longer. So the answer to such a request proves that the leader knew of every request that was
+// sent at least a third of the timeout earlier.
 type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration
@@ -50,7 +50,7 @@ func (c *sessionClock) answered(sent driver.Instant) {
 	}
 }
 
-// end returns the instant from which the servers may have ended the session. Its margin is for
+// end returns the instant from which the servers may have ended the session. It leaves a margin for
 // clocks that run at different speeds.
 func (c *sessionClock) end() driver.Instant {
 	c.mu.Lock()

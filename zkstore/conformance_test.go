@@ -43,7 +43,8 @@ type bench struct {
 	made chan *server.Proxy
 }
 
-// newBench starts the proxies here: the suite counts the goroutines that begin in open.
+// newBench starts the proxies. The method open cannot do that, because the suite counts the
+// goroutines that open starts.
 func newBench(t testing.TB, srv *server.Server) *bench {
 	b := &bench{srv: srv, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
 	var wg sync.WaitGroup

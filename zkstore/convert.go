@@ -100,9 +100,9 @@ func inTheWay(q *queue, h *hold) (others []node, err error) {
 	return others, nil
 }
 
-// promotedFence returns a fence above all earlier ones of the lock. Writers that wait have greater
-// numbers than the promoted hold, so raising the hold's number to that fence gives them greater
-// fences.
+// promotedFence returns a fence above all earlier fences of the lock. The mapping is then raised,
+// so that the hold's number has this fence. Waiting writers have greater numbers, so they get
+// greater fences.
 func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, error) {
 	if s.cfg.noFences {
 		return 0, nil

@@ -34,7 +34,7 @@ func queueOf(t testing.TB, conn *zk.Conn, name string) []string {
 	return nodes
 }
 
-// lostFirst checks that a holder learns of its loss before another store gets the name.
+// lostFirst checks that a holder notices its loss before another store gets the name.
 func lostFirst(t *testing.T, g driver.Grant, other driver.Store, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -55,7 +55,7 @@ func lostFirst(t *testing.T, g driver.Grant, other driver.Store, name string) {
 }
 
 // T-Z1: a holder that is cut off from its server loses the lock by its own clock, before the server
-// gives it to the next.
+// gives the lock to the next holder.
 func lostBeforeTheNextGrant(t *testing.T, srv *server.Server) {
 	b := mustOpen(t, srv.Addr())
 	for i := range 3 {
@@ -73,7 +73,8 @@ func lostBeforeTheNextGrant(t *testing.T, srv *server.Server) {
 	}
 }
 
-// The same for a holder whose server was cut off from the leader, and then the loss of a leader.
+// A holder whose server was cut off from the leader also loses the lock before the next grant.
+// Holds outlive the loss of a leader.
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -116,7 +117,7 @@ func lostBehindAFollowerThatWasCutOff(t *testing.T, servers []*server.Server, li
 	follower := (leader + 1) % 3
 	b := mustOpen(t, servers[leader].Addr())
 	grants := map[string]driver.Grant{}
-	for i := range 12 { // their pings come at different moments
+	for i := range 12 { // the sessions ping at different moments
 		a := mustOpen(t, servers[follower].Addr(), zkstore.SessionTimeout(short))
 		name := fmt.Sprint("job", i)
 		grants[name] = take(t, a, request(name))
@@ -201,7 +202,7 @@ func leaderEnds(t *testing.T, servers []*server.Server, name string, end func())
 }
 
 // The servers free the locks of a process that was killed, and those of one that was stopped. The
-// one that was stopped learns of its loss when it goes on.
+// process that was stopped notices its loss when it continues.
 func holderKilledAndStopped(t *testing.T, srv *server.Server) {
 	s := mustOpen(t, srv.Addr())
 	killed, _ := startChild(t, "hold", srv.Addr(), "holderKilledAndStopped")
@@ -220,7 +221,8 @@ func holderKilledAndStopped(t *testing.T, srv *server.Server) {
 	says(t, lines, "lost")
 }
 
-// A waiter that was stopped delays the next one for its session only.
+// A waiter whose process was stopped delays the next one only until the session of that process
+// ends.
 func waiterStopped(t *testing.T, srv *server.Server) {
 	s := mustOpen(t, srv.Addr())
 	r := request("waiterStopped")
@@ -377,7 +379,7 @@ func cancelledCalls(t *testing.T, srv *server.Server) {
 	release(t, s, r)
 }
 
-// A holder whose lock is broken learns it, although nothing happens on its connection.
+// A holder notices that its lock was broken, even if its connection is idle.
 func breakIsNoticed(t *testing.T, srv *server.Server) {
 	a, b := mustOpen(t, srv.Addr(), zkstore.SessionTimeout(short)), mustOpen(t, srv.Addr())
 	first, second := request("breakIsNoticed"), request("other")

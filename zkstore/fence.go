@@ -15,7 +15,7 @@ import (
 // with each node, so fences grow with each grant. The mapping is only ever raised:
 //
 //	when                                                 the mapping is raised
-//	a fence lags behind the server's clock by maxLag     to the clock, as the fences of all stores
+//	a fence lags behind the server's clock by maxLag     to the clock, as in all other stores
 //	a request has FenceAbove, or RaiseFence is called    above, or to, the given fence
 //	a hold is promoted, or Break is called               above every fence so far
 //
@@ -32,20 +32,22 @@ const maxLag = 10 * time.Second
 type mapping struct {
 	Fence  uint64 `json:"fence"`
 	Number int32  `json:"number"`
-	// Floor is the least fence of readers that join others. FenceAbove and RaiseFence raise it.
+	// Floor is the smallest fence of readers that join other readers. FenceAbove and RaiseFence
+	// raise it.
 	Floor uint64 `json:"floor,omitempty"`
 
 	version int32 // of the data of the lock's node
 	mzxid   int64 // of its last change
 }
 
-// at returns the fence of a number. Numbers wrap; a mapping is raised long before that.
+// at returns the fence of a number. Numbers wrap around, but a mapping is raised long before that
+// matters.
 func (m *mapping) at(number int32) uint64 {
 	return uint64(max(0, int64(m.Fence)+int64(number-m.Number)))
 }
 
 func (m mapping) encode() []byte {
-	text, _ := json.Marshal(m) // has no value that cannot be encoded
+	text, _ := json.Marshal(m) // JSON can encode every value of it
 	return text
 }
 
@@ -130,9 +132,9 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	return q, err
 }
 
-// raise raises the mapping until the given number has a fence of at least the given minimum. It
-// returns ErrLost if the caller's own node does not exist. The same transaction carries out the
-// further operations.
+// raise raises the mapping so that the given number has at least the given fence. It returns
+// ErrLost if the caller's own node does not exist. The same transaction carries out the further
+// operations.
 func (ss *session) raise(dir string, own node, number int32, least, floor uint64, more ...any) (mapping, error) {
 	for {
 		m, err := ss.readMapping(dir)
@@ -154,7 +156,7 @@ func (ss *session) raise(dir string, own node, number int32, least, floor uint64
 		case err == nil:
 			next.version = m.version + 1
 			return next, nil
-		case err == zk.ErrBadVersion: // another process raised it
+		case err == zk.ErrBadVersion: // another process raised the mapping
 		case err == zk.ErrNoNode || err == zk.ErrNodeExists:
 			return m, driver.ErrLost
 		default:
@@ -182,9 +184,9 @@ func (ss *session) fenceOf(h *hold, n node, q *queue, above uint64) (uint64, err
 	return m.at(n.number), err
 }
 
-// advance raises a mapping if the fence of n lags behind the clock, or if above demands it. The
-// server's clock is computed from the time at which n was made and the time that has passed since
-// then.
+// advance raises a mapping if the fence of n lags behind the clock, or if the request wants a
+// greater fence. The server's clock is computed from the time at which n was made and the time that
+// has passed since then.
 func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, error) {
 	f := m.at(n.number)
 	least, floor := f, uint64(0)
@@ -210,7 +212,7 @@ func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, e
 	return m, nil
 }
 
-// raiseAgain repeats a raise of n's own fence after a lost reply.
+// raiseAgain raises the fence of n, and repeats that after a lost reply.
 func (ss *session) raiseAgain(dir string, n node, least, floor uint64) (m mapping, err error) {
 	err = ss.again(func() error {
 		m, err = ss.raise(dir, n, n.number, least, floor)
@@ -274,8 +276,8 @@ func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64,
 	}
 }
 
-// decide writes the fence of a shared node if it has none yet, and returns the fence that it has
-// then.
+// decide writes a fence into a shared node that has none yet. It returns the fence that the node
+// has afterwards.
 func (ss *session) decide(dir string, n node, fence uint64) (uint64, error) {
 	path := join(dir, n.String())
 	err := ss.again(func() error {
@@ -290,7 +292,7 @@ func (ss *session) decide(dir string, n node, fence uint64) (uint64, error) {
 		}
 		d.Fence = fence
 		if _, err = ss.conn.Set(path, d.encode(), stat.Version); err == zk.ErrBadVersion {
-			err = zk.ErrConnectionClosed // another process was first: read it
+			err = zk.ErrConnectionClosed // another process wrote a fence; repeat, and read that fence
 		}
 		return err
 	})

@@ -16,7 +16,7 @@ import (
 // soon is how long a test waits at most.
 const soon = 20 * time.Second
 
-// open returns a nil interface with an error.
+// open opens a store. If that fails, it returns a nil interface.
 func open(ctx context.Context, addr string, opts ...zkstore.Option) (driver.Store, error) {
 	s, err := zkstore.Open(ctx, zkstore.Config{Servers: []string{addr}}, opts...)
 	if err != nil {
@@ -75,7 +75,7 @@ func refused(t testing.TB, s driver.Store, r driver.Request) {
 	}
 }
 
-// until asks until it hears yes.
+// until calls a function until it returns true.
 func until(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	end := time.After(soon)
@@ -90,7 +90,7 @@ func until(t testing.TB, what string, yes func() bool) {
 	}
 }
 
-// eventually asks until the name is granted.
+// eventually tries until the name is granted.
 func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g driver.Grant) {
 	t.Helper()
 	until(t, "a grant of "+name, func() bool {

@@ -32,7 +32,8 @@ func waiters(kind string) []source {
 
 const sinceFirstRelease = "milliseconds until every waiter has had the lock once (logarithmic)"
 
-// charts are the pictures of docs/performance.md, in its order, and the picture of the README.
+// charts are the pictures of docs/performance.md, in the order of that page, and the picture of the
+// README.
 var charts = []chart{
 	{
 		file: "core.svg", title: "Without a server: padlock and what it is compared with",

@@ -90,7 +90,7 @@ func dot(shade color.RGBA) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: shade, Radius: 5, Shape: draw.CircleGlyph{}}
 }
 
-// rowsOf returns the wanted rows that have a figure, in the order of the axis, from the bottom.
+// rowsOf returns the wanted rows that have a figure, from the bottom of the axis to the top.
 func rowsOf(wanted []string, lines []line) []string {
 	var rows []string
 	for _, row := range wanted {

@@ -1,5 +1,5 @@
-// Command plots draws the figures of docs/performance.md and of the README as SVG files. It reads
-// what the benchmarks print with -json; `make plots` runs it on the published runs.
+// Command plots draws the charts of docs/performance.md and of the README as SVG files. It reads
+// the output of benchmarks that ran with -json. `make plots` draws the published runs.
 package main
 
 import (

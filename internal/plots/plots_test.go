@@ -42,8 +42,8 @@ func TestPicturesAreSmall(t *testing.T) {
 	}
 }
 
-// The published figures are those of the tables in docs/performance.md, which hold medians. The
-// JSON of the runs themselves was not kept.
+// The published figures are those of the tables in docs/performance.md, which contain medians. The
+// JSON output of those runs was not kept.
 func TestPublishedFiguresAreInTheTables(t *testing.T) {
 	page, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestPublishedFiguresAreInTheTables(t *testing.T) {
 	text := strings.ReplaceAll(string(page), ",", "")
 	for name, e := range published {
 		if name == coreName {
-			continue // made of the others
+			continue // it is made from the other experiments
 		}
 		for row, trials := range e.Trials {
 			for column, x := range trials[0] {

@@ -69,7 +69,7 @@ var corePairs = []struct{ label, experiment, column, padlock, other string }{
 	{"1,000 goroutines | channel", "memory, 1000 waiting goroutines", "ns/hand-over", "padlock over memstore", "unbuffered channel"},
 }
 
-// addCore adds the experiment coreName if the run has any of the pairs.
+// addCore adds the experiment coreName, with the pairs that the run has.
 func (all run) addCore() {
 	core := experiment{Name: coreName, Trials: map[string][]map[string]float64{}}
 	for _, pair := range corePairs {

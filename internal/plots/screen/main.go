@@ -1,5 +1,5 @@
-// Command screen draws the screen of a terminal as SVG. It reads what "tmux capture-pane -e -p"
-// prints from standard input. top.sh next to it makes docs/images/top.svg with it.
+// Command screen draws the screen of a terminal as SVG. Its standard input is the output of "tmux
+// capture-pane -e -p". The script top.sh in this directory makes docs/images/top.svg with it.
 package main
 
 import (
@@ -63,7 +63,7 @@ func (s *style) set(params string) {
 	}
 }
 
-// draw writes a picture of the lines that r has.
+// draw reads lines from r and writes a picture of them to w.
 func draw(r io.Reader, w io.Writer) error {
 	var lines []string
 	columns := 0
@@ -84,7 +84,8 @@ func draw(r io.Reader, w io.Writer) error {
 	return out.Flush()
 }
 
-// drawLine draws one line. s is the style at its beginning, and then that at its end.
+// drawLine draws one line. It begins with the style s, and sets s to the style at the end of the
+// line.
 func drawLine(out io.Writer, line string, top float64, s *style) {
 	at := 0
 	for line != "" {
