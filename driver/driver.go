@@ -23,6 +23,7 @@
 //   - [Converter]: a shared hold becomes exclusive, or an exclusive hold shared.
 //   - [FenceRaiser]: the store can be a member of a quorum with fences, and locks can be passed on
 //     inside a process without a request.
+//   - [SlotTaker], [SlotWaiter]: a caller takes any permit of n in one step, or waits for one.
 //   - [SharedTaker]: many readers of a process come in with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.

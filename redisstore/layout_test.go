@@ -306,7 +306,7 @@ func readers(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// TestCoolDownSaysWhoseItWas: during the cool-down, other callers are told the last holder.
+// TestCoolDownSaysWhoseItWas: during the cool-down, the refusal names the last holder.
 func TestCoolDownSaysWhoseItWas(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -52,8 +52,8 @@ func TestManyReadersInOneRequest(t *testing.T) {
 	}
 }
 
-// TestReadersThatMustWait: no hold is granted beside a writer, in front of waiters, or to a token
-// that was released before.
+// TestReadersThatMustWait: no hold is granted while a writer has the name, in front of waiters,
+// or to a token that was released before.
 func TestReadersThatMustWait(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
