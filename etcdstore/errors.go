@@ -110,8 +110,8 @@ func isDeadline(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// unreached returns advice about a connection that could not be made, or "". In that case the
-// request was not sent.
+// unreached returns advice about a connection that could not be made, or "". If it returns advice,
+// the request was not sent.
 func unreached(err error) string {
 	text := err.Error()
 	switch {

@@ -74,7 +74,7 @@ func TestLeaderKilled(t *testing.T) {
 	go func() {
 		for {
 			g, err := other.Wait(t.Context(), request("job", "two"), true)
-			if err == nil && g.TTL == 0 { // the waiter lost its place, which can happen with a new leader
+			if err == nil && g.TTL == 0 { // a waiter can lose its place when the leader changes
 				g, err = other.Acquire(t.Context(), request("job", fmt.Sprint("two ", time.Now())))
 			}
 			if err == nil && g.TTL > 0 {
@@ -317,7 +317,7 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// rounds takes a name several times. The lock guards the number at last.
+// rounds takes a name several times. The lock guards the number to which last points.
 func rounds(ctx context.Context, s driver.Store, worker int, last *uint64) error {
 	for i := range 5 {
 		r := request("busy", fmt.Sprint("worker ", worker, " round ", i))

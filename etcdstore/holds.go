@@ -15,9 +15,9 @@ type hold struct {
 	fence    uint64
 	reader   bool
 	placed   bool            // it may have a place in the queue, too
-	next     []waiterAt      // waiters behind the hold when it was granted; a Release may pass the name on to them
+	next     []waiterAt      // the waiters behind the hold, when it was granted
 	from     string          // the key that told that the name was passed on to this hold, or ""
-	brief    *driver.Request // the request, if the hold was passed on and has no full lease yet; otherwise nil
+	brief    *driver.Request // the request, until a hold that was passed on has its full lease
 	stop     func() bool     // stops the timer of such a hold
 
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ func newHolds(clock driver.Clock) *holds {
 	return &holds{clock: clock, all: make(map[holdKey]*hold), names: make(map[string]bool)}
 }
 
-// maxNames is how many names the store remembers to have had a hold.
+// maxNames is the greatest number of names in the map names of holds.
 const maxNames = 4096
 
 // used reports whether the store remembers that the name had a hold.

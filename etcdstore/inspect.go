@@ -236,8 +236,8 @@ type Holding interface {
 //	reply, err := client.Txn(ctx).If(store.IsHolder(lock)...).Then(clientv3.OpPut("report", text)).Commit()
 //
 // If reply.Succeeded is false, the lock is lost and nothing was changed. IsHolder sends no request.
-// For a lock that this store did not grant, or that is not held any more, the comparisons are never
-// true. After a Promote or a Demote, call IsHolder again.
+// If this store has no such hold, the comparisons are never true. After a Promote or a Demote, call
+// IsHolder again.
 func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
 	if h := s.holds.byFence(driver.StoredName(lock), lock.Fence()); h != nil {
 		return []clientv3.Cmp{still(h.key, h.created)}

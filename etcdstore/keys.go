@@ -21,7 +21,7 @@ import (
 //	PREFIX f/NAME        the last fence of the name
 //	PREFIX id            the id of the store
 //
-// The ID of a cool-down is the number of its lease. Every other ID is a hash of the token, so that
+// The ID of a cool-down is the number of its lease. Every other ID is a hash of a token, so that
 // the keys do not show tokens.
 type kind byte
 

@@ -34,7 +34,7 @@ type leases struct {
 	mu     sync.Mutex
 	spare  map[int64]*lease // by length in seconds
 	keeper clientv3.LeaseID // the lease of fences
-	day    int64            // the day for which keeper is
+	day    int64            // the day of that lease
 }
 
 func newLeases(conn *connection, cfg *config) *leases {

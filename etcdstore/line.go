@@ -43,7 +43,8 @@ func (n *line) close() {
 	n.done.Wait()
 }
 
-// enter counts a wait. While there is a wait, the lease is renewed.
+// enter counts a wait, which the returned function ends. While there is a wait, the lease is
+// renewed.
 func (n *line) enter() (leave func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

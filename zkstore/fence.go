@@ -292,7 +292,7 @@ func (ss *session) decide(dir string, n node, fence uint64) (uint64, error) {
 		}
 		d.Fence = fence
 		if _, err = ss.conn.Set(path, d.encode(), stat.Version); err == zk.ErrBadVersion {
-			err = zk.ErrConnectionClosed // another process wrote a fence; repeat, and read that fence
+			err = zk.ErrConnectionClosed // another process wrote a fence: read it
 		}
 		return err
 	})
