@@ -11,7 +11,8 @@ work=$(mktemp -d)
 cd "$work"
 redis-server --port 0 --unixsocket "$work/redis" --port 7391 --bind 127.0.0.1 --save '' --daemonize yes \
 	--pidfile "$work/redis.pid" --logfile "$work/redis.log" >redis.out
-export PADLOCK_STORE='redis://127.0.0.1:7391?restart-guard=off' # the port is not always new
+# restart-guard=off, because another server may have used the port before.
+export PADLOCK_STORE='redis://127.0.0.1:7391?restart-guard=off'
 until redis-cli -p 7391 ping >ping.out 2>&1; do sleep 0.1; done
 trap 'kill -KILL "$stopped"; kill $(jobs -p) 2>/dev/null; tmux -S "$work/tmux" kill-server; kill "$(cat redis.pid)"' EXIT
 
