@@ -19,7 +19,7 @@ type lease struct {
 	ended time.Time // the hold must not be live after that
 }
 
-// never is longer than any case runs.
+// The constant never is a time in which every case has ended.
 const never = 24 * time.Hour
 
 func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.Time) *lease {

@@ -7,9 +7,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// win ends the vote as won. It returns false if the vote was not won after all, because of an
-// answer that came in the meantime. If a member grants after the vote is won, ask writes the fence
-// to this member.
+// win ends the vote as won. It first reads the answers that came in the meantime, and returns false
+// if the vote is not won with them. If a member grants later, the method ask writes the fence to
+// that member.
 func (t *try) win(ctx context.Context) bool {
 	t.second = t.s.newRound(ctx, t.h, t.round.patience, len(t.answers))
 	t.s.mu.Lock()

@@ -181,7 +181,8 @@ type Cost struct {
 	Names    int           // names that the last sample read
 	Calls    int           // calls of List and Inspect in the last sample
 
-	// Requests is the number of requests a second: one for each call and one for each name. A store
-	// in a database needs fewer. Redis needs one more for each thousand keys that it has.
+	// Requests estimates how many requests the sampler sends in a second. It counts one request for
+	// each call of List or Inspect, and one for each name. A store in a database needs fewer. Redis
+	// needs one more for each thousand keys that it has.
 	Requests float64
 }

@@ -76,8 +76,8 @@ func (s *state) answered() bool {
 	return of.stage == begun
 }
 
-// regenerate moves the session to a new id. In the tx of an Update it also sets the id of the
-// request, which sends it to the client.
+// regenerate moves the session to a new id. In the tx of an Update, the request also gets the new
+// id, because the request sends the cookie to the client.
 func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	if of := s.root(); of != s {
 		of.mu.Lock()

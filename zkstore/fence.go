@@ -132,9 +132,9 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	return q, err
 }
 
-// raise raises the mapping so that the given number has at least the given fence. It returns
-// ErrLost if the caller's own node does not exist. The same transaction carries out the further
-// operations.
+// raise changes the mapping from numbers of nodes to fences, so that the node with this number has
+// a fence of least or more. It returns ErrLost if the caller's own node does not exist. The
+// transaction that writes the mapping also carries out the operations in more.
 func (ss *session) raise(dir string, own node, number int32, least, floor uint64, more ...any) (mapping, error) {
 	for {
 		m, err := ss.readMapping(dir)

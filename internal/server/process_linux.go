@@ -83,7 +83,7 @@ func until(what string, left func() (int, error)) error {
 	}
 }
 
-// A process is still if it is stopped or dead.
+// The function still reports whether a process does not run, because it is stopped or dead.
 func still(pid int) bool {
 	st, ok := readStat(pid)
 	return !ok || strings.IndexByte("TtZX", st.state) >= 0

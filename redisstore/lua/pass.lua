@@ -33,10 +33,10 @@ if not own and redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f
 end
 
 -- If nobody claims the reservation, some waiter must look when the reservation ends. Every waiter
--- looks MS_RESERVE after it came. If the waiter that got the name came less than MS_RESERVE ago, so
--- did all others, and no message is needed. Otherwise the script asks five waiters to look, at most
--- four times a second: the next three, the one in the middle of the queue, and the last one. The
--- last two will still be in the queue when the next three have gone.
+-- looks MS_RESERVE after it came. The waiter that got the name came first. If that was less than
+-- MS_RESERVE ago, all others will still look, and no message is needed. Otherwise the script asks
+-- five waiters to look, at most four times a second: the next three, the waiter in the middle of
+-- the queue, and the last waiter. If the next three have left, the other two are still there.
 local recent = us - came < MS_RESERVE * 1000
 if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 1 end
 local n = call('ZCARD', Q)

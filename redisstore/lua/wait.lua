@@ -54,10 +54,10 @@ end
 -- process of the first waiter may be gone, so these waiters also look soon after the hold ends:
 --
 --   the two waiters behind the first one
---   a waiter that a message asked to look, if it found a reservation
+--   a waiter that got a message, and found that the name is reserved
 --   a waiter whose look moved the queue, because no waiter before it had looked
 --
--- All other waiters look once MS_RESERVE after they came, and then every 15 s.
+-- All other waiters look for the first time MS_RESERVE after they came, and then every 15 s.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
 -- A polling program sends no message when it releases, so the waiter looks every 25 ms.

@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/sqlstore"
 )
 
-// dsns has the DSN schemes with which PHP opens each engine: those of PDO, of Doctrine DBAL, and
-// Doctrine's names of the drivers.
+// dsns has the DSN schemes with which PHP opens each engine. They are the schemes of PDO and of
+// Doctrine DBAL, and the names of Doctrine's drivers.
 var dsns = map[sqlstore.Engine][]string{
 	sqlstore.PostgreSQL: {"pgsql", "postgres", "postgresql", "pdo-pgsql"},
 	sqlstore.MySQL:      {"mysql", "mysql2", "pdo-mysql"},
