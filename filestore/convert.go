@@ -129,10 +129,11 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	return nil
 }
 
-// notPromoted takes the shared lock again, because the failed try lost it. promote tries only if it
-// sees no other reader. So the try failed because of a process that came later or is not visible. Such
-// a process may also have had the lock exclusively in the meantime, unless it knows the intent.
-// Therefore notPromoted keeps the hold only if the process is a reader that uses padlock.
+// notPromoted takes the shared lock again, because the failed try lost it. promote tries only if
+// it sees no other reader. So the try failed because of a process that came later or is not
+// visible. Such a process may also have had the lock exclusively in the meantime, unless it
+// knows the intent. Therefore notPromoted keeps the hold only if the process is a reader that
+// uses padlock.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {
