@@ -113,7 +113,7 @@ func (s *Store) try(ss *session, h *hold, r *driver.Request) error {
 	h.dir, h.info = s.cfg.dir(r.Name), dataOf(r.Holder)
 	n, err := ss.join(h.dir, kindOf(r.Shared, false), h.info)
 	if lost := (*lostNode)(nil); errors.As(err, &lost) {
-		h.state, h.guid = doubt, lost.guid
+		s.holds.doubt(h, lost.guid)
 	}
 	if err != nil {
 		return err

@@ -136,6 +136,14 @@ var (
 	errBroken   = fmt.Errorf("%w: the node of the hold was deleted", driver.ErrLost)
 )
 
+// doubt records that the reply to a request was lost. The request may have made a node with this
+// GUID. In Symfony's layout a node has no GUID.
+func (hs *holds) doubt(h *hold, guid string) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h.state, h.guid = doubt, guid
+}
+
 // set records that h has the lock.
 func (hs *holds) set(h *hold, st state, ss *session, n node, fence uint64) {
 	hs.mu.Lock()

@@ -57,7 +57,7 @@ func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 			continue
 		case cutOff(err):
 			if err := ss.again(func() error { _, err := ss.conn.Sync(h.dir); return err }); err != nil {
-				h.state = doubt
+				s.holds.doubt(h, "")
 				return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
 			}
 			continue
