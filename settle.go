@@ -92,6 +92,7 @@ func (a *attempt) readersBehind() (come readers) {
 		t.state = passing
 		l.attempts++
 	}
+	l.attempts++ // for comeIn, so that Close also waits until its clean-ups are known
 	return come
 }
 
@@ -147,6 +148,9 @@ func (come readers) comeIn(l *Locker, q *queue) {
 	for _, c := range left {
 		l.cleaner.add(c, rs[0].TTL)
 	}
+	l.mu.Lock()
+	l.attemptOver()
+	l.unlock()
 }
 
 // cameIn ends the passing state of t. It returns true if the store may have granted a lock that no
