@@ -58,12 +58,16 @@ bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, 
 bench-stampede: ## Four processes and a stale value, compared with singleflight, go-redis/cache and rueidisaside; BENCHFLAGS as above
 	@.ci/steps bench_stampede
 
+.PHONY: bench-scale
+bench-scale: ## A million holds on Redis, a tenth on other servers: memory, renewals, a restart; BENCHFLAGS="-holds 10000 -ttl 10s"
+	@.ci/steps bench_scale
+
 .PHONY: bench-go
 bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
 .PHONY: plots
-plots: ## The charts in docs/images, from internal/plots/published.json; PLOTSFLAGS="-from run.json" for a run with -json
+plots: ## The charts in docs/images and their tables, from internal/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
 	@.ci/steps plots
 
 .PHONY: soak
@@ -73,6 +77,10 @@ soak: ## Every store under faults for about ten seconds each, as CI does
 .PHONY: chaos
 chaos: ## Every store under faults, promised and measured; CHAOSFLAGS="-only redis -for 5m -append ../../docs/measured-log.md"
 	@.ci/steps chaos
+
+.PHONY: simulation
+simulation: ## 10,000 processes and a model of a server (docs/scale.md), in minutes; go test does it with 100
+	@go test ./internal/simulation -count=1 -timeout=1h -args -full
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (10s)

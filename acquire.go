@@ -18,13 +18,13 @@ import (
 // Acquire returns ErrUnavailable at once. If the store becomes unreachable during the wait, Acquire
 // waits 30 s for it to come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return handle(l.acquire(ctx, name, call{op: OpAcquire}, opts))
+	return l.acquireLock(ctx, name, call{op: OpAcquire, single: true}, opts)
 }
 
 // TryAcquire takes the lock on name if it is free. It never waits: if the name is held it returns
 // ErrHeld at once. Wait is ignored.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return handle(l.acquire(ctx, name, call{op: OpAcquire, once: true}, opts))
+	return l.acquireLock(ctx, name, call{op: OpAcquire, single: true, once: true}, opts)
 }
 
 // Do takes the lock on name as Acquire does, calls fn, and releases the lock when fn has returned.
@@ -35,7 +35,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // protected, and Do joins the error of Release to the error of fn. Errors of this package are of
 // type *Error.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
-	h, err := l.acquire(ctx, name, call{op: OpAcquire, within: true}, opts)
+	h, _, err := l.acquire(ctx, name, call{op: OpAcquire, within: true}, opts)
 	if err != nil {
 		return err
 	}
@@ -67,33 +67,44 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	if key.token == "" {
 		return nil, failed(OpAdopt, key.name, errEmptyKey)
 	}
-	return handle(l.acquire(ctx, key.name, call{op: OpAdopt, once: true, replaces: &key}, opts))
+	return l.acquireLock(ctx, key.name, call{op: OpAdopt, single: true, once: true, replaces: &key}, opts)
 }
 
-// acquire keeps its frame small: thousands of goroutines may wait in it.
-func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, error) {
-	h, waiting, err := l.begin(ctx, name, &c, opts)
+// acquireLock is acquire for a call that returns a Lock.
+func (l *Locker) acquireLock(ctx context.Context, name string, c call, opts []Option) (*Lock, error) {
+	h, k, err := l.acquire(ctx, name, c, opts)
+	if k != nil || err != nil {
+		return k, err
+	}
+	return h.handle(), nil
+}
+
+// acquire keeps its frame small: thousands of goroutines may wait in it. The Lock is nil if nobody
+// watches the hold, or if the caller of acquire has to make the Lock.
+func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, *Lock, error) {
+	h, k, waiting, err := l.tryAtOnce(ctx, name, &c, opts)
 	if waiting == nil {
-		return h, err
+		return h, k, err
 	}
 	if waiting.set.slots != 0 && waiting.replaces == nil {
-		return waiting.takePermit(name)
+		h, err := waiting.takePermit(name)
+		return h, nil, err
 	}
-	if err := waiting.wait(); err != nil {
-		return nil, waiting.refused(name, err)
+	if err := waiting.waitForLock(); err != nil {
+		return nil, nil, waiting.refused(name, err)
 	}
-	if waiting.events != nil {
+	if waiting.unannounced() {
 		waiting.announce()
 	}
-	return waiting.h, nil
+	return waiting.h, waiting.handle, nil
 }
 
-// begin tries to take the lock at once. If the caller has to wait, begin returns an attempt. With
-// Slots, begin also returns an attempt if it has not tried every permit. Only an attempt that is
-// returned is on the heap.
+// tryAtOnce tries to take the lock at once. If the caller has to wait, tryAtOnce returns an
+// attempt. With Slots it also returns an attempt if it has not tried every permit. Only an attempt
+// that is returned is on the heap.
 //
 //go:noinline
-func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option) (*hold, *attempt, error) {
+func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Option) (*hold, *Lock, *attempt, error) {
 	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
 	if len(opts) > 0 {
 		a.set = a.set.with(opts)
@@ -110,16 +121,16 @@ func (l *Locker) begin(ctx context.Context, name string, c *call, opts []Option)
 	err := a.prepare(name)
 	if err == nil {
 		wait := false
-		if wait, err = a.take(); wait {
+		if wait, err = a.askOnce(); wait {
 			onHeap := a
-			return nil, &onHeap, nil
+			return nil, nil, &onHeap, nil
 		}
 	}
 	if err != nil {
-		return nil, nil, a.refused(name, err)
+		return nil, nil, nil, a.refused(name, err)
 	}
-	if a.events != nil {
+	if a.unannounced() {
 		a.announce()
 	}
-	return a.h, nil, nil
+	return a.h, a.handle, nil, nil
 }

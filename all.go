@@ -43,8 +43,7 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 	all.locks = all.room[:0]
 	for _, h := range all.set.holds {
-		k, _ := handle(h, nil)
-		all.locks = append(all.locks, k)
+		all.locks = append(all.locks, h.handle())
 	}
 	return all, nil
 }
@@ -80,8 +79,8 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 	return fn(s.context())
 }
 
-// of returns the locks, or none for the zero Locks.
-func (k *Locks) of() []*Lock {
+// list returns the locks, or none for the zero Locks.
+func (k *Locks) list() []*Lock {
 	if k == nil {
 		return nil
 	}
@@ -91,7 +90,7 @@ func (k *Locks) of() []*Lock {
 // Names returns the names that are locked, sorted and without repetitions.
 func (k *Locks) Names() []string {
 	var names []string
-	for _, lock := range k.of() {
+	for _, lock := range k.list() {
 		names = append(names, lock.Name())
 	}
 	return names
@@ -100,7 +99,7 @@ func (k *Locks) Names() []string {
 // Lock returns the lock on name, or nil if name is not one of Names. If this lock alone is
 // released, the Context of all of them ends.
 func (k *Locks) Lock(name string) *Lock {
-	for _, lock := range k.of() {
+	for _, lock := range k.list() {
 		if lock.Name() == name {
 			return lock
 		}
@@ -110,8 +109,8 @@ func (k *Locks) Lock(name string) *Lock {
 
 // Fences returns the fence of each name. They are 0 if the store has no fences.
 func (k *Locks) Fences() map[string]uint64 {
-	fences := make(map[string]uint64, len(k.of()))
-	for _, lock := range k.of() {
+	fences := make(map[string]uint64, len(k.list()))
+	for _, lock := range k.list() {
 		fences[lock.Name()] = lock.Fence()
 	}
 	return fences
@@ -120,7 +119,7 @@ func (k *Locks) Fences() map[string]uint64 {
 // Context returns a context that ends when the first of the locks ends. context.Cause returns the
 // *Error of that lock. In all other respects it is like the context of a Lock.
 func (k *Locks) Context() context.Context {
-	if len(k.of()) == 0 {
+	if len(k.list()) == 0 {
 		return noHold.context()
 	}
 	return k.set.context()
@@ -129,10 +128,10 @@ func (k *Locks) Context() context.Context {
 // Remaining returns the shortest Remaining of the locks.
 func (k *Locks) Remaining() time.Duration {
 	left := time.Duration(1<<63 - 1)
-	for _, lock := range k.of() {
+	for _, lock := range k.list() {
 		left = min(left, lock.Remaining())
 	}
-	if len(k.of()) == 0 {
+	if len(k.list()) == 0 {
 		return 0
 	}
 	return left
@@ -141,7 +140,7 @@ func (k *Locks) Remaining() time.Duration {
 // Check asks the store whether all locks are still held, one after the other. It returns the error
 // of the first one that is not, as Lock.Check does.
 func (k *Locks) Check(ctx context.Context) error {
-	for _, lock := range k.of() {
+	for _, lock := range k.list() {
 		if err := lock.Check(ctx); err != nil {
 			return err
 		}
@@ -152,7 +151,7 @@ func (k *Locks) Check(ctx context.Context) error {
 // Release releases all locks in reverse order, and returns their errors joined. Each of them is an
 // *Error with the name of the lock; see Lock.Release. A second Release returns the same.
 func (k *Locks) Release(opts ...ReleaseOption) error {
-	if len(k.of()) == 0 {
+	if len(k.list()) == 0 {
 		return noHold.giveUp(nil)
 	}
 	err := k.set.giveUp(opts)
@@ -180,10 +179,9 @@ type lockSet struct {
 	l     *Locker
 	ctx   context.Context // the caller's
 	set   settings
-	start driver.Instant  // only if Wait is given
-	holds []*hold         // in the order in which they were taken
-	room  [setRoom]*hold  // memory for holds, up to setRoom of them
-	own   [setRoom]string // memory for the sorted names, up to setRoom of them
+	start driver.Instant // only if Wait is given
+	holds []*hold        // in the order in which they were taken
+	room  [setRoom]*hold // memory for holds, up to setRoom of them
 
 	requests []driver.Request // the request of each hold; only if HoldAtLeast is given
 
@@ -204,7 +202,8 @@ func (s *lockSet) init(l *Locker, ctx context.Context, c call, opts []Option) {
 
 // takeAll takes all locks, or none.
 func (s *lockSet) takeAll(names []string) error {
-	names = append(s.own[:0], names...)
+	var room [setRoom]string // memory for the sorted names
+	names = append(room[:0], names...)
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if err := s.check(names); err != nil {
@@ -219,7 +218,7 @@ func (s *lockSet) takeAll(names []string) error {
 			return err
 		}
 	}
-	err := s.lost()
+	err := s.firstLoss()
 	if err == nil {
 		err = s.holdAtLeast()
 	}
@@ -229,14 +228,16 @@ func (s *lockSet) takeAll(names []string) error {
 	return err
 }
 
-// lost returns the error of a hold that ended while s took the others, or nil.
-func (s *lockSet) lost() error {
-	s.l.mu.Lock()
-	defer s.l.mu.Unlock()
+// firstLoss returns the error of a hold that ended while s took the others, or nil.
+func (s *lockSet) firstLoss() error {
 	for _, h := range s.holds {
-		if h.cause != nil {
-			return failed(OpHold, h.name, h.cause)
+		if h.usable.Load() != 0 { // h is not over
+			continue
 		}
+		s.l.mu.Lock()
+		cause := h.cause
+		s.l.mu.Unlock()
+		return failed(OpHold, h.name, cause)
 	}
 	return nil
 }
@@ -274,7 +275,7 @@ func (s *lockSet) check(names []string) error {
 
 // takeNext takes the lock on name, in addition to the locks that s has.
 func (s *lockSet) takeNext(name string) error {
-	a := attempt{l: s.l, ctx: s.ctx, call: s.call, set: s.set, inside: s.last()}
+	a := attempt{l: s.l, ctx: s.ctx, call: s.call, set: s.set, inside: s.innermost()}
 	a.set.holdAtLeast = 0 // see holdAtLeast
 	if a.set.wait > 0 {
 		a.set.wait = max(0, s.set.wait-s.l.clock.Now().Sub(s.start))
@@ -285,12 +286,12 @@ func (s *lockSet) takeNext(name string) error {
 	}
 	wait, err := false, a.prepare(name)
 	if err == nil {
-		wait, err = a.take()
+		wait, err = a.askOnce()
 	}
 	if wait {
 		return s.waitFor(a, name)
 	}
-	return s.taken(&a, name, err)
+	return s.addTaken(&a, name, err)
 }
 
 // waitFor lets the attempt wait in the line. The wait also ends when a hold of s is over.
@@ -298,19 +299,19 @@ func (s *lockSet) waitFor(a attempt, name string) error {
 	waiting, stop := s.until(a.ctx)
 	defer stop(nil)
 	a.ctx = waiting
-	err := s.taken(&a, name, a.wait())
+	err := s.addTaken(&a, name, a.waitForLock())
 	if cause := context.Cause(waiting); err != nil && cause != nil && s.ctx.Err() == nil {
 		return cause // a hold of s is over
 	}
 	return err
 }
 
-// taken adds the hold of an attempt that succeeded. If err is not nil, it ends the attempt.
-func (s *lockSet) taken(a *attempt, name string, err error) error {
+// addTaken adds the hold of an attempt that succeeded. If err is not nil, it ends the attempt.
+func (s *lockSet) addTaken(a *attempt, name string, err error) error {
 	if err != nil {
 		return a.refused(name, err)
 	}
-	if a.events != nil {
+	if a.unannounced() {
 		a.announce()
 	}
 	s.holds = append(s.holds, a.h)
@@ -320,8 +321,8 @@ func (s *lockSet) taken(a *attempt, name string, err error) error {
 	return nil
 }
 
-// last returns the innermost hold, or nil.
-func (s *lockSet) last() *hold {
+// innermost returns the innermost hold, or nil.
+func (s *lockSet) innermost() *hold {
 	if len(s.holds) == 0 {
 		return nil
 	}
@@ -339,7 +340,7 @@ func (s *lockSet) until(ctx context.Context) (context.Context, context.CancelCau
 
 // withValues returns ctx with the values that observers added to the context of the innermost hold.
 func (s *lockSet) withValues(ctx context.Context) context.Context {
-	h := s.last()
+	h := s.innermost()
 	if h == nil {
 		return ctx
 	}
@@ -391,7 +392,7 @@ func (s *lockSet) holdAtLeast() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), driver.MaxSilence)
 	defer cancel()
 	for i, h := range s.holds {
-		if err := h.over(); err != nil {
+		if err := h.endCause(); err != nil {
 			return failed(s.op, h.name, err)
 		}
 		r := s.requests[i]

@@ -6,19 +6,19 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// run takes the lock on name, and waits for it if the settings allow that. The caller of run has
-// delivered EventAcquiring.
-func (a *attempt) run(name string) (*hold, error) {
+// takeOrWait takes the lock on name, and waits for it if the settings allow that. The caller of
+// takeOrWait has delivered EventAcquiring.
+func (a *attempt) takeOrWait(name string) (*hold, error) {
 	err := a.prepare(name)
 	if err == nil {
 		wait := false
-		if wait, err = a.take(); wait {
-			err = a.wait()
+		if wait, err = a.askOnce(); wait {
+			err = a.waitForLock()
 		}
 	}
 	switch {
 	case err == nil:
-		if a.events != nil {
+		if a.unannounced() {
 			a.announce()
 		}
 		return a.h, nil
@@ -32,11 +32,14 @@ func (a *attempt) run(name string) (*hold, error) {
 //
 //go:noinline
 func (a *attempt) observe(name string) {
-	mode := modeOf(a.set.shared)
-	if a.replaces != nil {
-		mode = modeOf(a.replaces.shared)
+	if a.l.tallies.counter != nil {
+		if a.events = a.l.tallyOf(name); !a.l.guarantees.InProcess {
+			a.pending = true
+			a.events.count(Count{Kind: EventAcquiring})
+		}
+		return
 	}
-	a.events, a.ctx = a.l.newEvents(a.ctx, name, mode)
+	a.events, a.ctx = a.l.newEvents(a.ctx, name, a.mode())
 }
 
 // prepare builds the request, and finds every error in the request before it is sent to the store.
@@ -76,7 +79,7 @@ func (a *attempt) prepare(name string) error {
 	}
 	a.request = driver.Request{
 		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
-		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan()},
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plannedHold()},
 	}
 	if l.cfg.trace != nil {
 		a.request.Holder.Trace = l.traceOf(a.ctx)
@@ -100,18 +103,18 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// take asks the store at once and reports whether the caller has to wait. If other callers of this
-// Locker already wait for the name, take does not ask the store, except for TryAcquire and
+// askOnce asks the store at once and reports whether the caller has to wait. If other callers of
+// this Locker already wait for the name, askOnce asks the store only for TryAcquire and
 // SkipIfOutlived.
-func (a *attempt) take() (wait bool, err error) {
-	sent := a.l.now()
+func (a *attempt) askOnce() (mustWait bool, err error) {
+	sent := a.l.sendTime()
 	if a.start == 0 { // otherwise the attempt is a part of a call
 		if a.start = sent; sent == 0 && a.set.wait > 0 {
 			a.start = a.l.clock.Now()
 		}
 	}
 	if a.set.wait == 0 || a.set.skip || !a.inLine {
-		err := a.try(sent)
+		err := a.tryStore(sent)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
 			return false, err
 		}

@@ -19,7 +19,7 @@ type cleaner struct {
 	open    int   // jobs that are not done, including those being worked on
 	late    int   // how many of the open jobs wait until they are repeated; see askAgain
 	workers int
-	idle    chan struct{} // made by wait for Close; closed when no job is open
+	idle    chan struct{} // made by awaitJobs for Close; closed when no job is open
 	stopped bool          // Close saw that no job is open, or gave up: no new job begins
 }
 
@@ -61,11 +61,11 @@ func (c *cleaner) add(what cleanUp, lease time.Duration) {
 		return
 	}
 	c.open++
-	c.begin(job{cleanUp: what, since: now, until: now.Add(lease)})
+	c.startJob(job{cleanUp: what, since: now, until: now.Add(lease)})
 }
 
-// begin hands j to a worker. The caller holds mu.
-func (c *cleaner) begin(j job) {
+// startJob hands j to a worker. The caller holds mu.
+func (c *cleaner) startJob(j job) {
 	c.jobs = append(c.jobs, j)
 	if c.workers < maxCleaners {
 		c.workers++
@@ -100,7 +100,7 @@ func (c *cleaner) work() {
 		case nothing && !j.again && c.late < maxCleanUps:
 			c.askAgain(j)
 		default:
-			c.done(j)
+			c.jobDone(j)
 		}
 	}
 	c.jobs = nil
@@ -108,8 +108,8 @@ func (c *cleaner) work() {
 	c.l.unlock()
 }
 
-// done ends j after the store has replied. The caller holds mu.
-func (c *cleaner) done(j job) {
+// jobDone ends j after the store has replied. The caller holds mu.
+func (c *cleaner) jobDone(j job) {
 	if j.events != nil {
 		j.events.noteCall(Event{Kind: EventCleaned, Took: c.l.clock.Now().Sub(j.since)})
 	}
@@ -135,10 +135,10 @@ func (c *cleaner) askAgain(j job) {
 		c.l.mu.Lock()
 		defer c.l.unlock()
 		if c.late--; err != nil {
-			c.done(j)
+			c.jobDone(j)
 			return
 		}
-		c.begin(j)
+		c.startJob(j)
 	}()
 }
 
@@ -154,8 +154,9 @@ func (c *cleaner) do(j job) (driver.Outcome, error) {
 	}
 }
 
-// wait waits until all clean-ups are done or ctx ends. After wait has returned, no clean-up begins.
-func (c *cleaner) wait(ctx context.Context) error {
+// awaitJobs waits until all clean-ups are done or ctx ends. No clean-up begins after awaitJobs has
+// returned.
+func (c *cleaner) awaitJobs(ctx context.Context) error {
 	defer c.abort()
 	idle := make(chan struct{})
 	c.l.mu.Lock()

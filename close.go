@@ -55,8 +55,8 @@ func (l *Locker) close(ctx context.Context) error {
 	defer cancel(nil)
 	l.renewer.stopWork()
 	err := l.renewer.releaseAll(ctx)
-	err = errors.Join(err, l.drain(ctx)) // before cleaner.wait, because a call that drain waits for may begin a clean-up
-	err = errors.Join(err, l.cleaner.wait(ctx))
+	err = errors.Join(err, l.drain(ctx)) // before cleaner.awaitJobs, because a call that drain waits for may begin a clean-up
+	err = errors.Join(err, l.cleaner.awaitJobs(ctx))
 	l.renewer.stop()
 	if l.owned {
 		err = errors.Join(err, l.store.Close())
@@ -102,7 +102,8 @@ func (l *Locker) drain(ctx context.Context) error {
 func (k *renewer) stopWork() {
 	k.l.mu.Lock()
 	defer k.l.unlock()
-	for _, h := range k.heap {
+	for _, e := range k.heap {
+		h := e.h
 		if h.within && h.cancel != nil {
 			h.cancel(failed(OpHold, h.name, ErrClosed))
 		}
@@ -114,7 +115,8 @@ func (k *renewer) stopWork() {
 func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold
-	for _, h := range k.heap {
+	for _, e := range k.heap {
+		h := e.h
 		if !h.exported && !h.within {
 			held = append(held, h)
 		}
@@ -150,7 +152,7 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 func (k *renewer) stop() {
 	k.l.mu.Lock()
 	for len(k.heap) > 0 {
-		k.l.end(k.heap[0], ErrClosed)
+		k.l.endHold(k.heap[0].h, ErrClosed)
 	}
 	k.stopped = true
 	k.armed = never

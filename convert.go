@@ -14,7 +14,7 @@ func (h *hold) promotion(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
 		if h.detached { // it is exclusive already
-			err = h.over()
+			err = h.endCause()
 		} else {
 			err = h.promote(ctx)
 		}
@@ -52,7 +52,7 @@ func (h *hold) promote(caller context.Context) error {
 	if end := caller.Err(); end != nil && !errors.Is(err, end) {
 		err = &joined{err, end}
 	}
-	if over := h.over(); over != nil && !errors.Is(err, over) {
+	if over := h.endCause(); over != nil && !errors.Is(err, over) {
 		err = &joined{over, err}
 	}
 	return err
@@ -189,7 +189,7 @@ func settled(err error) bool {
 // conversion returns the request for a conversion to the given mode, or an error if h is over or
 // being released.
 func (h *hold) conversion(shared bool) (driver.Request, error) {
-	err := h.over()
+	err := h.endCause()
 	if err == nil && h.released.Load() != nil { // the release is waiting for a renewal to end
 		err = ErrReleased
 	}
@@ -235,7 +235,7 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 // withdrawPromotion lets new readers in again, and undoes a promotion whose reply was lost. If the
 // request does not reach the store, the store forgets the intent after driver.MaxIntent.
 func (h *hold) withdrawPromotion() {
-	if h.over() != nil {
+	if h.endCause() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxIntent)

@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, which may itself be several joined errors.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failed returns an *Error of the causes that are not nil, joined.
+// failed returns an *Error. Its cause joins the causes that are not nil.
 func failed(op Op, name string, causes ...error) error {
 	var err error
 	for _, c := range causes {
@@ -139,22 +139,22 @@ func callerError(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
 		return err // the client noticed the deadline before ctx did
 	}
-	return &without{err, []error{context.Canceled, context.DeadlineExceeded}}
+	return &errorWithout{err, []error{context.Canceled, context.DeadlineExceeded}}
 }
 
-// without wraps an error, in which errors.Is then does not find the listed errors.
-type without struct {
+// errorWithout wraps an error and hides the listed errors from errors.Is.
+type errorWithout struct {
 	err    error
 	untrue []error
 }
 
-func (w *without) Error() string { return w.err.Error() }
+func (w *errorWithout) Error() string { return w.err.Error() }
 
-func (w *without) Is(target error) bool {
+func (w *errorWithout) Is(target error) bool {
 	return !slices.Contains(w.untrue, target) && errors.Is(w.err, target)
 }
 
-func (w *without) As(target any) bool { return errors.As(w.err, target) }
+func (w *errorWithout) As(target any) bool { return errors.As(w.err, target) }
 
 // definite reports whether an error of a store means for certain that nothing was granted or
 // changed.

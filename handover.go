@@ -30,8 +30,8 @@ type passed struct {
 	by     HandOver
 }
 
-// passOn passes h on to t if it can. h is over in this process already; usable is the instant until
-// which h could be used.
+// passOn passes h on to t if it can. h is over in this process already. The parameter usable is the
+// end of h's lease in this process.
 func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usable)
@@ -83,9 +83,9 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 }
 
 // passLocally passes h's hold in the store on to t, with the same lease and the next fence of the
-// batch. done is false if it could not pass the hold on. asked is 1 if it sent a request to reserve
-// fences, and the request failed.
-func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool) {
+// batch. If passLocally could not pass the hold on, done is false. If a request to reserve fences
+// failed, requests is 1, and otherwise 0.
+func (h *hold) passLocally(t *turn, usable driver.Instant) (requests int, done bool) {
 	l := h.locker
 	l.mu.Lock()
 	b, raiser := h.batch, l.handover.raiser
@@ -105,13 +105,13 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 		case errors.Is(err, errors.ErrUnsupported):
 			b.left, l.handover.raiser = 0, nil
 		case err != nil:
-			b.left, asked = 0, 1
+			b.left, requests = 0, 1
 		}
 	}
 	b.reserved = true
 	if !h.leavesTo(t, usable) { // this may have changed while mu was not held
 		l.unlock()
-		return asked, false
+		return requests, false
 	}
 	h.handHoldTo(t, usable)
 	l.unlock()
@@ -123,7 +123,7 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (asked int, done bool
 func (h *hold) leavesTo(t *turn, usable driver.Instant) bool {
 	l := h.locker
 	now := l.clock.Now()
-	return h.batch.open(now) && !t.gone && !l.closed && t.a.follows(h) && usable.Sub(now) >= h.ttl/2
+	return h.batch.hasRoom(now) && !t.gone && !l.closed && t.a.canTakeOver(h) && usable.Sub(now) >= h.ttl/2
 }
 
 // handHoldTo makes t the holder of h's hold in the store. A renewal that was planned stays planned.
@@ -142,7 +142,9 @@ func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 		n.renewAt = now
 	}
 	l.renewer.push(n)
-	l.renewer.watch(n, h.bound)
+	if h.bond != nil {
+		l.renewer.watch(n, h.bond.Context)
+	}
 	t.a.by = HandOverInMemory
 	t.a.settle(now)
 	l.passingOver(t, given)

@@ -1,36 +1,84 @@
 package padlock
 
-// These methods keep the heap of holds in order.
+import "github.com/padlock-go/padlock/driver"
 
-func (k *renewer) up(i int) int {
+// schedule is a heap of holds, ordered by the times at which the renewer looks at them next. Each
+// hold knows its index. An entry has four children, and the times stand in the heap itself, because
+// to read the memory of a hold takes longer than many comparisons if there are 100,000 holds.
+type schedule []scheduled
+
+type scheduled struct {
+	at driver.Instant
+	h  *hold
+}
+
+func (s *schedule) add(h *hold, at driver.Instant) {
+	*s = append(*s, scheduled{})
+	s.up(len(*s)-1, scheduled{at, h})
+}
+
+// change moves h to the place for a new time.
+func (s schedule) change(h *hold, at driver.Instant) {
+	i, before := int(h.index), s[h.index].at
+	if at < before {
+		s.up(i, scheduled{at, h})
+	} else {
+		s.down(i, scheduled{at, h})
+	}
+}
+
+func (s *schedule) remove(h *hold) {
+	i, last := int(h.index), len(*s)-1
+	h.index = -1
+	e := (*s)[last]
+	(*s)[last] = scheduled{}
+	*s = (*s)[:last]
+	if i < last {
+		(*s)[i] = e
+		e.h.index = int32(i)
+		if i > 0 && (*s)[(i-1)/4].at > e.at {
+			s.up(i, e)
+		} else {
+			s.down(i, e)
+		}
+	}
+}
+
+// up puts e at i, or at the place of the first parent that need not stay above e.
+func (s schedule) up(i int, e scheduled) {
 	for i > 0 {
-		parent := (i - 1) / 2
-		if k.heap[parent].wakeAt <= k.heap[i].wakeAt {
+		parent := (i - 1) / 4
+		if s[parent].at <= e.at {
 			break
 		}
-		k.swap(i, parent)
+		s.put(i, s[parent])
 		i = parent
 	}
-	return i
+	s.put(i, e)
 }
 
-func (k *renewer) down(i int) {
+// down puts e at i, or below children that must be above e.
+func (s schedule) down(i int, e scheduled) {
 	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(k.heap); child++ {
-			if k.heap[child].wakeAt < k.heap[least].wakeAt {
-				least = child
+		child := 4*i + 1
+		if child >= len(s) {
+			break
+		}
+		for other := child + 1; other < min(4*i+5, len(s)); other++ {
+			if s[other].at < s[child].at {
+				child = other
 			}
 		}
-		if least == i {
-			return
+		if s[child].at >= e.at {
+			break
 		}
-		k.swap(i, least)
-		i = least
+		s.put(i, s[child])
+		i = child
 	}
+	s.put(i, e)
 }
 
-func (k *renewer) swap(i, j int) {
-	k.heap[i], k.heap[j] = k.heap[j], k.heap[i]
-	k.heap[i].index, k.heap[j].index = int32(i), int32(j)
+func (s schedule) put(i int, e scheduled) {
+	s[i] = e
+	e.h.index = int32(i)
 }

@@ -74,15 +74,14 @@ type hold struct {
 	// Guarded by locker.mu.
 	shared     bool
 	exported   bool
-	unclaimed  bool            // a reservation that is used before it is claimed; see reservation.go
-	index      int32           // in the renewer's heap; -1 if h is not in the heap
-	bound      context.Context // Grant.Bound; nil if the store has none
-	unwatch    func() bool     // stops watching bound
+	unclaimed  bool  // a reservation that is used before it is claimed; see reservation.go
+	index      int32 // in the renewer's heap; -1 if h is not in the heap
+	crew       *crew // nil if the caller's Lock is not watched
+	bond       *bond // nil if the store has no Grant.Bound
 	fence      uint64
 	grantedAt  driver.Instant
 	maxHoldAt  driver.Instant // the value never if there is no MaxHold
 	renewAt    driver.Instant // the value never if h is not renewed, or if a renewal is under way
-	wakeAt     driver.Instant // when the renewer looks at h next
 	cause      error          // why h is over; nil if it is not over
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
@@ -91,6 +90,12 @@ type hold struct {
 	converting chan struct{} // closed when the Promote or Demote under way ends
 
 	convertedAt driver.Instant // when the mode last changed
+}
+
+// bond is what a hold is bound to, if anything.
+type bond struct {
+	context.Context             // Grant.Bound
+	unwatch         func() bool // stops watching Context
 }
 
 // never is later than any instant.
@@ -155,7 +160,7 @@ func (h *hold) whenOver(f context.CancelCauseFunc) {
 }
 
 func (h *hold) check(ctx context.Context) error {
-	if err := h.over(); err != nil {
+	if err := h.endCause(); err != nil {
 		return failed(OpCheck, h.name, err)
 	}
 	if err := h.claim(ctx); err != nil {
@@ -180,7 +185,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	if err := driver.CheckTTL("TTL", ttl, &h.locker.guarantees); err != nil {
 		return failed(OpExtend, h.name, err)
 	}
-	if err := h.over(); err != nil {
+	if err := h.endCause(); err != nil {
 		return failed(OpExtend, h.name, err)
 	}
 	if err := h.claim(ctx); err != nil {
@@ -239,7 +244,7 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 	if h.locker.guarantees.Bound != driver.ToNothing && !h.detached {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}
-	if err := h.over(); err != nil {
+	if err := h.endCause(); err != nil {
 		return Key{}, failed(OpExport, h.name, err)
 	}
 	if err := h.claim(ctx); err != nil {
@@ -269,7 +274,7 @@ func (h *hold) file() (*os.File, error) {
 	if h.detached {
 		return nil, failed(OpFile, h.name, errors.ErrUnsupported)
 	}
-	if err := h.over(); err != nil {
+	if err := h.endCause(); err != nil {
 		return nil, failed(OpFile, h.name, err)
 	}
 	h.locker.mu.Lock()
@@ -282,13 +287,13 @@ func (h *hold) file() (*os.File, error) {
 	return f, nil
 }
 
-// over returns the reason why the lock is over, or nil if it is not.
-func (h *hold) over() error {
+// endCause returns the reason why the lock is over, or nil if it is not.
+func (h *hold) endCause() error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.cause == nil && h.usable.Load() != int64(never) && h.expired() {
 		// The renewer is late, for example after a suspend.
-		h.locker.renewer.look(h, h.locker.clock.Now())
+		h.locker.renewer.lookAt(h, h.locker.clock.Now())
 	}
 	return h.cause
 }
@@ -298,7 +303,7 @@ func (h *hold) noticeLoss(err error) {
 	if lost := lossIn(err); lost != nil {
 		h.locker.mu.Lock()
 		defer h.locker.unlock()
-		h.locker.end(h, lost)
+		h.locker.endHold(h, lost)
 	}
 }
 
@@ -334,7 +339,7 @@ func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 // covers reports whether h, or one of its outer holds, is a hold of l on name that is not over.
 func (h *hold) covers(l *Locker, name string) bool {
 	for ; h != nil; h = h.outer {
-		if h.locker == l && h.name == name && h.over() == nil {
+		if h.locker == l && h.name == name && h.endCause() == nil {
 			return true
 		}
 	}

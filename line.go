@@ -93,7 +93,7 @@ func (a *attempt) leaveLineLocked() {
 	t.gone = true
 	l.stats.waiting--
 	if q.waiting--; q.waiting == 0 {
-		q.parking.over()
+		q.parking.endParking()
 		delete(l.queues, a.h.name)
 		return
 	}
@@ -173,15 +173,16 @@ type parking struct {
 	alarm func() bool    // stops the alarm; nil if none is set
 }
 
-func (p *parking) over() {
+// endParking stops the alarm.
+func (p *parking) endParking() {
 	if p.alarm != nil {
 		p.alarm()
 		p.alarm = nil
 	}
 }
 
-// passes reports whether this attempt's lock may be passed on later.
-func (a *attempt) passes() bool {
+// mayPassOn reports whether this attempt's lock may be passed on later.
+func (a *attempt) mayPassOn() bool {
 	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
 }
 
@@ -218,7 +219,7 @@ func (l *Locker) mayPark(name string) bool {
 		return false
 	}
 	h := l.handover.holders[name]
-	return h != nil && (l.handover.passer != nil || h.batch.open(l.clock.Now()))
+	return h != nil && (l.handover.passer != nil || h.batch.hasRoom(l.clock.Now()))
 }
 
 // parkHead parks the head of q if a holder of this Locker may pass its lock on, and reports whether
@@ -231,7 +232,7 @@ func (l *Locker) parkHead(q *queue) bool {
 	}
 	now := l.clock.Now()
 	switch {
-	case h.batch.open(now) && a.follows(h):
+	case h.batch.hasRoom(now) && a.canTakeOver(h):
 		q.until = h.batch.until
 	case l.handover.passer != nil && !a.request.Shared:
 		q.until = now.Add(parkFor)
@@ -282,8 +283,8 @@ type batch struct {
 	reserved bool           // the fences of the batch are reserved in the store
 }
 
-// open reports whether the hold may be passed on once more.
-func (b *batch) open(now driver.Instant) bool { return b != nil && b.left > 0 && now < b.until }
+// hasRoom reports whether the hold may be passed on once more.
+func (b *batch) hasRoom(now driver.Instant) bool { return b != nil && b.left > 0 && now < b.until }
 
 // newBatch returns a batch for a lock that the store has just granted, or nil if locks are not
 // passed on in memory.
@@ -294,10 +295,10 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// follows reports whether this attempt may take over the hold of h in the store. The record of h in
-// the store must describe the attempt correctly too, and the attempt must not need anything that
-// only the store can grant.
-func (a *attempt) follows(h *hold) bool {
+// canTakeOver reports whether this attempt may take over the hold of h in the store. The record of
+// h in the store must describe the attempt correctly too, and the attempt must not need anything
+// that only the store can grant.
+func (a *attempt) canTakeOver(h *hold) bool {
 	n := a.h
 	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
 		a.set.holdAtLeast == 0 && a.set.fenceAbove <= h.fence

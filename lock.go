@@ -38,20 +38,19 @@ func (*noCopy) Unlock() {}
 // handle returns the Lock of a hold. To tell an observer that the caller dropped its Lock, the Lock
 // must be a separate allocation, because the Locker keeps the hold itself alive for renewal. So
 // handle makes one only if there is an observer; see forgotten.go.
-func handle(h *hold, err error) (*Lock, error) {
-	if err != nil {
-		return nil, err
-	}
+func (h *hold) handle() *Lock {
 	if h.events != nil {
-		return h.watchedHandle(), nil
+		h.locker.mu.Lock()
+		defer h.locker.mu.Unlock()
+		return h.watchedHandle()
 	}
 	h.self.h = h
-	return &h.self, nil
+	return &h.self
 }
 
-// of returns the hold. The methods are on *Lock, not on *hold, so that a deferred call or a method
-// value keeps the Lock from being garbage-collected.
-func (k *Lock) of() *hold {
+// holdOf returns the hold. The methods are on *Lock, not on *hold, so that a deferred call or a
+// method value keeps the Lock from being garbage-collected.
+func (k *Lock) holdOf() *hold {
 	if k == nil || k.h == nil {
 		return noHold
 	}
@@ -72,7 +71,7 @@ func (k *Lock) String() string {
 	if slot := k.Slot(); slot >= 0 {
 		return fmt.Sprintf("slot %d of %s", slot, quote(k.Name()))
 	}
-	return "lock on " + quote(k.of().name)
+	return "lock on " + quote(k.holdOf().name)
 }
 
 // Format hides the secret from all verbs of package fmt.
@@ -82,11 +81,11 @@ func (k *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // Name returns the name that is locked, without the number of the slot.
-func (k *Lock) Name() string { return withoutSlot(k.of().name) }
+func (k *Lock) Name() string { return withoutSlot(k.holdOf().name) }
 
 // Slot returns the number of the permit, from 0 to n-1, or -1 if the lock was taken without Slots.
 func (k *Lock) Slot() int {
-	if _, slot, ok := driver.SplitSlot(k.of().name); ok {
+	if _, slot, ok := driver.SplitSlot(k.holdOf().name); ok {
 		return slot
 	}
 	return -1
@@ -96,39 +95,41 @@ func (k *Lock) Slot() int {
 // knows the token demoted the lock, Shared still reports false until the next renewal, Check or
 // Extend. If the store cannot report the mode, Shared reports false even after that. In every other
 // case, false means that no other reader holds the name.
-func (k *Lock) Shared() bool { return k.of().isShared() }
+func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 
 // Fence returns the fencing token, a number that grows with each exclusive grant of this name. Send
 // it with every write and let the resource refuse smaller ones; see package fence. Fence returns 0
 // if the store has no fences.
-func (k *Lock) Fence() uint64 { return k.of().fencing() }
+func (k *Lock) Fence() uint64 { return k.holdOf().fencing() }
 
 // Remaining returns the time until Context ends if the lease is not renewed, by this process's own
 // clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease. Right
 // after a hand-over from another process, Remaining may return less than half a second. That is so
 // until the Locker claims the lock, which happens automatically. Extend claims the lock at once.
-func (k *Lock) Remaining() time.Duration { return k.of().remaining() }
+func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 
 // Expired reports whether the lock is over (expired, lost or released), by this process's own
 // clock. It sends no request; see Check.
-func (k *Lock) Expired() bool { return k.of().expired() }
+func (k *Lock) Expired() bool { return k.holdOf().expired() }
 
 // Context returns a context that ends when the lock ends. It has the values of the context given to
 // Acquire. context.Cause returns the reason: ErrLost, ErrExpired, ErrMaxHold, ErrReleased or
 // ErrClosed. The end of the context given to Acquire does not end it, because that context bounds
 // only the wait. The context that Do passes to its function is different: it ends as soon as the
 // lock ends or the context given to Do ends.
-func (k *Lock) Context() context.Context { return k.of().context() }
+func (k *Lock) Context() context.Context { return k.holdOf().context() }
 
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
 // use it as advice, and rely on Fence. Nil means that the lock is held. ErrLost, ErrExpired and
 // ErrReleased mean that it is not. After any other error, it is not known whether the lock is held.
-func (k *Lock) Check(ctx context.Context) error { return k.of().check(ctx) }
+func (k *Lock) Check(ctx context.Context) error { return k.holdOf().check(ctx) }
 
 // Extend extends the lease, so that it lasts at least ttl from now; 0 stands for the TTL with which
 // the lock was taken. Extend never shortens the lease. After ErrExpired and ErrLost the lock is
 // gone. Every other error leaves the lock as it was.
-func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error { return k.of().extend(ctx, ttl) }
+func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
+	return k.holdOf().extend(ctx, ttl)
+}
 
 // Promote makes a shared lock exclusive, with a new fence. It waits until the other readers have
 // left or ctx ends; meanwhile no new reader gets in. If another reader is being promoted already,
@@ -138,7 +139,7 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error { return k.o
 // Guarantees().Promotion is Regrant, another holder may have had an exclusive lock during the
 // promotion: read again all that you read under the shared lock. Promoting an exclusive lock does
 // nothing. An exported lock cannot be promoted (ErrInvalid).
-func (k *Lock) Promote(ctx context.Context) error { return k.of().promotion(ctx) }
+func (k *Lock) Promote(ctx context.Context) error { return k.holdOf().promotion(ctx) }
 
 // Demote makes an exclusive lock shared and keeps its fence. If Guarantees().Promotion is Atomic,
 // the name is never free during the change. Demoting a shared lock does nothing.
@@ -146,7 +147,7 @@ func (k *Lock) Promote(ctx context.Context) error { return k.of().promotion(ctx)
 // The lock counts as shared from the beginning of the call, because readers may come in before the
 // reply arrives. After ErrUncertain it still counts as shared. After any other error it is
 // exclusive as before. An exported lock cannot be demoted (ErrInvalid).
-func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
+func (k *Lock) Demote(ctx context.Context) error { return k.holdOf().demotion(ctx) }
 
 // Export returns a key with which another process can take the lock over, by Locker.Adopt. This
 // lock stays held and renewed until another process adopts it; then it ends with ErrLost. Close
@@ -157,7 +158,7 @@ func (k *Lock) Demote(ctx context.Context) error { return k.of().demotion(ctx) }
 // it. If the store binds its locks to a process or a connection, Export returns
 // errors.ErrUnsupported, unless the lock was taken with Detached.
 func (k *Lock) Export(ctx context.Context) (Key, error) {
-	key, err := k.of().export(ctx)
+	key, err := k.holdOf().export(ctx)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten before it is exported
 	return key, err
 }
@@ -166,7 +167,7 @@ func (k *Lock) Export(ctx context.Context) (Key, error) {
 // closes it. While any copy of this file is open the name stays taken, even after Release and after
 // the death of this process. If the store does not bind its locks to files, File returns
 // errors.ErrUnsupported.
-func (k *Lock) File() (*os.File, error) { return k.of().file() }
+func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 
 // Release releases the lock and ends Context. It takes no context, because a caller whose context
 // was cancelled must still release its lock. Release stops renewal first and waits for a renewal
@@ -185,7 +186,7 @@ func (k *Lock) File() (*os.File, error) { return k.of().file() }
 //
 // A second Release does nothing and returns the result of the first one.
 func (k *Lock) Release(opts ...ReleaseOption) error {
-	err := k.of().giveUp(opts)
+	err := k.holdOf().giveUp(opts)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten while it is released
 	return err
 }

@@ -2,9 +2,7 @@ package padlock
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -68,12 +66,7 @@ func (w *watcher) call(l *Locker, ctx context.Context, e *Event) (derived contex
 	if w.failed.Load() {
 		return ctx
 	}
-	defer func() {
-		if p := recover(); p != nil && !w.failed.Swap(true) {
-			l.panicLog().Error("padlock: an observer panicked and gets no more events",
-				"observer", fmt.Sprintf("%T", w.observer), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		}
-	}()
+	defer w.recovered(l)
 	switch {
 	case w.starts == nil || !e.Kind.starts():
 		w.observer.Observe(ctx, *e)
@@ -83,16 +76,6 @@ func (w *watcher) call(l *Locker, ctx context.Context, e *Event) (derived contex
 		}
 	}
 	return derived
-}
-
-// panicLog returns the log to which the panic of an observer is written.
-func (l *Locker) panicLog() *slog.Logger {
-	for _, w := range l.cfg.observers {
-		if w.log != nil {
-			return w.log
-		}
-	}
-	return slog.Default()
 }
 
 // observed reports whether an observer wants the events whose level is Debug.
@@ -148,11 +131,14 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 }
 
 // An eventQueue delivers the events of one acquire, and of the hold that it takes, in order and one
-// at a time. It exists only if there is an observer.
+// at a time. It exists only if there is an observer. If it has a tally, it has no queue, and
+// attempts and holds share it; see counter.go.
 type eventQueue struct {
-	l    *Locker
-	name string
-	all  bool // an observer wants events whose level is Debug
+	l       *Locker
+	name    string
+	tally   Tally
+	counter *watcher // the observer that tally belongs to
+	all     bool     // an observer wants events whose level is Debug
 
 	// Guarded by Locker.mu.
 	ctx      context.Context // passed to the observers
@@ -177,10 +163,16 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 	return n, ctx
 }
 
-// note puts e into the queue. The caller holds mu. Its call of unlock delivers e, unless another
-// goroutine already delivers the events of this queue. n may be nil.
-func (n *eventQueue) note(e Event) {
-	if n == nil || !n.wants(e.Kind) {
+// noteEvent puts e into the queue. The caller holds mu. Its call of unlock delivers e, unless
+// another goroutine already delivers the events of this queue. n may be nil.
+func (n *eventQueue) noteEvent(e Event) {
+	switch {
+	case n == nil:
+		return
+	case n.tally != nil:
+		n.countEvent(&e)
+		return
+	case !n.wants(e.Kind):
 		return
 	}
 	e.Store, e.Name = n.l.guarantees.Store, n.name
@@ -209,7 +201,7 @@ func (n *eventQueue) wants(k EventKind) bool { return n.all || k.level() > slog.
 func (n *eventQueue) noteCall(e Event) {
 	if n != nil {
 		e.Mode = n.mode
-		n.note(e)
+		n.noteEvent(e)
 	}
 }
 
@@ -217,7 +209,7 @@ func (n *eventQueue) noteCall(e Event) {
 func (h *hold) noteHold(e Event) {
 	if h.events != nil && !h.events.noHold {
 		e.Mode, e.Fence = modeOf(h.shared), h.fence
-		h.events.note(e)
+		h.events.noteEvent(e)
 	}
 }
 
@@ -266,7 +258,7 @@ func (n *eventQueue) deliver() {
 		if !locked {
 			n.l.mu.Lock()
 		}
-		n.rest()
+		n.deliveryOver()
 	}()
 	for len(n.queue) > 0 && !n.holdBack {
 		due, ctx := n.queue, n.ctx
@@ -287,8 +279,8 @@ func (n *eventQueue) deliver() {
 	}
 }
 
-// rest ends a delivery. The caller holds mu.
-func (n *eventQueue) rest() {
+// deliveryOver ends a delivery. The caller holds mu.
+func (n *eventQueue) deliveryOver() {
 	n.busy = false
 	if n.idle != nil {
 		close(n.idle)
@@ -368,17 +360,18 @@ func (n *eventQueue) forgetHold() {
 	})
 }
 
-// ShowNames makes l use show(name) instead of name in its log and its events, so that names that
-// hold secrets are not shown. If ShowNames is called more than once, each function gets the result
+// ShowNames makes l use shownAs(name) instead of name in its log and its events. So names that
+// contain secrets stay hidden. If ShowNames is called more than once, each function gets the result
 // of the one before. The functions must be quick and safe for concurrent use.
-func (l *Locker) ShowNames(show func(name string) string) {
+func (l *Locker) ShowNames(shownAs func(name string) string) {
 	l.mu.Lock()
 	defer l.unlock()
 	if before := l.shown.Load(); before != nil {
-		after := show
-		show = func(name string) string { return after((*before)(name)) }
+		after := shownAs
+		shownAs = func(name string) string { return after((*before)(name)) }
 	}
-	l.shown.Store(&show)
+	l.shown.Store(&shownAs)
+	l.forgetTallies()
 }
 
 // publish calls all observers, and returns the context to use from then on.

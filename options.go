@@ -239,9 +239,9 @@ func (s *settings) with(opts []Option) settings {
 	return changed
 }
 
-// plan is the planned length of the hold, which other clients can see. 0 means that there is no
-// plan.
-func (s *settings) plan() time.Duration {
+// plannedHold is the planned length of the hold, which other clients can see. 0 means that there is
+// no plan.
+func (s *settings) plannedHold() time.Duration {
 	switch {
 	case s.noRenewal && (s.maxHold == 0 || s.ttl < s.maxHold):
 		return max(s.ttl, s.holdAtLeast)

@@ -57,9 +57,9 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// now returns the time for a request that is about to be sent. A store in this process sets
+// sendTime returns the time for a request that is about to be sent. A store in this process sets
 // Grant.From, so the clock is not read for such a store.
-func (l *Locker) now() driver.Instant {
+func (l *Locker) sendTime() driver.Instant {
 	if l.guarantees.InProcess {
 		return 0
 	}

@@ -84,8 +84,9 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 			before = h.cause // the renewal found that the lock is lost
 		}
 	}
-	next, bound := h.nextInLine(keep), h.bound
-	l.end(h, ErrReleased)
+	next, bond := h.nextInLine(keep), h.bond
+	counts := h.cause == nil && l.tallies.release != nil && h.events.counts()
+	l.endHold(h, ErrReleased)
 	exported := h.exported
 	if h.events == nil || !h.events.all {
 		l.unlock()
@@ -97,20 +98,33 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		p = h.passOn(ctx, next, usable)
 	}
 	out, unsure, err := p.out, p.unsure, error(nil)
+	var at driver.Instant
 	if !p.done {
-		out, unsure, err = h.releaseAtStore(ctx, keep, usable, p)
+		out, at, unsure, err = h.releaseAtStore(ctx, keep, usable, p)
 	}
-	if before == nil && unsure && (l.clock.Now() >= usable || bound != nil && bound.Err() != nil) {
+	if before == nil && unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil) {
 		before = ErrLost // the lease or the connection may have ended before the lock was released
 	}
 	err = verdict(before, out, unsure && !exported, err)
-	if h.events != nil {
+	if h.events != nil && !h.events.counts() {
 		h.announceRelease(err, p.by)
 	}
 	l.mu.Lock()
+	if counts {
+		h.countRelease(at)
+	}
 	l.attemptOver()
 	l.mu.Unlock()
 	return err
+}
+
+// countRelease counts EventReleasing after the release. The store released h at the given instant,
+// which is 0 if it is not known. The caller holds mu.
+func (h *hold) countRelease(at driver.Instant) {
+	if at == 0 {
+		at = h.locker.clock.Now()
+	}
+	h.events.count(Count{Kind: EventReleasing, Mode: modeOf(h.shared), Outcome: OutcomeReleased, Took: at.Sub(h.grantedAt)})
 }
 
 // announceRelease delivers EventReleased.
@@ -146,13 +160,17 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 // releaseAtStore sends the release up to three times, until the store replies. After that the
 // cleaner goes on with it. The result unsure is true if an earlier request, or the attempt to pass
 // h on, may have released h.
-func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
+func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, at driver.Instant, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
 	for i := p.asked; ; i++ {
-		out, err = l.store.Release(ctx, h.name, h.token, keep)
+		if release := l.tallies.release; release != nil && h.events.counts() {
+			out, at, err = release(ctx, h.name, h.token, keep)
+		} else {
+			out, err = l.store.Release(ctx, h.name, h.token, keep)
+		}
 		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
-			return out, unsure, err
+			return out, at, unsure, err
 		}
 		unsure = unsure || !errors.Is(err, ErrUnavailable)
 		if i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil {
@@ -168,7 +186,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 	if unsure {
 		err = withUncertain(err)
 	}
-	return out, unsure, err
+	return out, 0, unsure, err
 }
 
 // verdict returns the error of Release. If the lock was over already when Release was called, the

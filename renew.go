@@ -13,7 +13,7 @@ import (
 // Locker.mu guards all its fields.
 type renewer struct {
 	l        *Locker
-	heap     []*hold        // ordered by wakeAt; it contains all locks that are held
+	heap     schedule       // contains all locks that are held
 	armed    driver.Instant // when the timer fires; the value never if there is no timer
 	disarm   func() bool
 	due      []*hold              // holds that wait for a worker to renew them
@@ -68,18 +68,19 @@ func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, max
 // to, and may be nil. A conversion may bind h to a different connection, session or process. The
 // caller holds mu.
 func (k *renewer) watch(h *hold, bound context.Context) {
-	if bound == nil || bound == h.bound {
+	if bound == nil || h.bond != nil && h.bond.Context == bound {
 		return
 	}
-	if h.unwatch != nil {
-		h.unwatch()
+	if h.bond != nil {
+		h.bond.unwatch()
 	}
-	h.bound = bound
-	h.unwatch = context.AfterFunc(bound, func() {
+	b := &bond{Context: bound}
+	h.bond = b
+	b.unwatch = context.AfterFunc(bound, func() {
 		k.l.mu.Lock()
 		defer k.l.unlock()
-		if h.bound == bound {
-			k.l.end(h, &joined{ErrLost, context.Cause(bound)})
+		if h.bond == b {
+			k.l.endHold(h, &joined{ErrLost, context.Cause(bound)})
 		}
 	})
 }
@@ -134,7 +135,7 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 		h.renewAt = sent.Add(claimAfter)
 		return
 	}
-	if g.TTL == 0 && g.Bound == nil && h.bound == nil {
+	if g.TTL == 0 && g.Bound == nil && h.bond == nil {
 		h.renewAt = sent.Add(lookEvery - h.locker.jitter(lookEvery/10))
 	}
 	if h.noRenewal || g.TTL == 0 {
@@ -146,12 +147,12 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	if g.TTL > h.ttl {
 		at = max(at, usableFor(sent, g).Add(-2*third))
 	}
-	early := h.locker.renewer.early(h.ttl)
+	early := h.locker.renewer.renewEarlyBy(h.ttl)
 	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
 
-// end ends h for the given reason, if h is not over already. The caller holds mu.
-func (l *Locker) end(h *hold, why error) {
+// endHold ends h for the given reason, if h is not over already. The caller holds mu.
+func (l *Locker) endHold(h *hold, why error) {
 	if h.cause != nil {
 		return
 	}
@@ -161,12 +162,15 @@ func (l *Locker) end(h *hold, why error) {
 		l.stats.lost++
 	}
 	if h.events != nil {
-		h.noteEnd(kind, why)
+		h.leaveCrew()
+		if !(kind == EventReleasing && h.events.counts() && l.tallies.release != nil) {
+			h.noteEnd(kind, why)
+		}
 	}
 	h.usable.Store(0)
 	l.renewer.remove(h)
-	if h.unwatch != nil {
-		h.unwatch()
+	if h.bond != nil {
+		h.bond.unwatch()
 	}
 	if h.cancel != nil {
 		h.cancel(failed(OpHold, h.name, why))
@@ -197,7 +201,9 @@ func (h *hold) noteEnd(kind EventKind, why error) {
 	if e.Outcome == OutcomeLost && h.ranOut() {
 		e.Outcome = OutcomeExpired
 	}
-	h.events.held = e.Took
+	if !h.events.counts() {
+		h.events.held = e.Took
+	}
 	h.noteHold(e)
 }
 
@@ -206,13 +212,13 @@ func (k *renewer) arm() {
 	if len(k.heap) == 0 || k.stopped {
 		return
 	}
-	at := k.heap[0].wakeAt
+	at := k.heap[0].at
 	if at == never || k.armed <= at {
 		return
 	}
 	now := k.l.clock.Now()
 	d := at.Sub(now)
-	if nap := k.l.clock.Nap(); nap > 0 && !k.heap[0].endless() { // only a lease can end during a suspend
+	if nap := k.l.clock.Nap(); nap > 0 && !k.heap[0].h.endless() { // only a lease can end during a suspend
 		d = min(d, nap)
 	}
 	at = now.Add(d)
@@ -226,7 +232,7 @@ func (k *renewer) arm() {
 	k.disarm = k.l.clock.AfterFunc(d, k.tick)
 }
 
-// tick looks at all locks whose wakeAt has come.
+// tick looks at all locks whose time in the heap has come.
 func (k *renewer) tick() {
 	k.l.mu.Lock()
 	defer k.l.unlock()
@@ -235,9 +241,9 @@ func (k *renewer) tick() {
 	}
 	k.armed = never
 	now := k.l.clock.Now()
-	woken := len(k.heap) > 0 && k.heap[0].wakeAt <= now
-	for len(k.heap) > 0 && (k.heap[0].wakeAt <= now || woken && k.heap[0].goesAlong(now)) {
-		k.look(k.heap[0], now)
+	woken := len(k.heap) > 0 && k.heap[0].at <= now
+	for len(k.heap) > 0 && (k.heap[0].at <= now || woken && k.heap[0].goesAlong(now)) {
+		k.lookAt(k.heap[0].h, now)
 	}
 	k.arm()
 }
@@ -245,19 +251,20 @@ func (k *renewer) tick() {
 // endless reports whether h has neither a lease nor a MaxHold.
 func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == never }
 
-// goesAlong reports whether the renewal of h is due so soon that h is renewed now, together with
-// others.
-func (h *hold) goesAlong(now driver.Instant) bool {
-	return h.wakeAt == h.renewAt && h.renewAt.Sub(now) <= h.locker.renewer.early(h.ttl)
+// goesAlong reports whether the renewal of the hold is due so soon that it is renewed now, together
+// with others.
+func (e scheduled) goesAlong(now driver.Instant) bool {
+	h := e.h
+	return e.at == h.renewAt && h.renewAt.Sub(now) <= h.locker.renewer.renewEarlyBy(h.ttl)
 }
 
-// look ends h if its time is over. Otherwise it begins to renew h.
-func (k *renewer) look(h *hold, now driver.Instant) {
+// lookAt ends h if its time is over. Otherwise it begins to renew h.
+func (k *renewer) lookAt(h *hold, now driver.Instant) {
 	switch {
 	case now >= h.maxHoldAt:
-		k.l.end(h, ErrMaxHold)
+		k.l.endHold(h, ErrMaxHold)
 	case now >= driver.Instant(h.usable.Load()):
-		k.l.end(h, ErrLost)
+		k.l.endHold(h, ErrLost)
 	default:
 		h.renewAt = never
 		if h.renewing == nil { // a renewal under way plans the next one when it is done
@@ -301,7 +308,7 @@ func (k *renewer) renew(holds []*hold) {
 	b := k.newBatch(holds)
 	k.l.unlock()
 	sent := k.l.clock.Now()
-	answers := b.ask(k.l.store)
+	answers := b.askStore(k.l.store)
 	b.cancel()
 	k.l.mu.Lock()
 	if b.unsupported {
@@ -336,7 +343,7 @@ func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Gr
 			h.noteRenewal(sent, slack)
 		}
 	case lost != nil:
-		k.l.end(h, lost)
+		k.l.endHold(h, lost)
 	case r.brokenOff:
 	default:
 		// The outcome is not known. The lease is still good until it ends.
@@ -410,46 +417,26 @@ func (h *hold) joinRenewal(ctx context.Context) {
 	h.locker.mu.Lock()
 }
 
-// The methods below are a binary heap of holds, ordered by wakeAt. Each hold knows its index.
-// container/heap would cost an interface call per step.
-
 // nextLook is when h ends or its renewal is due, whichever is first.
 func (h *hold) nextLook() driver.Instant {
 	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }
 
 func (k *renewer) push(h *hold) {
-	h.wakeAt = h.nextLook()
-	h.index = int32(len(k.heap))
-	k.heap = append(k.heap, h)
-	k.up(len(k.heap) - 1)
+	k.heap.add(h, h.nextLook())
 	k.arm()
 }
 
 // moved restores the order of the heap after the times of h have changed.
 func (k *renewer) moved(h *hold) {
-	if h.index < 0 {
-		return
+	if h.index >= 0 {
+		k.heap.change(h, h.nextLook())
+		k.arm()
 	}
-	h.wakeAt = h.nextLook()
-	k.down(k.up(int(h.index)))
-	k.arm()
 }
 
 func (k *renewer) remove(h *hold) {
-	i := int(h.index)
-	if i < 0 {
-		return
+	if h.index >= 0 {
+		k.heap.remove(h)
 	}
-	h.index = -1
-	last := len(k.heap) - 1
-	moved := k.heap[last]
-	k.heap[last] = nil
-	k.heap = k.heap[:last]
-	if i == last {
-		return
-	}
-	k.heap[i] = moved
-	moved.index = int32(i)
-	k.down(k.up(i))
 }

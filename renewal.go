@@ -18,10 +18,11 @@ type renewal struct {
 // mostTogether is how many holds one request renews at most. A store may divide a batch further.
 const mostTogether = 1024
 
-// early returns how long before its planned time a lease may be renewed. The lease is then renewed
-// together with others. Waking up separately for each lease costs more than renewing it. This time
-// is longer if one request can renew many leases, because then the store sees no burst of requests.
-func (k *renewer) early(ttl time.Duration) time.Duration {
+// renewEarlyBy returns how long before its planned time a lease may be renewed. The lease is then
+// renewed together with others. Waking up separately for each lease costs more than renewing it.
+// This time is longer if one request can renew many leases, because then the store sees no burst of
+// requests.
+func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	if k.batcher == nil {
 		return min(ttl/100, 100*time.Millisecond)
 	}
@@ -90,8 +91,8 @@ func (k *renewer) newBatch(holds []*hold) *renewalBatch {
 	return b
 }
 
-// ask returns the store's answer for each hold.
-func (b *renewalBatch) ask(store driver.Store) []driver.Extended {
+// askStore returns the store's answer for each hold.
+func (b *renewalBatch) askStore(store driver.Store) []driver.Extended {
 	answers := make([]driver.Extended, len(b.holds))
 	if h := b.holds[0]; b.claims {
 		answers[0].Grant, answers[0].Err = h.askToClaim(b.ctx)

@@ -18,7 +18,7 @@ func (a *attempt) settle(now driver.Instant) {
 	if !a.within && (a.place == nil || a.place.state != passing) {
 		l.attempts--
 	}
-	if l.handover.holders != nil && a.passes() {
+	if l.handover.holders != nil && a.mayPassOn() {
 		l.handover.holders[a.h.name] = a.h
 		if a.h.batch == nil {
 			a.h.batch = l.newBatch(now)
@@ -33,8 +33,32 @@ func (a *attempt) settle(now driver.Instant) {
 		}
 	}
 	if a.events != nil {
-		a.events.holdBack = true
+		a.observeGrant()
 	}
+}
+
+// observeGrant is called when the lock has just been granted. The caller holds mu.
+func (a *attempt) observeGrant() {
+	switch {
+	case !a.events.counts():
+		a.events.holdBack = true
+	case a.place == nil:
+		a.countGrant()
+	}
+}
+
+// countGrant counts EventAcquired. The caller holds mu.
+func (a *attempt) countGrant() {
+	h := a.h
+	h.events = a.events
+	if a.single {
+		a.handle = h.watchedHandle()
+	}
+	c := Count{Kind: EventAcquired, Mode: modeOf(h.shared), Outcome: OutcomeAcquired, HandOver: a.by, AtOnce: !a.pending}
+	if a.start != 0 {
+		c.Took = max(0, h.grantedAt.Sub(a.start))
+	}
+	a.events.count(c)
 }
 
 // attemptOver counts an attempt as ended. If it was the last one, attemptOver wakes a Close that

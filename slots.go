@@ -58,18 +58,19 @@ type permits struct {
 	events  *eventQueue // nil if there is no observer
 	held    []error     // for each permit the last *HeldError
 	noted   bool        // EventContended was noted
+	pending bool        // EventAcquiring was counted
 	singly  bool        // the store cannot serve this call in one step
 	timeout bool        // the time of Wait is over
 	poll    poller
 }
 
-// beginPermit is begin for one of the permits of name. It tries them in one step, if the store can
-// do that and nothing else needs to be checked.
-func (a *attempt) beginPermit(name string) (*hold, *attempt, error) {
+// beginPermit is tryAtOnce for one of the permits of name. It tries them in one step, if the store
+// can do that and nothing else needs to be checked.
+func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 	l := a.l
 	if l.slotTaker == nil || l.locator != nil || a.set.shared || lockFrom(a.ctx) != nil {
 		onHeap := *a
-		return nil, &onHeap, nil
+		return nil, nil, &onHeap, nil
 	}
 	if l.cfg.observers != nil {
 		a.observe(name)
@@ -80,28 +81,28 @@ func (a *attempt) beginPermit(name string) (*hold, *attempt, error) {
 		err = a.prepare(name)
 	}
 	if err == nil {
-		sent := l.now()
+		sent := l.sendTime()
 		a.start = sent
-		err = a.try(sent)
+		err = a.tryStore(sent)
 	}
 	switch refused := errors.Is(err, ErrHeld) || splitVote(err); {
 	case err == nil:
-		if a.events != nil {
+		if a.unannounced() {
 			a.announce()
 		}
-		return a.h, nil, nil
+		return a.h, a.handle, nil, nil
 	case refused:
 		a.contended(err)
 		if a.set.wait == 0 {
-			return nil, nil, a.refused(name, err)
+			return nil, nil, nil, a.refused(name, err)
 		}
 	case !errors.Is(err, errors.ErrUnsupported):
-		return nil, nil, a.refused(name, err)
+		return nil, nil, nil, a.refused(name, err)
 	}
 	a.drop(err)
 	onHeap := *a
 	onHeap.counted, onHeap.anySlot = false, false
-	return nil, &onHeap, nil
+	return nil, nil, &onHeap, nil
 }
 
 // takePermit takes one of the permits of name. The attempt already has the options of the call. It
@@ -113,17 +114,17 @@ func (a *attempt) takePermit(name string) (*hold, error) {
 		a.observe(name)
 	}
 	p := &permits{
-		call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, start: a.start, events: a.events, noted: a.noted,
+		call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, start: a.start, events: a.events, noted: a.noted, pending: a.pending,
 		poll: poller{l: a.l},
 	}
 	err := p.check()
 	if err == nil {
 		var h *hold
-		if h, err = p.take(a.held); err == nil {
+		if h, err = p.runStates(a.held); err == nil {
 			return h, nil
 		}
 	}
-	a.start, a.timeout = p.start, p.timeout
+	a.start, a.timeout, a.pending = p.start, p.timeout, p.pending
 	return nil, a.refused(name, err)
 }
 
@@ -139,7 +140,7 @@ func (p *permits) check() error {
 		return err
 	}
 	for h := lockFrom(p.ctx); h != nil; h = h.outer {
-		if base, _, ok := driver.SplitSlot(h.name); ok && base == p.name && h.locker == p.l && h.over() == nil {
+		if base, _, ok := driver.SplitSlot(h.name); ok && base == p.name && h.locker == p.l && h.endCause() == nil {
 			return ErrAlreadyHeld
 		}
 	}
@@ -169,9 +170,9 @@ func (p *permits) checkPlaces() error {
 	return err
 }
 
-// take runs the states of permits. If every permit has been tried already, the parameter tried is
-// the refusal, else nil.
-func (p *permits) take(tried error) (*hold, error) {
+// runStates runs the states of permits until the call is done or refused. If every permit has been
+// tried already, the parameter tried is the refusal, else nil.
+func (p *permits) runStates(tried error) (*hold, error) {
 	l := p.l
 	l.mu.Lock()
 	if l.closed {
@@ -191,7 +192,7 @@ func (p *permits) take(tried error) (*hold, error) {
 	}
 	p.held = make([]error, p.set.slots)
 	if wait := p.set.wait != 0; tried != nil || !wait || !crowded || p.set.skip {
-		h, err := p.first(tried)
+		h, err := p.firstScan(tried)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || p.skips() {
 			return h, err
 		}
@@ -200,23 +201,24 @@ func (p *permits) take(tried error) (*hold, error) {
 	return p.queue()
 }
 
-// first makes the first scan. If the parameter tried is not nil, first returns that error and does
-// not scan.
-func (p *permits) first(tried error) (*hold, error) {
+// firstScan makes the first scan. If the parameter tried is not nil, firstScan returns that error
+// and does not scan.
+func (p *permits) firstScan(tried error) (*hold, error) {
 	if tried != nil {
 		return nil, p.heldAll(tried)
 	}
 	return p.scan(p.set.wait == 0)
 }
 
-// scan tries each permit once, in one step if possible. ahead is as in driver.SlotTaker.
+// scan tries each permit once, in one step if possible. The parameter ahead has the meaning that it
+// has in driver.SlotTaker.
 func (p *permits) scan(ahead bool) (*hold, error) {
 	if p.l.slotTaker == nil || p.singly {
 		return p.scanSingly()
 	}
 	a := p.attempt()
 	a.anySlot, a.ahead = true, ahead
-	h, err := a.run(p.name)
+	h, err := a.takeOrWait(p.name)
 	switch {
 	case err == nil:
 		return h, nil
@@ -231,8 +233,8 @@ func (p *permits) scan(ahead bool) (*hold, error) {
 
 // attempt returns an attempt to get a permit at once.
 func (p *permits) attempt() *attempt {
-	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start}
-	a.part, a.noted, a.set.wait = true, true, 0
+	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start, pending: p.pending}
+	a.part, a.noted, a.single, a.set.wait = true, true, false, 0
 	return a
 }
 
@@ -259,7 +261,7 @@ func (p *permits) scanSingly() (*hold, error) {
 	}
 	for i := range p.held {
 		i = (first + i) % len(p.held)
-		h, err := p.attempt().run(driver.SlotName(p.name, i))
+		h, err := p.attempt().takeOrWait(driver.SlotName(p.name, i))
 		if err == nil {
 			return h, nil
 		}
@@ -299,6 +301,7 @@ func (p *permits) contended(err error) {
 	p.noted = true
 	p.l.mu.Lock()
 	p.l.stats.contended++
+	p.pending = p.pending || p.events.countPending()
 	p.events.noteCall(Event{Kind: EventContended, Err: err})
 	p.l.unlock()
 }
@@ -324,7 +327,7 @@ func (p *permits) queue() (*hold, error) {
 	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
 	g.part, g.gate, g.noted, g.within = true, true, true, false
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
-	gate, err := g.run(driver.SlotGate(p.name, p.set.slots))
+	gate, err := g.takeOrWait(driver.SlotGate(p.name, p.set.slots))
 	p.timeout = g.timeout
 	switch {
 	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:

@@ -18,6 +18,7 @@ type call struct {
 	gate     bool // for the gate of a name with slots
 	anySlot  bool // for any permit of a name with slots
 	ahead    bool // with anySlot: not behind the callers that wait for the gate
+	single   bool // the call returns one Lock
 	replaces *Key
 }
 
@@ -40,6 +41,8 @@ type attempt struct {
 	timeout bool        // the time of Wait is over
 	by      HandOver    // how the lock came from the previous holder
 	events  *eventQueue // nil if there is no observer
+	pending bool        // EventAcquiring was counted
+	handle  *Lock       // what the caller gets; nil until observers know the hold
 
 	// For the wait:
 	line      *queue        // the queue of the name
@@ -50,12 +53,12 @@ type attempt struct {
 	leave     func() bool // gives up the place in the queue of a store in this process
 }
 
-// try asks the store once, and repeats the request if its reply was lost. The parameter sent is the
-// present time. If the store may have made a grant without a reply, that grant is cleaned up when
-// the token is given up.
-func (a *attempt) try(sent driver.Instant) error {
+// tryStore asks the store once, and repeats the request if its reply was lost. The parameter sent
+// is the present time. If the store may have made a grant without a reply, that grant is cleaned up
+// when the token is given up.
+func (a *attempt) tryStore(sent driver.Instant) error {
 	for i := 0; ; i++ {
-		g, err := a.ask()
+		g, err := a.sendRequest()
 		if err == nil {
 			err = a.granted(sent, g)
 		}
@@ -80,12 +83,12 @@ func (a *attempt) try(sent driver.Instant) error {
 		if errors.Is(err, driver.ErrSpent) {
 			a.renewToken()
 		}
-		sent = a.l.now()
+		sent = a.l.sendTime()
 	}
 }
 
-// ask sends the request.
-func (a *attempt) ask() (driver.Grant, error) {
+// sendRequest sends the request to the store.
+func (a *attempt) sendRequest() (driver.Grant, error) {
 	if !a.anySlot {
 		return a.l.store.Acquire(a.ctx, a.request)
 	}
@@ -126,11 +129,26 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	return err
 }
 
+// unannounced reports whether observers do not know the grant yet.
+func (a *attempt) unannounced() bool {
+	return a.events != nil && (a.events.tally == nil || a.h.events == nil)
+}
+
 // announce delivers EventAcquired. The goroutine that called Acquire runs it, even if another
 // goroutine passed the lock on to it.
 func (a *attempt) announce() {
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
+	if a.events.counts() {
+		a.countGrant()
+		if cause := a.h.cause; cause != nil {
+			a.h.noteEnd(a.h.endKind(cause), cause)
+		}
+		return
+	}
+	if a.single {
+		a.handle = a.h.watchedHandle()
+	}
 	e := Event{Kind: EventAcquired, Mode: modeOf(a.h.shared), Fence: a.h.fence, HandOver: a.by}
 	if a.start != 0 {
 		e.Took = max(0, a.h.grantedAt.Sub(a.start))
@@ -176,6 +194,7 @@ func (a *attempt) contended(err error) {
 	if !a.noted {
 		a.noted = true
 		a.l.stats.contended++
+		a.pending = a.pending || a.events.countPending()
 		a.events.noteCall(Event{Kind: EventContended, Err: err})
 	}
 	if a.place != nil {
@@ -212,11 +231,23 @@ func (a *attempt) refused(name string, err error) error {
 	return err
 }
 
+// mode returns the mode that the caller wants.
+func (a *attempt) mode() Mode {
+	if a.replaces != nil {
+		return modeOf(a.replaces.shared)
+	}
+	return modeOf(a.set.shared)
+}
+
 // announceRefusal delivers EventRefused.
 func (a *attempt) announceRefusal(err error) {
 	e := Event{Kind: EventRefused, Outcome: acquireOutcome(err, a.timeout), Err: err}
 	if a.start != 0 {
 		e.Took = a.l.clock.Now().Sub(a.start)
+	}
+	if a.events.counts() {
+		a.events.count(Count{Kind: e.Kind, Mode: a.mode(), Outcome: e.Outcome, Took: e.Took, AtOnce: !a.pending})
+		return
 	}
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()

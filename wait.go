@@ -8,10 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// wait waits in line, then for the store, until the lock is granted or the wait is over. Thousands
-// of goroutines may wait in it, so its frame must be small. Data that is not needed during the wait
-// is on the heap, or in frames that have returned.
-func (a *attempt) wait() error {
+// waitForLock waits in line, then for the store, until the lock is granted or the wait is over.
+// Thousands of goroutines may wait in it, so its frame must be small. Data that is not needed
+// during the wait is on the heap, or in frames that have returned.
+func (a *attempt) waitForLock() error {
 	err := a.lineUp()
 	if err == nil && !a.first {
 		err = a.finish(a.awaitTurn())
@@ -185,6 +185,9 @@ func (a *attempt) takePlace() error {
 		return ErrTooManyWaiters
 	}
 	l.queues[a.h.name] = q
+	if a.events.counts() {
+		a.h.events = nil // until announce
+	}
 	if a.held != nil {
 		q.held, q.holder = a.held, nil
 	}
@@ -257,7 +260,7 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
 			return err
 		}
-		return a.try(a.l.now())
+		return a.tryStore(a.l.sendTime())
 	}
 	g, err := (*waiter).Wait(ctx, a.request, true)
 	switch {
@@ -265,7 +268,7 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		*waiter = nil
 		return a.askStore(ctx, waiter, poll)
 	case err != nil:
-		return &without{err, []error{ErrUncertain}} // after a wait that failed, the store cleans up itself
+		return &errorWithout{err, []error{ErrUncertain}} // after a wait that failed, the store cleans up itself
 	case g.TTL == 0: // a try may succeed
 		a.renewToken()
 	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
@@ -285,7 +288,7 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 			return err
 		}
 	}
-	return a.try(a.l.now())
+	return a.tryStore(a.l.sendTime())
 }
 
 // mayUse reports whether this attempt may use the reservation g before it is claimed. If one of the
@@ -378,11 +381,11 @@ func (a *attempt) withdraw() {
 	switch a.place.state {
 	case given:
 		if a.h.released.CompareAndSwap(nil, releasedWell) {
-			l.end(a.h, ErrReleased)
+			l.endHold(a.h, ErrReleased)
 			l.wakeHead(a.h.name)
 			a.request.Token, a.cleanUp = a.h.token, true
 		}
-		if a.events != nil { // the caller does not get this lock
+		if a.events != nil && !a.events.counts() { // the caller does not get this lock
 			a.events.forgetHold()
 		}
 		return

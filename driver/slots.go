@@ -40,8 +40,8 @@ func SlotGate(name string, n int) string { return name + slotMark + "s:" + strco
 // SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for
 // every other name.
 //
-// If SplitSlot returns the same name for several names, a store that spreads its locks over several
-// servers keeps these names together.
+// A store that spreads its locks over several servers must keep all derived names of a name on one
+// server.
 func SplitSlot(derived string) (name string, slot int, ok bool) {
 	at := strings.LastIndexByte(derived, slotMark[0])
 	if at <= 0 {

@@ -12,9 +12,9 @@ var acquireCases = []testCase{
 		clause: "Acquire of a free name is granted, with all of the lease that was asked for.",
 		about:  "Store.Acquire Request.Name Request.Token Request.TTL Grant.TTL Grant.From",
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			l := c.take(c.a, r, "of a free name")
-			c.full(l.grant, r.TTL, "Acquire")
+			c.checkLease(l.grant, r.TTL, "Acquire")
 			if from := l.grant.From; from != 0 && c.h.Advance == nil && from > driver.SystemClock().Now() {
 				c.errorf("Grant.From lies in the future")
 			}
@@ -26,7 +26,7 @@ var acquireCases = []testCase{
 		clause: "While a hold is live, Acquire returns a *HeldError for another token, in every store opened on the same place, shared or not.",
 		about:  "Store.Acquire ErrHeld HeldError.Is",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.refused(c.a, c.request(l.req.Name), "by another token of the same process", l)
 			c.refused(c.b, c.request(l.req.Name), "by another process", l)
 			if c.g.Shared {
@@ -40,19 +40,19 @@ var acquireCases = []testCase{
 		clause: "Request.Spent changes only errors: a free name is granted and a held one is refused as without it, even if Spent lists the token that holds the name. More than MaxSpent tokens are ErrInvalid.",
 		about:  "Request.Spent MaxSpent",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, cl := range []*client{c.a, c.b} {
 				r := c.request(l.req.Name)
 				r.Spent = []string{newToken(), l.req.Token}
 				c.refused(cl, r, "of a held name, with the holder's token in Spent", l)
 			}
 			c.verify(l, "after others asked for the name")
-			c.free(l)
+			c.releaseFreely(l)
 			r := c.request(l.req.Name)
 			r.Spent = []string{l.req.Token}
-			l = c.soon(c.b, r, "with a spent token in Spent")
+			l = c.takeSoon(c.b, r, "with a spent token in Spent")
 			c.verify(l, "that was taken with a spent token in Spent")
-			r = c.request(c.name())
+			r = c.request(c.newName())
 			r.Spent = slices.Repeat([]string{newToken()}, driver.MaxSpent+1)
 			_, err := c.a.Acquire(c.ctx, r)
 			c.invalid(err, "spent", "Acquire with MaxSpent+1 spent tokens")
@@ -63,11 +63,11 @@ var acquireCases = []testCase{
 		clause: "Acquire makes one try and never queues: a token that was refused does not wait and delays nobody.",
 		about:  "Store.Acquire",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for range 3 {
 				c.refused(c.b, c.request(l.req.Name), "of a held name", l)
 			}
-			c.free(l)
+			c.releaseFreely(l)
 			c.within(driver.MaxReservation/4, c.a, c.request(l.req.Name), "after the release, when others were refused before it")
 		},
 	},
@@ -76,15 +76,15 @@ var acquireCases = []testCase{
 		clause: "Acquire is idempotent for each token: while the token's hold is live, the same request again returns the same fence.",
 		about:  "Store.Acquire Request.Token Grant.Fence",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for range 3 {
 				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
 					c.failf("the first grant has fence %d, a repeat has %d", l.grant.Fence, g.Fence)
 				}
 			}
-			c.free(l)
-			n := c.soon(c.b, c.request(l.req.Name), "after one Release of a hold that was asked for four times")
-			c.free(n)
+			c.releaseFreely(l)
+			n := c.takeSoon(c.b, c.request(l.req.Name), "after one Release of a hold that was asked for four times")
+			c.releaseFreely(n)
 		},
 	},
 	{
@@ -93,10 +93,10 @@ var acquireCases = []testCase{
 		about:  "Store.Acquire Request.TTL",
 		needs:  []need{leases},
 		f: func(c *check) {
-			r := c.brief(c.name(), 4)
+			r := c.brief(c.newName(), 4)
 			l := c.take(c.a, r, "of a free name")
-			c.pass(c.units(2))
-			c.full(c.repeat(l, r), r.TTL, "a repeat of Acquire")
+			c.passTime(c.units(2))
+			c.checkLease(c.repeat(l, r), r.TTL, "a repeat of Acquire")
 			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.TTL), "by another process, after a repeat")
 		},
 	},
@@ -106,16 +106,16 @@ var acquireCases = []testCase{
 		about:  "Store.Acquire Request.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			c.free(c.readToo(c.b, l))
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
+			c.releaseFreely(c.readToo(c.b, l))
 			again := l.req
 			again.Shared = false
 			c.repeat(l, again)
 			other := c.take(c.b, c.readRequest(l.req.Name), "to read while there is a reader that asked again for an exclusive hold")
-			c.free(l)
-			c.free(other)
+			c.releaseFreely(l)
+			c.releaseFreely(other)
 
-			x := c.soon(c.a, c.request(c.name()), "of a free name")
+			x := c.takeSoon(c.a, c.request(c.newName()), "of a free name")
 			again = x.req
 			again.Shared = true
 			c.repeat(x, again)
@@ -128,7 +128,7 @@ var acquireCases = []testCase{
 		about:  "Store.Acquire Grant.TTL Guarantees.Lease",
 		needs:  []need{leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 2), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
 			c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the holder went away")
 		},
 	},
@@ -138,11 +138,11 @@ var acquireCases = []testCase{
 		about:  "Store.Acquire Grant.Fence",
 		needs:  []need{leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
 			n := c.take(c.a, l.req, "again, after its lease ran out")
 			if c.g.Fence != driver.NoFence {
-				c.above(n, l.grant.Fence)
+				c.checkFenceAbove(n, l.grant.Fence)
 			}
 		},
 	},
@@ -151,9 +151,9 @@ var acquireCases = []testCase{
 		clause: "A token stands for one hold: at another name it holds nothing.",
 		about:  "Request.Token",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			other := c.take(c.b, c.request(c.name()), "of another free name")
-			c.gone(c.a, other.req.Name, l.req.Token, "with the token of another name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			other := c.take(c.b, c.request(c.newName()), "of another free name")
+			c.extendGone(c.a, other.req.Name, l.req.Token, "with the token of another name")
 			c.a.Release(c.ctx, other.req.Name, l.req.Token, 0)
 			c.verify(l, "after its token was used at another name")
 			c.verify(other, "after another name's token was used at it")
@@ -174,7 +174,7 @@ func opaqueTokens(c *check) {
 		{base + "/é", base + "/e"}, {base + "%", base + "%%"}, {base + "\"'", base + "\"\""}, {base + "\n", base},
 	}
 	for _, p := range pairs {
-		r := c.request(c.name())
+		r := c.request(c.newName())
 		r.Token = p[0]
 		l := c.take(c.a, r, "of a free name")
 		other := r
@@ -182,6 +182,6 @@ func opaqueTokens(c *check) {
 		c.refused(c.a, other, "with a token that differs a little from the holder's", l)
 		c.a.Release(c.ctx, r.Name, p[1], 0)
 		c.verify(l, "after a token that differs a little was released")
-		c.free(l)
+		c.releaseFreely(l)
 	}
 }

@@ -17,16 +17,16 @@ var batchCases = []testCase{
 			var live []*lease
 			var all []driver.Extension
 			for i := range 4 {
-				l := c.take(c.a, c.brief(c.name(), 3), "of a free name")
+				l := c.take(c.a, c.brief(c.newName(), 3), "of a free name")
 				all = append(all, driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.units(5)})
 				if i%2 == 1 { // the lost holds stand between the live ones
-					c.free(l)
+					c.releaseFreely(l)
 					l = nil
 				}
 				live = append(live, l)
 			}
-			c.pass(c.units(1))
-			sent := c.now()
+			c.passTime(c.units(1))
+			sent := c.clockTime()
 			out, err := c.a.ExtendBatch(c.ctx, all)
 			if err != nil || len(out) != len(all) {
 				c.failf("ExtendBatch of %d holds: %d answers, %v", len(all), len(out), err)
@@ -39,9 +39,9 @@ var batchCases = []testCase{
 					c.tooSlow(l.sure)
 					c.failf("ExtendBatch, of a live hold next to lost ones: %v", e.Err)
 				case l != nil:
-					c.full(e.Grant, c.units(5), "ExtendBatch")
+					c.checkLease(e.Grant, c.units(5), "ExtendBatch")
 					c.sameFence(l, e.Grant, "ExtendBatch")
-					l.set(c, e.Grant, sent)
+					l.setEnd(c, e.Grant, sent)
 				}
 			}
 			c.takeOver(c.b, c.request(live[0].req.Name), live[0].sure, "by another process, after ExtendBatch")
@@ -53,7 +53,7 @@ var batchCases = []testCase{
 		about:  "BatchExtender.ExtendBatch ErrInvalid",
 		needs:  []need{batches, leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			good := driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()}
 			for _, bad := range []driver.Extension{
 				{Name: "", Token: good.Token, TTL: good.TTL}, {Name: good.Name, Token: "", TTL: good.TTL}, {Name: good.Name, Token: good.Token, TTL: -1},

@@ -9,9 +9,9 @@ var boundCases = []testCase{
 		about:  "Grant.Bound ToConnection",
 		needs:  []need{connected},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			other := c.take(c.a, c.request(c.name()), "of another free name")
-			c.free(other)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			other := c.take(c.a, c.request(c.newName()), "of another free name")
+			c.releaseFreely(other)
 			if l.grant.Bound.Err() != nil {
 				c.failf("Grant.Bound of a live hold has ended after another's release")
 			}
@@ -25,8 +25,8 @@ var boundCases = []testCase{
 		about:  "Store.Close Guarantees.Bound ToNothing",
 		needs:  []need{not(bound), leases},
 		f: func(c *check) {
-			cl := c.open()
-			l := c.take(cl, c.brief(c.name(), 4), "of a free name")
+			cl := c.openAnother()
+			l := c.take(cl, c.brief(c.newName(), 4), "of a free name")
 			c.closed(cl)
 			c.refused(c.b, c.request(l.req.Name), "of a held name, after the holder's store was closed", l)
 			c.takeOver(c.b, c.request(l.req.Name), l.sure, "after the holder's store was closed")
@@ -38,13 +38,13 @@ var boundCases = []testCase{
 		about:  "Store.Close Guarantees.Bound ToConnection ToProcess Grant.Bound",
 		needs:  []need{bound},
 		f: func(c *check) {
-			cl := c.open()
-			l := c.take(cl, c.request(c.name()), "of a free name")
+			cl := c.openAnother()
+			l := c.take(cl, c.request(c.newName()), "of a free name")
 			c.closed(cl)
 			if c.g.Bound == driver.ToConnection {
 				c.boundEnds(l, "Close")
 			}
-			c.soon(c.b, c.request(l.req.Name), "after the holder's store was closed")
+			c.takeSoon(c.b, c.request(l.req.Name), "after the holder's store was closed")
 		},
 	},
 	{
@@ -53,7 +53,7 @@ var boundCases = []testCase{
 		about:  "FileSharer.File Inherited",
 		needs:  []need{files},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			f, err := c.a.File(l.req.Name, l.req.Token)
 			if err != nil {
 				c.failf("File of a live hold: %v", err)
@@ -64,7 +64,7 @@ var boundCases = []testCase{
 			if err := f.Close(); err != nil {
 				c.failf("close of the copy: %v", err)
 			}
-			c.soon(c.b, c.request(l.req.Name), "after the last copy of the file was closed")
+			c.takeSoon(c.b, c.request(l.req.Name), "after the last copy of the file was closed")
 		},
 	},
 	{
@@ -73,7 +73,7 @@ var boundCases = []testCase{
 		about:  "FileSharer.File ErrLost",
 		needs:  []need{files},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			f, err := c.a.File(l.req.Name, newToken())
 			if err == nil {
 				f.Close()

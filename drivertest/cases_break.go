@@ -9,19 +9,19 @@ var breakCases = []testCase{
 		about:  "Breaker.Break",
 		needs:  []need{breaks, inspects},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.broken(l.req.Name)
-			c.soon(c.b, c.request(l.req.Name), "after Break")
+			c.takeSoon(c.b, c.request(l.req.Name), "after Break")
 			if c.g.Shared {
 				l, _ = c.twoReaders()
 				c.broken(l.req.Name)
-				c.soon(c.b, c.request(l.req.Name), "after Break of two readers")
+				c.takeSoon(c.b, c.request(l.req.Name), "after Break of two readers")
 			}
 			if c.g.CoolDown {
-				l = c.take(c.a, c.request(c.name()), "of a free name")
+				l = c.take(c.a, c.request(c.newName()), "of a free name")
 				c.cool(l, c.long())
 				c.broken(l.req.Name)
-				c.soon(c.b, c.request(l.req.Name), "after Break of a cool-down")
+				c.takeSoon(c.b, c.request(l.req.Name), "after Break of a cool-down")
 			}
 		},
 	},
@@ -31,10 +31,10 @@ var breakCases = []testCase{
 		about:  "Breaker.Break ErrLost Taken",
 		needs:  []need{breaks, inspects},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.broken(l.req.Name)
-			c.wantLost(c.gone(c.a, l.req.Name, l.req.Token, "of a hold that was broken"), "Extend of a hold that was broken")
-			n := c.soon(c.b, c.request(l.req.Name), "after Break")
+			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was broken"), "Extend of a hold that was broken")
+			n := c.takeSoon(c.b, c.request(l.req.Name), "after Break")
 			c.release(l, 0, "of a hold that was broken", driver.Taken, driver.Gone)
 			c.verify(n, "after the evicted one's Release")
 		},
@@ -45,10 +45,10 @@ var breakCases = []testCase{
 		about:  "Breaker.Break ErrLost",
 		needs:  []need{breaks, inspects, fences},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			seen := c.inspect(l.req.Name).Fence
-			c.free(l)
-			n := c.soon(c.a, c.request(l.req.Name), "after Release")
+			c.releaseFreely(l)
+			n := c.takeSoon(c.a, c.request(l.req.Name), "after Release")
 			for _, wrong := range []uint64{seen, n.grant.Fence + 1, 0} {
 				_, err := c.b.Break(c.ctx, l.req.Name, wrong)
 				c.wantLost(err, "Break of another hold than was seen")
@@ -62,12 +62,12 @@ var breakCases = []testCase{
 		about:  "Breaker.Break Grant.Fence",
 		needs:  []need{breaks, inspects, fences},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			f := c.broken(l.req.Name)
 			if f <= l.grant.Fence || f >= driver.MaxFence {
 				c.failf("the hold had fence %d, Break returns %d", l.grant.Fence, f)
 			}
-			c.above(c.soon(c.b, c.request(l.req.Name), "after Break"), f)
+			c.checkFenceAbove(c.takeSoon(c.b, c.request(l.req.Name), "after Break"), f)
 		},
 	},
 }

@@ -19,7 +19,7 @@ var closeCases = []testCase{
 		clause: "After Close every method returns ErrClosed, except Guarantees, which sends nothing.",
 		about:  "Store.Close ErrClosed",
 		f: func(c *check) {
-			cl, r := c.open(), c.request(c.name())
+			cl, r := c.openAnother(), c.request(c.newName())
 			c.closed(cl)
 			_, errAcquire := cl.Acquire(c.ctx, r)
 			_, errExtend := cl.Extend(c.ctx, r.Name, r.Token, r.TTL)
@@ -54,14 +54,14 @@ var closeCases = []testCase{
 		clause: "A second Close does nothing, and other stores opened on the same place still work.",
 		about:  "Store.Close",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			cl := c.open()
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			cl := c.openAnother()
 			for range 3 {
 				c.closed(cl)
 			}
 			c.verify(l, "after another store was closed")
 			c.refused(c.b, c.request(l.req.Name), "after another store was closed", l)
-			c.free(l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -70,16 +70,16 @@ var closeCases = []testCase{
 		about:  "Store.Close Waiter.Wait ErrClosed",
 		needs:  []need{waits},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			cl := c.open()
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			cl := c.openAnother()
 			w := c.waitOn(cl, c.request(l.req.Name))
 			c.queued(l.req.Name, 1)
 			c.closed(cl)
-			if a := c.get(w, "Wait of a store that was closed"); a.err == nil {
+			if a := c.awaitAnswer(w, "Wait of a store that was closed"); a.err == nil {
 				c.failf("Wait of a store that was closed returns %+v and no error", a.grant)
 			}
-			c.free(l)
-			c.soon(c.b, c.request(l.req.Name), "after the only waiter's store was closed")
+			c.releaseFreely(l)
+			c.takeSoon(c.b, c.request(l.req.Name), "after the only waiter's store was closed")
 		},
 	},
 	{
@@ -93,7 +93,7 @@ var closeCases = []testCase{
 		clause: "Guarantees are constant, the same for every store opened alike, and name the store.",
 		about:  "Store.Guarantees Guarantees.Store Guarantees.Notes",
 		f: func(c *check) {
-			for _, cl := range []*client{c.a, c.b, c.open()} {
+			for _, cl := range []*client{c.a, c.b, c.openAnother()} {
 				if g := cl.store.Guarantees(); !reflect.DeepEqual(g, c.g) {
 					c.failf("Guarantees were %+v and are %+v", c.g, g)
 				}
@@ -165,15 +165,15 @@ func closeGoroutines(c *check) {
 }
 
 func (c *check) openUseClose() {
-	cl := c.open()
-	l := c.take(cl, c.request(c.name()), "of a free name")
+	cl := c.openAnother()
+	l := c.take(cl, c.request(c.newName()), "of a free name")
 	if c.has.wait {
 		ctx, cancel := context.WithTimeout(c.ctx, driver.MinTTL)
 		defer cancel()
 		r := c.request(l.req.Name)
 		cl.Wait(ctx, r, true)
 	}
-	c.free(l)
+	c.releaseFreely(l)
 	c.closed(cl)
 }
 

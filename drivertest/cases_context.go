@@ -14,7 +14,7 @@ var contextCases = []testCase{
 		clause: "A request whose context has already ended returns the context's error and changes nothing.",
 		about:  "Store.Acquire Store.Extend",
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			if _, err := c.a.Acquire(canceled(), r); !errors.Is(err, context.Canceled) {
 				c.failf("Acquire with a cancelled context: want context.Canceled, got: %v", orGranted(err))
 			}
@@ -30,7 +30,7 @@ var contextCases = []testCase{
 		clause: "A Release whose context has already ended either ends the hold and reports that, or returns the context's error; then another Release ends it.",
 		about:  "Store.Release",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			o, err := c.a.Release(canceled(), l.req.Name, l.req.Token, 0)
 			switch {
 			case err == nil && o != driver.Released:
@@ -38,11 +38,11 @@ var contextCases = []testCase{
 			case err != nil && !errors.Is(err, context.Canceled):
 				c.failf("Release with a cancelled context: want context.Canceled, got: %v", err)
 			case err != nil && !errors.Is(err, driver.ErrUncertain):
-				c.free(l)
+				c.releaseFreely(l)
 			case err != nil:
 				c.release(l, 0, "for the second time", driver.Released, driver.Gone)
 			}
-			c.soon(c.b, c.request(l.req.Name), "after Release with a cancelled context")
+			c.takeSoon(c.b, c.request(l.req.Name), "after Release with a cancelled context")
 		},
 	},
 	{
@@ -57,15 +57,15 @@ var contextCases = []testCase{
 // takes.
 func cancelledAcquires(c *check) {
 	began := time.Now()
-	c.free(c.take(c.a, c.request(c.name()), "of a free name"))
+	c.releaseFreely(c.take(c.a, c.request(c.newName()), "of a free name"))
 	trip := time.Since(began) / 2
 	n := 100
 	if c.h.Slow {
 		n = 30
 	}
 	for i := range n {
-		r := c.brief(c.name(), 2)
-		sent := c.now()
+		r := c.brief(c.newName(), 2)
+		sent := c.clockTime()
 		g, err := c.acquireFor(r, trip*time.Duration(i)*3/time.Duration(2*n))
 		switch {
 		case err == nil:
@@ -73,7 +73,7 @@ func cancelledAcquires(c *check) {
 		case !errors.Is(err, context.DeadlineExceeded):
 			c.failf("Acquire whose context ended: want context.DeadlineExceeded, got: %v", err)
 		case !errors.Is(err, driver.ErrUncertain):
-			c.free(c.take(c.b, c.request(r.Name), "after a cancelled Acquire that was not uncertain"))
+			c.releaseFreely(c.take(c.b, c.request(r.Name), "after a cancelled Acquire that was not uncertain"))
 		default:
 			c.leftAlone(i, c.leased(c.a, r, driver.Grant{TTL: r.TTL}, sent))
 		}
@@ -95,5 +95,5 @@ func (c *check) leftAlone(i int, l *lease) {
 	} else if _, err := c.a.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {
 		c.failf("Release after a cancelled Acquire: %v", err)
 	}
-	c.free(c.soon(c.b, c.request(l.req.Name), "after a cancelled Acquire was released or its lease ran out"))
+	c.releaseFreely(c.takeSoon(c.b, c.request(l.req.Name), "after a cancelled Acquire was released or its lease ran out"))
 }

@@ -13,17 +13,17 @@ var promoteCases = []testCase{
 		about:  "Converter.Convert",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			g := c.promoted(l)
 			if c.g.Fence != driver.NoFence && g.Fence <= l.grant.Fence {
 				c.errorf("the shared hold had fence %d, the exclusive one has %d", l.grant.Fence, g.Fence)
 			}
 			c.verify(l, "after promotion")
 			c.refused(c.b, c.readRequest(l.req.Name), "to read while there is a promoted hold", l)
-			c.free(l)
-			n := c.soon(c.b, c.request(l.req.Name), "after the promoted hold's release")
+			c.releaseFreely(l)
+			n := c.takeSoon(c.b, c.request(l.req.Name), "after the promoted hold's release")
 			if c.g.Fence != driver.NoFence {
-				c.above(n, g.Fence)
+				c.checkFenceAbove(n, g.Fence)
 			}
 		},
 	},
@@ -36,7 +36,7 @@ var promoteCases = []testCase{
 			l, other := c.twoReaders()
 			c.notPromoted(l)
 			c.verify(other, "after another reader's promotion was refused")
-			c.free(other)
+			c.releaseFreely(other)
 			if c.alive(l) {
 				c.eventuallyPromoted(l)
 			}
@@ -53,7 +53,7 @@ var promoteCases = []testCase{
 				return // the store reported the loss, as it may
 			}
 			c.verify(l, "after a promotion that returned ErrHeld")
-			c.free(other)
+			c.releaseFreely(other)
 			c.refused(c.b, c.request(l.req.Name), "to write while there is a reader whose promotion had failed", l)
 		},
 	},
@@ -75,7 +75,7 @@ var promoteCases = []testCase{
 				if err != nil {
 					c.failf("Acquire to read during a promotion: want a *HeldError, got: %v", err)
 				}
-				c.free(n)
+				c.releaseFreely(n)
 			}
 			c.failf("new readers were let in, five times, right after a promotion had been refused")
 		},
@@ -87,8 +87,8 @@ var promoteCases = []testCase{
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			if l, _, ok := c.refusedPromotion(); ok {
-				c.pass(driver.MaxIntent)
-				c.soon(c.b, c.readRequest(l.req.Name), "to read, after the intent should have lapsed")
+				c.passTime(driver.MaxIntent)
+				c.takeSoon(c.b, c.readRequest(l.req.Name), "to read, after the intent should have lapsed")
 			}
 		},
 	},
@@ -115,7 +115,7 @@ var promoteCases = []testCase{
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			if l, _, ok := c.refusedPromotion(); ok {
-				c.free(l)
+				c.releaseFreely(l)
 				c.within(driver.MaxIntent/4, c.b, c.readRequest(l.req.Name), "to read, after the release of the reader that had the intent")
 			}
 		},
@@ -133,7 +133,7 @@ var promoteCases = []testCase{
 		about:  "Guarantees.Promotion NoPromotion",
 		needs:  []need{not(promotes), converts, readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			_, err := c.convert(l, false)
 			c.wantUnsupported(err, "promotion")
 			c.take(c.b, c.readRequest(l.req.Name), "to read, after a promotion was refused")
@@ -159,7 +159,7 @@ var convertCases = []testCase{
 		about:  "Converter.Convert",
 		needs:  []need{converts, readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			g, err := c.convert(l, true)
 			if err != nil {
 				c.failf("demotion of a live hold: %v", err)
@@ -167,10 +167,10 @@ var convertCases = []testCase{
 			if g.Fence != l.grant.Fence {
 				c.errorf("the hold had fence %d, after demotion it has %d", l.grant.Fence, g.Fence)
 			}
-			other := c.soon(c.b, c.readRequest(l.req.Name), "to read, after demotion")
+			other := c.takeSoon(c.b, c.readRequest(l.req.Name), "to read, after demotion")
 			c.refused(c.b, c.request(l.req.Name), "to write while there is a demoted hold", l)
 			c.verify(l, "after demotion")
-			c.free(l)
+			c.releaseFreely(l)
 			c.verify(other, "after the demoted hold's release")
 		},
 	},
@@ -180,14 +180,14 @@ var convertCases = []testCase{
 		about:  "Converter.Convert",
 		needs:  []need{converts},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			g, err := c.convert(l, false)
 			if err != nil {
 				c.failf("Convert to the mode already held: %v", err)
 			}
 			c.sameFence(l, g, "Convert to the mode already held")
 			c.refused(c.b, c.request(l.req.Name), "after Convert to the mode already held", l)
-			c.free(l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -197,12 +197,12 @@ var convertCases = []testCase{
 		needs:  []need{converts, leases},
 		f: func(c *check) {
 			for _, toShared := range []bool{false, true} {
-				l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+				l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 				c.lapse(l)
 				if _, err := c.convert(l, toShared && c.g.Shared); !isLoss(err) {
 					c.failf("Convert after the lease had run out: want ErrExpired or ErrLost, got: %v", orGranted(err))
 				}
-				c.soon(c.b, c.request(l.req.Name), "after Convert was refused")
+				c.takeSoon(c.b, c.request(l.req.Name), "after Convert was refused")
 			}
 		},
 	},
@@ -212,7 +212,7 @@ var convertCases = []testCase{
 		about:  "Converter.Convert ErrLost",
 		needs:  []need{converts},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			_, err := c.b.Convert(c.ctx, c.request(l.req.Name))
 			c.wantLost(err, "Convert with a token that holds nothing")
 			c.verify(l, "after another token's Convert")
@@ -221,7 +221,7 @@ var convertCases = []testCase{
 }
 
 func (c *check) twoReaders() (l, other *lease) {
-	l = c.take(c.a, c.readRequest(c.name()), "to read a free name")
+	l = c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 	return l, c.readToo(c.b, l)
 }
 
@@ -284,6 +284,6 @@ func promotionConflict(c *check) {
 		c.failf("promotion of a second reader: want ErrPromotionConflict, got: %v", orGranted(err))
 	}
 	c.verify(second, "after ErrPromotionConflict")
-	c.free(second)
+	c.releaseFreely(second)
 	c.eventuallyPromoted(l)
 }

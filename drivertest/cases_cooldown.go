@@ -14,8 +14,8 @@ var coolDownCases = []testCase{
 		about:  "Store.Release Guarantees.CoolDown",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			sent := c.now()
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			sent := c.clockTime()
 			c.cool(l, c.units(4))
 			end := sent.Add(c.units(4))
 			c.coolingFor(c.a, c.request(l.req.Name), end)
@@ -32,7 +32,7 @@ var coolDownCases = []testCase{
 		about:  "Hold.Cooling Hold.Until HeldError.Until",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.cool(l, c.long())
 			held := c.refused(c.b, c.request(l.req.Name), "during a cool-down")
 			if len(held.Holds) != 1 || !held.Holds[0].Cooling {
@@ -48,13 +48,13 @@ var coolDownCases = []testCase{
 		about:  "Store.Release",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.free(l)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.releaseFreely(l)
 			c.a.Release(c.ctx, l.req.Name, l.req.Token, c.long())
-			n := c.soon(c.b, c.request(l.req.Name), "after a second Release that asked for a cool-down")
+			n := c.takeSoon(c.b, c.request(l.req.Name), "after a second Release that asked for a cool-down")
 			c.a.Release(c.ctx, l.req.Name, l.req.Token, c.long())
-			c.free(n)
-			c.soon(c.b, c.request(l.req.Name), "after a stale Release that asked for a cool-down")
+			c.releaseFreely(n)
+			c.takeSoon(c.b, c.request(l.req.Name), "after a stale Release that asked for a cool-down")
 		},
 	},
 	{
@@ -63,12 +63,12 @@ var coolDownCases = []testCase{
 		about:  "Store.Release",
 		needs:  []need{coolDowns, readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			other := c.readToo(c.b, l)
-			sent := c.now()
+			sent := c.clockTime()
 			c.cool(l, c.units(4))
 			c.verify(other, "after another reader's Release with a cool-down")
-			c.free(other)
+			c.releaseFreely(other)
 			c.takeOver(c.b, c.request(l.req.Name), sent.Add(c.units(4)), "to write, after a reader left a cool-down")
 		},
 	},
@@ -78,7 +78,7 @@ var coolDownCases = []testCase{
 		about:  "Guarantees.CoolDown Request.AtLeast",
 		needs:  []need{not(coolDowns)},
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.AtLeast = time.Second
 			_, err := c.a.Acquire(c.ctx, r)
 			c.wantUnsupported(err, "Acquire with AtLeast")
@@ -113,10 +113,10 @@ var atLeastCases = []testCase{
 		about:  "Request.AtLeast",
 		needs:  []need{coolDowns, leases},
 		f: func(c *check) {
-			r := c.brief(c.name(), 1)
+			r := c.brief(c.newName(), 1)
 			r.AtLeast = c.units(4)
 			l := c.take(c.a, r, "with AtLeast")
-			c.full(l.grant, r.AtLeast, "Acquire with AtLeast")
+			c.checkLease(l.grant, r.AtLeast, "Acquire with AtLeast")
 			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "by another process, after a grant with AtLeast")
 		},
 	},
@@ -126,7 +126,7 @@ var atLeastCases = []testCase{
 		about:  "Request.AtLeast",
 		needs:  []need{coolDowns, leases},
 		f: func(c *check) {
-			r := c.brief(c.name(), 4)
+			r := c.brief(c.newName(), 4)
 			r.AtLeast = c.units(1)
 			l := c.take(c.a, r, "with AtLeast")
 			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.TTL), "by another process, after a grant with AtLeast shorter than TTL")
@@ -138,7 +138,7 @@ var atLeastCases = []testCase{
 		about:  "Request.AtLeast Store.Extend",
 		needs:  []need{coolDowns, leases},
 		f: func(c *check) {
-			r := c.brief(c.name(), 1)
+			r := c.brief(c.newName(), 1)
 			r.AtLeast = c.units(4)
 			l := c.take(c.a, r, "with AtLeast")
 			sent := l.sent
@@ -152,7 +152,7 @@ var atLeastCases = []testCase{
 		about:  "Request.AtLeast Store.Release",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.AtLeast = c.units(4)
 			l := c.take(c.a, r, "with AtLeast")
 			c.release(l, 0, "before AtLeast", driver.Released)
@@ -165,7 +165,7 @@ var atLeastCases = []testCase{
 		about:  "Request.AtLeast Store.Acquire",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			again := l.req
 			again.AtLeast = c.units(5)
 			c.repeat(l, again)
@@ -173,7 +173,7 @@ var atLeastCases = []testCase{
 			again.AtLeast = c.units(1)
 			c.repeat(l, again)
 			c.repeat(l, l.req)
-			c.free(l)
+			c.releaseFreely(l)
 			c.takeOver(c.b, c.request(l.req.Name), armed, "after a Release before the AtLeast of a repeat")
 		},
 	},
@@ -183,7 +183,7 @@ var atLeastCases = []testCase{
 		about:  "Request.AtLeast Store.Release",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.AtLeast = c.units(5)
 			l := c.take(c.a, r, "with AtLeast")
 			c.cool(l, c.units(1))

@@ -81,7 +81,7 @@ func (c *check) crowd(mixed, waiting bool) {
 		rounds = 4
 	}
 	var ref referee
-	name := c.name()
+	name := c.newName()
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {

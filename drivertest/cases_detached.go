@@ -21,7 +21,7 @@ var detachedCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.detached(), "with Detached")
 			c.verify(l, "that was asked for with Detached")
-			c.free(l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -30,7 +30,7 @@ var detachedCases = []testCase{
 		about:  "Request.Detached Guarantees.Detached Grant.TTL",
 		needs:  []need{detaches},
 		f: func(c *check) {
-			gone := c.open()
+			gone := c.openAnother()
 			r := c.detached()
 			l := c.take(gone, r, "with Detached")
 			if l.grant.TTL <= 0 {
@@ -62,7 +62,7 @@ var detachedCases = []testCase{
 
 // detached returns a request for a detached hold.
 func (c *check) detached() driver.Request {
-	r := c.request(c.name())
+	r := c.request(c.newName())
 	r.Detached = true
 	return r
 }

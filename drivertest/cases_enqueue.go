@@ -13,23 +13,23 @@ var enqueueCases = []testCase{
 		about:  "Enqueuer.Enqueue Enqueuer.Waiter Guarantees.InProcess",
 		needs:  []need{enqueues},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			first := c.enqueue(c.b, c.request(l.req.Name))
 			second := c.enqueue(c.a, c.request(l.req.Name))
 			c.settle()
 			if len(first.done)+len(second.done) > 0 {
 				c.failf("Enqueue called answer while the name is held")
 			}
-			c.free(l)
-			n := c.got(first, "in the queue when the holder releases")
-			c.full(n.grant, n.req.TTL, "what Enqueue grants")
-			c.pass(driver.MaxReservation + c.unit)
+			c.releaseFreely(l)
+			n := c.awaitHold(first, "in the queue when the holder releases")
+			c.checkLease(n.grant, n.req.TTL, "what Enqueue grants")
+			c.passTime(driver.MaxReservation + c.unit)
 			c.verify(n, "that Enqueue answered")
 			if len(second.done) > 0 {
 				c.failf("Enqueue granted the name to two waiters at once")
 			}
-			c.free(n)
-			c.free(c.got(second, "in the queue when the one before it releases"))
+			c.releaseFreely(n)
+			c.releaseFreely(c.awaitHold(second, "in the queue when the one before it releases"))
 			c.settle()
 			if len(first.done)+len(second.done) > 0 {
 				c.failf("Enqueue called answer twice")
@@ -42,7 +42,7 @@ var enqueueCases = []testCase{
 		about:  "Enqueuer.Enqueue",
 		needs:  []need{enqueues},
 		f: func(c *check) {
-			c.free(c.got(c.enqueue(c.a, c.request(c.name())), "in the queue of a free name"))
+			c.releaseFreely(c.awaitHold(c.enqueue(c.a, c.request(c.newName())), "in the queue of a free name"))
 		},
 	},
 	{
@@ -51,19 +51,19 @@ var enqueueCases = []testCase{
 		about:  "Enqueuer.Enqueue",
 		needs:  []need{enqueues},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			gone := c.enqueue(c.b, c.request(l.req.Name))
 			next := c.enqueue(c.a, c.request(l.req.Name))
 			if !gone.leave() {
 				c.failf("leave reports that it was too late, but another holder has the name")
 			}
-			c.free(l)
-			n := c.got(next, "in the queue behind one that left")
+			c.releaseFreely(l)
+			n := c.awaitHold(next, "in the queue behind one that left")
 			if next.leave() {
 				c.failf("leave reports that it was in time, but answer was called before")
 			}
 			c.verify(n, "after a leave that came too late")
-			c.free(n)
+			c.releaseFreely(n)
 			c.settle()
 			if len(gone.done) > 0 {
 				c.failf("Enqueue called answer although leave was in time")
@@ -76,19 +76,19 @@ var enqueueCases = []testCase{
 		about:  "Enqueuer.Enqueue Store.Close ErrClosed",
 		needs:  []need{enqueues},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			cl := c.open()
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			cl := c.openAnother()
 			w := c.enqueue(cl, c.request(l.req.Name))
 			c.closed(cl)
-			if a := c.get(w, "in the queue of a store that was closed"); !errors.Is(a.err, driver.ErrClosed) {
+			if a := c.awaitAnswer(w, "in the queue of a store that was closed"); !errors.Is(a.err, driver.ErrClosed) {
 				c.failf("Enqueue of a store that was closed: want ErrClosed, got: %v", orGranted(a.err))
 			}
 			_, err := ability[driver.Enqueuer](cl.store).Enqueue(c.request(l.req.Name), func(driver.Grant, error) {})
 			if !errors.Is(err, driver.ErrClosed) {
 				c.failf("Enqueue after Close: want ErrClosed, got: %v", orGranted(err))
 			}
-			c.free(l)
-			c.soon(c.b, c.request(l.req.Name), "after the store of the only waiter was closed")
+			c.releaseFreely(l)
+			c.takeSoon(c.b, c.request(l.req.Name), "after the store of the only waiter was closed")
 		},
 	},
 	{
@@ -106,7 +106,7 @@ var enqueueCases = []testCase{
 // enqueue takes a place in the queue. Each call of the callback sends its arguments to done.
 func (c *check) enqueue(cl *client, r driver.Request) *turn {
 	t := &turn{cl: cl, req: r, done: make(chan answer, 2)}
-	sent := c.now()
+	sent := c.clockTime()
 	leave, err := ability[driver.Enqueuer](cl.store).Enqueue(r, func(g driver.Grant, err error) {
 		t.done <- answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
 	})

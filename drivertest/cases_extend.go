@@ -13,10 +13,10 @@ var extendCases = []testCase{
 		about:  "Store.Extend Grant.TTL",
 		needs:  []need{leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 3), "of a free name")
-			c.pass(c.units(1))
+			l := c.take(c.a, c.brief(c.newName(), 3), "of a free name")
+			c.passTime(c.units(1))
 			g := c.extend(l, c.units(4))
-			c.full(g, c.units(4), "Extend")
+			c.checkLease(g, c.units(4), "Extend")
 			c.sameFence(l, g, "Extend")
 			c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after Extend")
 		},
@@ -27,7 +27,7 @@ var extendCases = []testCase{
 		about:  "Store.Extend",
 		needs:  []need{leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 4), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 4), "of a free name")
 			first := l.sure
 			c.extend(l, c.units(1))
 			c.takeOver(c.b, c.request(l.req.Name), first, "by another process, after Extend by less than was left")
@@ -38,7 +38,7 @@ var extendCases = []testCase{
 		clause: "Extend with ttl 0 changes nothing and only verifies the hold: a lease that is only verified runs out.",
 		about:  "Store.Extend",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.sameFence(l, c.verify(l, "of a live hold"), "Extend with ttl 0")
 			if c.g.Lease {
 				c.verifyUntilItLapses()
@@ -50,7 +50,7 @@ var extendCases = []testCase{
 		clause: "Extend of an exclusive hold never sets Grant.Shared.",
 		about:  "Grant.Shared",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			if c.verify(l, "of an exclusive hold").Shared {
 				c.errorf("Extend with ttl 0 says that an exclusive hold is shared")
 			}
@@ -64,8 +64,8 @@ var extendCases = []testCase{
 		clause: "For a token that holds nothing while somebody else holds the name, Extend returns ErrLost and changes nothing.",
 		about:  "Store.Extend ErrLost",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.wantLost(c.gone(c.b, l.req.Name, newToken(), "with a token that never held anything"), "Extend with a token that never held anything")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.wantLost(c.extendGone(c.b, l.req.Name, newToken(), "with a token that never held anything"), "Extend with a token that never held anything")
 			_, err := c.b.Extend(c.ctx, l.req.Name, newToken(), 0)
 			c.wantLost(err, "Extend with ttl 0 and a token that never held anything")
 			c.verify(l, "after another token's Extend")
@@ -76,8 +76,8 @@ var extendCases = []testCase{
 		clause: "For a name that nobody holds, Extend returns ErrLost or ErrExpired and takes nothing.",
 		about:  "Store.Extend ErrLost",
 		f: func(c *check) {
-			name := c.name()
-			c.gone(c.a, name, newToken(), "of a name that was never held")
+			name := c.newName()
+			c.extendGone(c.a, name, newToken(), "of a name that was never held")
 			c.take(c.b, c.request(name), "after another token's Extend of the free name")
 		},
 	},
@@ -87,11 +87,11 @@ var extendCases = []testCase{
 		about:  "Store.Extend ErrExpired ErrLost",
 		needs:  []need{leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
-			c.gone(c.a, l.req.Name, l.req.Token, "after the lease had run out")
-			c.gone(c.a, l.req.Name, l.req.Token, "for the second time after the lease had run out")
-			c.soon(c.b, c.request(l.req.Name), "after Extend of a hold that had run out")
+			c.extendGone(c.a, l.req.Name, l.req.Token, "after the lease had run out")
+			c.extendGone(c.a, l.req.Name, l.req.Token, "for the second time after the lease had run out")
+			c.takeSoon(c.b, c.request(l.req.Name), "after Extend of a hold that had run out")
 		},
 	},
 	{
@@ -100,9 +100,9 @@ var extendCases = []testCase{
 		about:  "Store.Extend ErrLost",
 		needs:  []need{leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			n := c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the lease ran out")
-			c.wantLost(c.gone(c.a, l.req.Name, l.req.Token, "after the name was taken"), "Extend after the name was taken")
+			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "after the name was taken"), "Extend after the name was taken")
 			c.verify(n, "after the former holder's Extend")
 		},
 	},
@@ -112,10 +112,10 @@ var extendCases = []testCase{
 		about:  "Store.Extend Request.TTL",
 		needs:  []need{leases},
 		f: func(c *check) {
-			never := c.take(c.a, c.brief(c.name(), 5), "of a free name")
-			once := c.take(c.a, c.brief(c.name(), 5), "of another free name")
-			kept := []*lease{c.take(c.a, c.brief(c.name(), 5), "of a free name"), c.take(c.a, c.brief(c.name(), 5), "of a free name")}
-			c.pass(c.units(2))
+			never := c.take(c.a, c.brief(c.newName(), 5), "of a free name")
+			once := c.take(c.a, c.brief(c.newName(), 5), "of another free name")
+			kept := []*lease{c.take(c.a, c.brief(c.newName(), 5), "of a free name"), c.take(c.a, c.brief(c.newName(), 5), "of a free name")}
+			c.passTime(c.units(2))
 			c.extend(once, c.units(5))
 			c.endsInTime(never, kept)
 			c.endsInTime(once, kept)
@@ -126,10 +126,10 @@ var extendCases = []testCase{
 		clause: "An Extend after Release, such as a late renewal, does not bring the hold back.",
 		about:  "Store.Extend Store.Release",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.free(l)
-			c.gone(c.a, l.req.Name, l.req.Token, "after Release")
-			c.soon(c.b, c.request(l.req.Name), "after a late Extend of a released hold")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.releaseFreely(l)
+			c.extendGone(c.a, l.req.Name, l.req.Token, "after Release")
+			c.takeSoon(c.b, c.request(l.req.Name), "after a late Extend of a released hold")
 		},
 	},
 }
@@ -139,15 +139,15 @@ var extendCases = []testCase{
 func (c *check) endsInTime(l *lease, kept []*lease) {
 	r := c.request(l.req.Name)
 	limit := driver.RenewalInterval(l.req.TTL)
-	for c.now().Before(l.ended.Add(limit + c.patience)) {
+	for c.clockTime().Before(l.ended.Add(limit + c.patience)) {
 		for _, k := range kept {
 			c.extend(k, k.req.TTL)
 		}
-		asked := c.now()
+		asked := c.clockTime()
 		if _, err := c.tryAnew(c.b, &r, "of a name whose holder does nothing"); err == nil {
 			switch late := asked.Sub(l.ended.Add(limit + c.unit)); {
-			case c.now().Before(l.sure.Add(-slack(l.req.TTL))):
-				c.failf("a lease ended %v too early", l.sure.Sub(c.now()))
+			case c.clockTime().Before(l.sure.Add(-slack(l.req.TTL))):
+				c.failf("a lease ended %v too early", l.sure.Sub(c.clockTime()))
 			case late > 0 && (c.unit == c.run.unit || limit < 3*time.Second):
 				panic(stop{slow: true}) // perhaps the machine is slow, so longer leases must show it
 			case late > 0:
@@ -155,13 +155,13 @@ func (c *check) endsInTime(l *lease, kept []*lease) {
 			}
 			return
 		}
-		c.pass(c.unit / 4)
+		c.passTime(c.unit / 4)
 	}
 	c.failf("a lease of %v that nobody extended had not ended %v after its end", l.req.TTL, limit+c.patience)
 }
 
 func (c *check) verifyUntilItLapses() {
-	l := c.take(c.a, c.brief(c.name(), 2), "of a free name")
+	l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
 	lapsed := c.poll(c.patience, func() bool {
 		_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 		if err != nil && !isLoss(err) {
@@ -172,7 +172,7 @@ func (c *check) verifyUntilItLapses() {
 	if !lapsed {
 		c.failf("a lease of %v that was only verified had not run out after %v", l.req.TTL, c.patience)
 	}
-	if now := c.now(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
+	if now := c.clockTime(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
 		c.failf("Extend with ttl 0 called the lease lost %v before its end", l.sure.Sub(now).Round(time.Millisecond))
 	}
 }

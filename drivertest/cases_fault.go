@@ -17,13 +17,13 @@ var faultCases = []testCase{
 		needs:  []need{loseReply},
 		alone:  true,
 		f: func(c *check) {
-			cl, r := c.open(), c.request(c.name())
+			cl, r := c.openAnother(), c.request(c.newName())
 			err := c.blind(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
 			c.notNo(err, "Acquire whose reply was lost", driver.ErrHeld, driver.ErrUnavailable)
-			l := c.again(cl, r, errors.Is(err, driver.ErrSpent))
+			l := c.repeatRequest(cl, r, errors.Is(err, driver.ErrSpent))
 			c.refused(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
-			c.free(l)
-			c.soon(c.b, c.request(r.Name), "after one Release")
+			c.releaseFreely(l)
+			c.takeSoon(c.b, c.request(r.Name), "after one Release")
 		},
 	},
 	{
@@ -33,8 +33,8 @@ var faultCases = []testCase{
 		needs:  []need{loseReply, not(bound)},
 		alone:  true,
 		f: func(c *check) {
-			cl := c.open()
-			l := c.take(cl, c.request(c.name()), "of a free name")
+			cl := c.openAnother()
+			l := c.take(cl, c.request(c.newName()), "of a free name")
 			err := c.blind(cl, func(ctx context.Context) error {
 				_, err := cl.Extend(ctx, l.req.Name, l.req.Token, c.long())
 				return err
@@ -50,8 +50,8 @@ var faultCases = []testCase{
 		needs:  []need{loseReply},
 		alone:  true,
 		f: func(c *check) {
-			cl := c.open()
-			l := c.take(cl, c.request(c.name()), "of a free name")
+			cl := c.openAnother()
+			l := c.take(cl, c.request(c.newName()), "of a free name")
 			err := c.blind(cl, func(ctx context.Context) error {
 				o, err := cl.Release(ctx, l.req.Name, l.req.Token, 0)
 				if err == nil && o != driver.Released && o != driver.Gone {
@@ -60,7 +60,7 @@ var faultCases = []testCase{
 				return err
 			})
 			c.notNo(err, "Release whose reply was lost", driver.ErrUnavailable)
-			c.soon(c.b, c.request(l.req.Name), "after a Release that was carried out but whose reply was lost")
+			c.takeSoon(c.b, c.request(l.req.Name), "after a Release that was carried out but whose reply was lost")
 		},
 	},
 	{
@@ -70,9 +70,9 @@ var faultCases = []testCase{
 		needs:  []need{cut},
 		alone:  true,
 		f: func(c *check) {
-			cl := c.open()
+			cl := c.openAnother()
 			for range 5 {
-				r := c.request(c.name())
+				r := c.request(c.newName())
 				c.cut(cl)
 				_, err := cl.Acquire(c.ctx, r)
 				c.notNo(err, "Acquire of a free name over a broken connection", driver.ErrHeld, driver.ErrLost)
@@ -89,8 +89,8 @@ var faultCases = []testCase{
 		needs:  []need{cut, not(bound)},
 		alone:  true,
 		f: func(c *check) {
-			cl := c.open()
-			l := c.take(cl, c.request(c.name()), "of a free name")
+			cl := c.openAnother()
+			l := c.take(cl, c.request(c.newName()), "of a free name")
 			c.cut(cl)
 			c.refused(c.b, c.request(l.req.Name), "of a held name, after the holder's connection was cut", l)
 			c.livesOn(l, "after the holder's connection was cut")
@@ -103,13 +103,13 @@ var faultCases = []testCase{
 		needs:  []need{cut, connected},
 		alone:  true,
 		f: func(c *check) {
-			cl := c.open()
-			l := c.take(cl, c.request(c.name()), "of a free name")
+			cl := c.openAnother()
+			l := c.take(cl, c.request(c.newName()), "of a free name")
 			c.cut(cl)
 			c.boundEnds(l, "the connection was cut")
-			err := c.gone(cl, l.req.Name, l.req.Token, "after the connection was cut")
+			err := c.extendGone(cl, l.req.Name, l.req.Token, "after the connection was cut")
 			c.wantLost(err, "Extend after the connection was cut")
-			c.soon(c.b, c.request(l.req.Name), "after the holder's connection was cut")
+			c.takeSoon(c.b, c.request(l.req.Name), "after the holder's connection was cut")
 		},
 	},
 	{
@@ -119,9 +119,9 @@ var faultCases = []testCase{
 		needs:  []need{pause},
 		alone:  true,
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			resume := c.pause()
-			free, done := c.request(c.name()), make(chan error, 3)
+			free, done := c.request(c.newName()), make(chan error, 3)
 			ctx := context.WithoutCancel(c.ctx)
 			go func() { _, err := c.a.store.Acquire(ctx, free); done <- err }()
 			go func() { _, err := c.a.store.Extend(ctx, l.req.Name, l.req.Token, c.long()); done <- err }()
@@ -137,7 +137,7 @@ var faultCases = []testCase{
 				}
 			}
 			resume()
-			c.afterFault(c.b, c.request(c.name()), "after the server was silent for a while")
+			c.afterFault(c.b, c.request(c.newName()), "after the server was silent for a while")
 		},
 	},
 	{
@@ -147,12 +147,12 @@ var faultCases = []testCase{
 		needs:  []need{pause, connected},
 		alone:  true,
 		f: func(c *check) {
-			cl := c.open()
-			l := c.take(cl, c.request(c.name()), "of a free name")
+			cl := c.openAnother()
+			l := c.take(cl, c.request(c.newName()), "of a free name")
 			resume := c.pause()
 			c.boundEnds(l, "the server fell silent")
 			resume()
-			c.afterFault(c.b, c.request(c.name()), "after the server was silent for a while")
+			c.afterFault(c.b, c.request(c.newName()), "after the server was silent for a while")
 		},
 	},
 	{
@@ -170,23 +170,24 @@ var faultCases = []testCase{
 		needs:  []need{restart, survives},
 		alone:  true,
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.restart(true)
 			c.livesOn(l, "after a restart")
+			c.answersAgain(c.b, l.req.Name)
 			c.refused(c.b, c.request(l.req.Name), "of a held name, after a restart", l)
 		},
 	},
 }
 
 func fullStore(c *check) {
-	writer, demoted := c.take(c.a, c.request(c.name()), "of a free name"), c.take(c.a, c.request(c.name()), "of a free name")
+	writer, demoted := c.take(c.a, c.request(c.newName()), "of a free name"), c.take(c.a, c.request(c.newName()), "of a free name")
 	reader := demoted
 	if c.g.Shared {
-		reader = c.take(c.a, c.readRequest(c.name()), "to read a free name")
+		reader = c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 	}
 	c.fill(true)
 	c.later(func() { c.h.Full(false) })
-	_, err := c.a.Acquire(c.ctx, c.request(c.name()))
+	_, err := c.a.Acquire(c.ctx, c.request(c.newName()))
 	c.notNo(err, "Acquire of a free name while the store is full", driver.ErrHeld, driver.ErrLost)
 	for range 3 {
 		for _, l := range []*lease{writer, demoted, reader} {
@@ -206,7 +207,7 @@ func fullStore(c *check) {
 	}
 	c.fill(false)
 	for _, l := range []*lease{writer, demoted, reader} {
-		c.free(c.soon(c.b, c.request(l.req.Name), "after its release"))
+		c.releaseFreely(c.takeSoon(c.b, c.request(l.req.Name), "after its release"))
 	}
 }
 
@@ -263,6 +264,18 @@ func (c *check) restart(keepData bool) {
 	}
 }
 
+// answersAgain waits until the store of a client can be reached again.
+func (c *check) answersAgain(cl *client, name string) {
+	var err error
+	answers := c.poll(c.patience, func() bool {
+		_, err = cl.Extend(c.ctx, name, newToken(), 0)
+		return isLoss(err)
+	})
+	if !answers {
+		c.failf("Extend with an unknown token, after a restart: no answer within %v: %v", c.patience, err)
+	}
+}
+
 // afterFault repeats the request until the store can be reached again and grants the name.
 func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 	var l *lease
@@ -279,8 +292,8 @@ func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 	return l
 }
 
-// again repeats a request until its outcome is known.
-func (c *check) again(cl *client, r driver.Request, spent bool) *lease {
+// repeatRequest repeats a request until its outcome is known.
+func (c *check) repeatRequest(cl *client, r driver.Request, spent bool) *lease {
 	var l *lease
 	var err error
 	c.poll(c.patience, func() bool {

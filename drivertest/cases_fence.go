@@ -14,13 +14,13 @@ var fenceCases = []testCase{
 		about:  "Grant.Fence SessionFence",
 		needs:  []need{fences},
 		f: func(c *check) {
-			ahead := c.ahead(c.request(c.name()))
-			c.free(ahead)
+			ahead := c.takeAhead(c.request(c.newName()))
+			c.releaseFreely(ahead)
 			name, last := ahead.req.Name, ahead.grant.Fence
-			for _, cl := range []*client{c.a, c.a, c.b, c.a, c.open(), c.b} {
-				l := c.soon(cl, c.request(name), "after a release")
-				last = c.above(l, last)
-				c.free(l)
+			for _, cl := range []*client{c.a, c.a, c.b, c.a, c.openAnother(), c.b} {
+				l := c.takeSoon(cl, c.request(name), "after a release")
+				last = c.checkFenceAbove(l, last)
+				c.releaseFreely(l)
 			}
 		},
 	},
@@ -30,11 +30,11 @@ var fenceCases = []testCase{
 		about:  "Grant.Fence",
 		needs:  []need{fences, leases},
 		f: func(c *check) {
-			l := c.ahead(c.brief(c.name(), 1))
+			l := c.takeAhead(c.brief(c.newName(), 1))
 			last := l.grant.Fence
 			for range 2 {
 				l = c.takeOver(c.b, c.brief(l.req.Name, 1), l.sure, "by another process, after the lease ran out")
-				last = c.above(l, last)
+				last = c.checkFenceAbove(l, last)
 			}
 		},
 	},
@@ -44,10 +44,10 @@ var fenceCases = []testCase{
 		about:  "Grant.Fence",
 		needs:  []need{fences, coolDowns},
 		f: func(c *check) {
-			l := c.ahead(c.request(c.name()))
+			l := c.takeAhead(c.request(c.newName()))
 			c.cool(l, c.units(1))
-			n := c.soon(c.b, c.request(l.req.Name), "after a cool-down")
-			c.above(n, l.grant.Fence)
+			n := c.takeSoon(c.b, c.request(l.req.Name), "after a cool-down")
+			c.checkFenceAbove(n, l.grant.Fence)
 		},
 	},
 	{
@@ -71,19 +71,19 @@ var fenceCases = []testCase{
 		needs:  []need{fences},
 		alone:  true, // a store with this bug raises the fences of all names
 		f: func(c *check) {
-			other := c.take(c.a, c.request(c.name()), "of a free name")
-			c.free(other)
-			r := c.request(c.name())
+			other := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.releaseFreely(other)
+			r := c.request(c.newName())
 			r.FenceAbove = driver.MaxFenceAbove
-			l := c.soon(c.a, r, "with the greatest FenceAbove")
-			last := c.above(l, driver.MaxFenceAbove)
+			l := c.takeSoon(c.a, r, "with the greatest FenceAbove")
+			last := c.checkFenceAbove(l, driver.MaxFenceAbove)
 			for range 3 {
-				c.free(l)
-				l = c.soon(c.b, c.request(r.Name), "after a grant with the greatest FenceAbove")
-				last = c.above(l, last)
+				c.releaseFreely(l)
+				l = c.takeSoon(c.b, c.request(r.Name), "after a grant with the greatest FenceAbove")
+				last = c.checkFenceAbove(l, last)
 			}
-			c.free(l)
-			for _, name := range []string{other.req.Name, c.name()} {
+			c.releaseFreely(l)
+			for _, name := range []string{other.req.Name, c.newName()} {
 				if l := c.take(c.a, c.request(name), "of another name"); l.grant.Fence > driver.MaxFenceAbove {
 					c.failf("after FenceAbove for one name another name has fence %d", l.grant.Fence)
 				}
@@ -96,7 +96,7 @@ var fenceCases = []testCase{
 		about:  "DurableFence Guarantees.Fence",
 		needs:  []need{durable},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			if c.h.Advance != nil {
 				return // the store's wall clock is not this one
 			}
@@ -113,19 +113,19 @@ var fenceCases = []testCase{
 		needs:  []need{durable, restart},
 		alone:  true,
 		f: func(c *check) {
-			name := c.name()
+			name := c.newName()
 			l := c.take(c.a, c.brief(name, 1), "of a free name")
 			for _, keep := range []bool{true, false} {
 				last := l.grant.Fence
 				if c.g.Lease {
 					c.lapse(l)
 				} else {
-					c.free(l)
+					c.releaseFreely(l)
 				}
-				c.pass(c.unit) // a restart takes a while
+				c.passTime(c.unit) // a restart takes a while
 				c.restart(keep)
 				l = c.afterFault(c.b, c.brief(name, 1), "after a restart")
-				c.above(l, last)
+				c.checkFenceAbove(l, last)
 			}
 		},
 	},
@@ -138,7 +138,7 @@ var raiseCases = []testCase{
 		about:  "FenceRaiser.RaiseFence",
 		needs:  []need{raises, fences},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			raised := l.grant.Fence + 1e6
 			for _, to := range []uint64{raised, l.grant.Fence - 1, 0} {
 				if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, to); err != nil {
@@ -148,8 +148,8 @@ var raiseCases = []testCase{
 					c.failf("the fence was raised to %d, and after RaiseFence(%d) the hold has %d", raised, to, g.Fence)
 				}
 			}
-			c.free(l)
-			c.above(c.soon(c.b, c.request(l.req.Name), "after RaiseFence"), raised)
+			c.releaseFreely(l)
+			c.checkFenceAbove(c.takeSoon(c.b, c.request(l.req.Name), "after RaiseFence"), raised)
 		},
 	},
 	{
@@ -158,10 +158,10 @@ var raiseCases = []testCase{
 		about:  "FenceRaiser.RaiseFence ErrLost",
 		needs:  []need{raises, fences},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			err := c.b.RaiseFence(c.ctx, l.req.Name, newToken(), l.grant.Fence+1000)
 			c.wantLost(err, "RaiseFence by a token that holds nothing")
-			c.free(l)
+			c.releaseFreely(l)
 			if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, l.grant.Fence+1000); !isLoss(err) {
 				c.failf("RaiseFence after Release: want ErrExpired or ErrLost, got: %v", orGranted(err))
 			}
@@ -174,7 +174,7 @@ var raiseCases = []testCase{
 		needs:  []need{raises, fences},
 		alone:  true, // a store that accepts it has no fences left
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence)
 			c.invalid(err, "fence", "RaiseFence to 2^53")
 		},
@@ -191,7 +191,7 @@ var raiseCases = []testCase{
 
 func fencesUsedUp(c *check) {
 	l := c.lastFence(false)
-	c.free(l)
+	c.releaseFreely(l)
 	for _, shared := range []bool{false, c.g.Shared} {
 		for _, cl := range []*client{c.a, c.b} {
 			r := c.request(l.req.Name)
@@ -209,15 +209,15 @@ func fencesUsedUp(c *check) {
 
 // lastFence takes a name with the last fence that the name can have.
 func (c *check) lastFence(shared bool) *lease {
-	l := c.take(c.a, c.request(c.name()), "of a free name")
+	l := c.take(c.a, c.request(c.newName()), "of a free name")
 	if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence-2); err != nil {
 		c.failf("RaiseFence to 2^53 - 2: %v", err)
 	}
-	c.free(l)
+	c.releaseFreely(l)
 	r := c.request(l.req.Name)
 	r.Shared = shared
-	l = c.soon(c.b, r, "after RaiseFence to 2^53 - 2")
-	if c.above(l, driver.MaxFence-2); l.grant.Fence >= driver.MaxFence {
+	l = c.takeSoon(c.b, r, "after RaiseFence to 2^53 - 2")
+	if c.checkFenceAbove(l, driver.MaxFence-2); l.grant.Fence >= driver.MaxFence {
 		c.failf("after RaiseFence to 2^53 - 2 a grant has fence %d", l.grant.Fence)
 	}
 	return l
@@ -240,17 +240,18 @@ func (c *check) wantUsedUp(err error, what string) {
 	}
 }
 
-// ahead takes the name of r with a fence a minute ahead of the clock. If the fence were not ahead,
-// a store that forgot this fence could still make a greater one from its clock.
-func (c *check) ahead(r driver.Request) *lease {
+// takeAhead takes the name of r with a fence a minute ahead of the clock. If the fence were not
+// ahead, a store that forgot this fence could still make a greater one from its clock.
+func (c *check) takeAhead(r driver.Request) *lease {
 	l := c.take(c.a, c.request(r.Name), "of a free name")
-	c.free(l)
+	c.releaseFreely(l)
 	r.FenceAbove = l.grant.Fence + uint64(time.Minute/time.Microsecond)
-	return c.soon(c.a, r, "with FenceAbove")
+	return c.takeSoon(c.a, r, "with FenceAbove")
 }
 
-// above checks that the fence of l is greater than the last one, and returns the fence of l.
-func (c *check) above(l *lease, last uint64) uint64 {
+// checkFenceAbove checks that the fence of l is greater than the last one, and returns the fence of
+// l.
+func (c *check) checkFenceAbove(l *lease, last uint64) uint64 {
 	if l.grant.Fence <= last {
 		c.failf("after fence %d a new grant has fence %d", last, l.grant.Fence)
 	}
@@ -258,33 +259,33 @@ func (c *check) above(l *lease, last uint64) uint64 {
 }
 
 func sharedFences(c *check) {
-	ahead := c.ahead(c.request(c.name()))
-	c.free(ahead)
+	ahead := c.takeAhead(c.request(c.newName()))
+	c.releaseFreely(ahead)
 	name, last := ahead.req.Name, ahead.grant.Fence
 	for i := range 4 {
-		x := c.soon(c.a, c.brief(name, 1), "to write, after readers")
-		last = c.above(x, last)
+		x := c.takeSoon(c.a, c.brief(name, 1), "to write, after readers")
+		last = c.checkFenceAbove(x, last)
 		var r *lease
 		if c.g.Lease && i%2 == 1 { // the lease runs out without a Release
 			r = c.takeOver(c.a, c.readRequest(name), x.sure, "to read, after a writer's lease ran out")
 		} else {
-			c.free(x)
-			r = c.soon(c.a, c.readRequest(name), "to read, after a writer")
+			c.releaseFreely(x)
+			r = c.takeSoon(c.a, c.readRequest(name), "to read, after a writer")
 		}
-		last = c.above(r, last)
+		last = c.checkFenceAbove(r, last)
 		second := c.readToo(c.b, r)
 		for _, l := range []*lease{r, second} {
 			if l.grant.Fence <= x.grant.Fence {
 				c.failf("after fence %d for a writer a reader has fence %d", x.grant.Fence, l.grant.Fence)
 			}
 			last = max(last, l.grant.Fence)
-			c.free(l)
+			c.releaseFreely(l)
 		}
 	}
 }
 
 func fenceAbove(c *check) {
-	name := c.name()
+	name := c.newName()
 	l := c.take(c.a, c.request(name), "of a free name")
 	floor := l.grant.Fence + 1e6
 	again := l.req
@@ -292,18 +293,18 @@ func fenceAbove(c *check) {
 	if g := c.repeat(l, again); g.Fence != l.grant.Fence {
 		c.failf("the fence was %d, a repeat with FenceAbove has %d", l.grant.Fence, g.Fence)
 	}
-	c.free(l)
+	c.releaseFreely(l)
 	r := c.request(name)
 	r.FenceAbove = floor
-	l = c.soon(c.a, r, "with FenceAbove")
-	last := c.above(l, floor)
-	c.free(l)
+	l = c.takeSoon(c.a, r, "with FenceAbove")
+	last := c.checkFenceAbove(l, floor)
+	c.releaseFreely(l)
 	if c.g.Shared {
 		r := c.readRequest(name)
 		r.FenceAbove = last + 1e6
-		l := c.soon(c.b, r, "to read, with FenceAbove")
-		last = c.above(l, r.FenceAbove)
-		c.free(l)
+		l := c.takeSoon(c.b, r, "to read, with FenceAbove")
+		last = c.checkFenceAbove(l, r.FenceAbove)
+		c.releaseFreely(l)
 	}
-	c.above(c.soon(c.b, c.request(name), "after FenceAbove"), last)
+	c.checkFenceAbove(c.takeSoon(c.b, c.request(name), "after FenceAbove"), last)
 }

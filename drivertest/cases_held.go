@@ -14,9 +14,9 @@ var heldCases = []testCase{
 		about:  "Request.Holder Holder.Host Holder.PID Holder.Label Holder.Trace HeldError.Holds Hold.Shared",
 		needs:  []need{named},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.wantHolder(c.refused(c.b, c.request(l.req.Name), "of a held name", l).Holds, false)
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.Holder = driver.Holder{Host: "höst \"b\"\n", PID: 1, Label: "a\tlabel, 'with' {odd} \\ bytes: %s"}
 			odd := c.take(c.a, r, "with an odd label")
 			h := c.refused(c.b, c.request(r.Name), "of a held name", odd)
@@ -38,7 +38,7 @@ var heldCases = []testCase{
 		about:  "HeldError.Holds Hold.Shared",
 		needs:  []need{readers, named},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			c.readToo(c.b, l)
 			held := c.refused(c.b, c.request(l.req.Name), "while there are two readers", l)
 			if len(held.Holds) != 2 || !held.Holds[0].Shared || !held.Holds[1].Shared {
@@ -52,7 +52,7 @@ var heldCases = []testCase{
 		about:  "HeldError.Until Hold.Until",
 		needs:  []need{leases, named},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 20), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 20), "of a free name")
 			before := c.refused(c.b, c.request(l.req.Name), "of a held name", l).Until
 			c.extend(l, c.long())
 			after := c.refused(c.b, c.request(l.req.Name), "of a held name", l).Until
@@ -66,7 +66,7 @@ var heldCases = []testCase{
 		clause: "A refusal is ErrHeld and nothing else: it is not joined with ErrUncertain, ErrUnavailable or ErrInvalid.",
 		about:  "ErrHeld",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			_, err := c.b.Acquire(c.ctx, c.request(l.req.Name))
 			for _, other := range []error{driver.ErrUncertain, driver.ErrUnavailable, driver.ErrInvalid, driver.ErrLost, driver.ErrClosed} {
 				if errors.Is(err, other) {
@@ -81,7 +81,7 @@ var heldCases = []testCase{
 		about:  "Hold.Foreign HeldError.Foreign",
 		needs:  []need{foreign},
 		f: func(c *check) {
-			name := c.name()
+			name := c.newName()
 			release, err := c.h.Foreign(name)
 			if err != nil {
 				c.failf("Harness.Foreign: %v", err)
@@ -93,7 +93,7 @@ var heldCases = []testCase{
 			if err := release(); err != nil {
 				c.failf("release of Harness.Foreign: %v", err)
 			}
-			c.soon(c.a, c.request(name), "after the other program gave the name up")
+			c.takeSoon(c.a, c.request(name), "after the other program gave the name up")
 		},
 	},
 }
@@ -114,7 +114,7 @@ func (c *check) wantHolder(holds []driver.Hold, shared bool) {
 }
 
 func heldTimes(c *check) {
-	l := c.take(c.a, c.request(c.name()), "of a free name")
+	l := c.take(c.a, c.request(c.newName()), "of a free name")
 	held := c.refused(c.b, c.request(l.req.Name), "of a held name", l)
 	if len(held.Holds) != 1 {
 		c.failf("one hold is in the way; HeldError has %+v", held.Holds)
@@ -126,7 +126,7 @@ func heldTimes(c *check) {
 		c.wantTime("Until", h.Until, c.long())
 		c.wantTime("HeldError.Until", held.Until, c.long())
 	}
-	r := c.request(c.name())
+	r := c.request(c.newName())
 	r.Holder.Plan = 0
 	c.take(c.a, r, "without a plan")
 	for _, h := range c.refused(c.b, c.request(r.Name), "of a held name").Holds {

@@ -20,7 +20,7 @@ var identifyCases = []testCase{
 			if len(id) == 0 || len(id) > driver.MaxStoreID || strings.ContainsFunc(id, notInID) {
 				c.errorf("the id is %q", id)
 			}
-			for _, cl := range []*client{c.a, c.b, c.open()} {
+			for _, cl := range []*client{c.a, c.b, c.openAnother()} {
 				if got := c.storeID(cl); got != id {
 					c.failf("one process has id %q, another has %q", id, got)
 				}

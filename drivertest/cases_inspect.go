@@ -17,7 +17,7 @@ var inspectCases = []testCase{
 		about:  "Inspector.Inspect State.Name State.Holds State.Fence",
 		needs:  []need{inspects},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			s := c.inspect(l.req.Name)
 			if s.Name != l.req.Name || len(s.Holds) != 1 {
 				c.failf("there is one hold on %q, but Inspect returns %+v", l.req.Name, s)
@@ -41,14 +41,14 @@ var inspectCases = []testCase{
 		about:  "Inspector.Inspect",
 		needs:  []need{inspects},
 		f: func(c *check) {
-			name := c.name()
+			name := c.newName()
 			if s := c.inspect(name); len(s.Holds) != 0 || s.Waiters > 0 || s.Name != name {
 				c.failf("%q was never held, but Inspect returns %+v", name, s)
 			}
 			l := c.take(c.b, c.request(name), "after Inspect of a free name")
 			c.inspect(name)
 			c.verify(l, "after Inspect")
-			c.free(l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -57,11 +57,11 @@ var inspectCases = []testCase{
 		about:  "State.Holds State.Fence",
 		needs:  []need{inspects},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.free(l)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.releaseFreely(l)
 			c.noHolds(l, "was released")
 			if c.g.Lease {
-				l = c.soon(c.a, c.brief(l.req.Name, 1), "after Release")
+				l = c.takeSoon(c.a, c.brief(l.req.Name, 1), "after Release")
 				c.lapse(l)
 				c.noHolds(l, "has run out")
 			}
@@ -73,7 +73,7 @@ var inspectCases = []testCase{
 		about:  "Hold.Cooling State.Holds",
 		needs:  []need{inspects, coolDowns},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.cool(l, c.long())
 			s := c.inspect(l.req.Name)
 			if len(s.Holds) != 1 || !s.Holds[0].Cooling {
@@ -88,13 +88,13 @@ var inspectCases = []testCase{
 		about:  "State.Path",
 		needs:  []need{inspects},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			mine := c.inspect(l.req.Name).Path
 			s, err := c.a.Inspect(c.ctx, l.req.Name)
 			if err != nil || s.Path != mine {
 				c.failf("one process sees path %q, the other %q, %v", mine, s.Path, err)
 			}
-			if other := c.inspect(c.name()).Path; mine != "" && other == mine {
+			if other := c.inspect(c.newName()).Path; mine != "" && other == mine {
 				c.failf("two names have the same path %q", mine)
 			}
 		},
@@ -108,7 +108,7 @@ var listCases = []testCase{
 		about:  "Lister.List State.Name",
 		needs:  []need{lists},
 		f: func(c *check) {
-			n := c.name()
+			n := c.newName()
 			stem := n + "list"
 			inside := []string{stem + "/a", stem + "/", stem + "/b/c"}
 			for _, n := range append(inside, stem, stem+"a", stem+"0/", n+"LIST/a") {
@@ -125,7 +125,7 @@ var listCases = []testCase{
 		needs:  []need{lists},
 		f: func(c *check) {
 			for _, odd := range []string{"*", "?", "[x]", "%", "_", "\\", "\\%", ".", "^", "'", "{}", "\x00"} {
-				stem := c.name()
+				stem := c.newName()
 				c.take(c.a, c.request(stem+"xx"), "of a free name")
 				c.take(c.a, c.request(stem+odd+"x"), "of a free name")
 				c.lists(stem+odd, []string{stem + odd + "x"})
@@ -138,8 +138,8 @@ var listCases = []testCase{
 		about:  "Lister.List State.Name",
 		needs:  []need{lists},
 		f: func(c *check) {
-			stem := c.name()
-			c.take(c.a, c.request(c.name()), "of a free name with another prefix")
+			stem := c.newName()
+			c.take(c.a, c.request(c.newName()), "of a free name with another prefix")
 			var names []string
 			for i, odd := range []string{" ", "\x00", "\n", "{}", "/..", "\xff\xfe", "\u65e5", "\\", "%41", ":", "*", strings.Repeat("\xf0", min(300, c.maxName()/4))} {
 				names = append(names, stem+odd+strconv.Itoa(i)+odd)
@@ -154,8 +154,8 @@ var listCases = []testCase{
 		about:  "Lister.List",
 		needs:  []need{lists},
 		f: func(c *check) {
-			stem, n := c.name(), 250
-			c.take(c.a, c.request(c.name()), "of a free name with another prefix")
+			stem, n := c.newName(), 250
+			c.take(c.a, c.request(c.newName()), "of a free name with another prefix")
 			if c.h.Slow {
 				n = 30
 			}
@@ -173,10 +173,10 @@ var listCases = []testCase{
 		about:  "Lister.List State.Holds",
 		needs:  []need{lists},
 		f: func(c *check) {
-			stem := c.name()
-			c.free(c.take(c.a, c.request(stem+"free"), "of a free name"))
+			stem := c.newName()
+			c.releaseFreely(c.take(c.a, c.request(stem+"free"), "of a free name"))
 			c.take(c.a, c.request(stem+"held"), "of a free name")
-			c.take(c.a, c.request(c.name()), "of a free name with another prefix")
+			c.take(c.a, c.request(c.newName()), "of a free name with another prefix")
 			want := []string{stem + "held"}
 			if c.g.CoolDown {
 				l := c.take(c.a, c.request(stem+"cooling"), "of a free name")
@@ -243,12 +243,12 @@ func (c *check) lists(prefix string, want []string) map[string]driver.State {
 	}
 	for _, n := range want {
 		if _, ok := got[n]; !ok {
-			c.failf("List(%s) does not return %s; it returns %d names instead of %d", short(prefix), short(n), len(got), len(want))
+			c.failf("List(%s) does not return %s; it returns %d names instead of %d", shortName(prefix), shortName(n), len(got), len(want))
 		}
 	}
 	for n := range got {
 		if !slices.Contains(want, n) {
-			c.failf("List(%s) returns %d names instead of %d; %s is not among those wanted", short(prefix), len(got), len(want), short(n))
+			c.failf("List(%s) returns %d names instead of %d; %s is not among those wanted", shortName(prefix), len(got), len(want), shortName(n))
 		}
 	}
 	return got

@@ -27,17 +27,17 @@ var limitCases = []testCase{
 		clause: "A token is 1 to MaxToken bytes. An empty one, a longer one, and the word that Symfony reserves are ErrInvalid; the error names the token.",
 		about:  "Request.Token MaxToken ErrInvalid",
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__"} {
 				r.Token = t
 				_, err := c.a.Acquire(c.ctx, r)
-				c.invalid(err, "token", "Acquire with token "+short(t))
+				c.invalid(err, "token", "Acquire with token "+shortName(t))
 			}
 			r.Token = newToken() + strings.Repeat("t", driver.MaxToken-len(newToken()))
 			l := c.take(c.a, r, "with the longest token")
 			r.Token = r.Token[:driver.MaxToken-1] + "u"
 			c.refused(c.b, r, "with a token that differs from the holder's in the last byte", l)
-			c.free(l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -45,11 +45,11 @@ var limitCases = []testCase{
 		clause: "Every method returns ErrInvalid, naming the token, for a token that no hold can have, and changes nothing.",
 		about:  "Request.Token Request.Replaces ErrInvalid",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__"} {
 				for method, f := range c.everyToken(l.req.Name, t) {
-					c.invalid(f(), "token", method+" with token "+short(t))
-					c.verify(l, "after "+method+" with token "+short(t))
+					c.invalid(f(), "token", method+" with token "+shortName(t))
+					c.verify(l, "after "+method+" with token "+shortName(t))
 				}
 			}
 			c.refused(c.b, c.request(l.req.Name), "while there is a writer, after tokens that no hold can have", l)
@@ -64,15 +64,15 @@ var limitCases = []testCase{
 		about:  "Request.TTL Guarantees.MinTTL Guarantees.MaxTTL MinTTL MaxTTL ErrInvalid",
 		f: func(c *check) {
 			low, high := c.ttlRange()
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, ttl := range []time.Duration{low, high} {
-				r := c.request(c.name())
+				r := c.request(c.newName())
 				r.TTL = ttl
 				c.take(c.a, r, "with a lease of "+ttl.String())
 				c.extend(l, ttl)
 			}
 			for _, ttl := range []time.Duration{low - 1, high + 1, -1, -time.Hour} {
-				r := c.request(c.name())
+				r := c.request(c.newName())
 				r.TTL = ttl
 				_, err := c.a.Acquire(c.ctx, r)
 				c.invalid(err, "TTL", "Acquire with a lease of "+ttl.String())
@@ -81,7 +81,7 @@ var limitCases = []testCase{
 					c.invalid(err, "TTL", "Extend by "+ttl.String())
 				}
 			}
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.TTL = 0
 			_, err := c.a.Acquire(c.ctx, r)
 			c.invalid(err, "TTL", "Acquire with a lease of 0")
@@ -93,10 +93,10 @@ var limitCases = []testCase{
 		about:  "Guarantees.Lease Request.TTL",
 		needs:  []need{not(leases)},
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.TTL = driver.MinTTL
 			l := c.take(c.a, r, "with a TTL")
-			c.pass(3 * driver.MinTTL)
+			c.passTime(3 * driver.MinTTL)
 			c.verify(l, "after a TTL that the store must ignore")
 			c.refused(c.b, c.request(r.Name), "after a TTL that the store must ignore", l)
 			if _, err := c.a.Extend(c.ctx, r.Name, r.Token, driver.MinTTL); err != nil {
@@ -111,9 +111,9 @@ var limitCases = []testCase{
 		needs:  []need{coolDowns},
 		f: func(c *check) {
 			low, high := c.ttlRange()
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, d := range []time.Duration{low - 1, high + 1, -1} {
-				r := c.request(c.name())
+				r := c.request(c.newName())
 				r.AtLeast = d
 				_, err := c.a.Acquire(c.ctx, r)
 				c.invalid(err, "AtLeast", "Acquire with AtLeast "+d.String())
@@ -129,14 +129,14 @@ var limitCases = []testCase{
 		about:  "Holder.Label Holder.Host MaxLabel MaxTrace ErrInvalid",
 		f: func(c *check) {
 			full := strings.Repeat("\u00e9", driver.MaxLabel/2)
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.Holder.Label, r.Holder.Host = full, full
 			l := c.take(c.a, r, "with the longest label and host")
 			held := c.refused(c.b, c.request(r.Name), "of a held name", l)
 			if !c.h.Anonymous && (len(held.Holds) != 1 || held.Holds[0].Label != full || held.Holds[0].Host != full) {
 				c.errorf("a label and a host of %d bytes came back as %+v", len(full), held.Holds)
 			}
-			r = c.request(c.name())
+			r = c.request(c.newName())
 			r.Holder.Label = full + "x"
 			_, err := c.a.Acquire(c.ctx, r)
 			c.invalid(err, "label", "Acquire with a label that is too long")
@@ -157,7 +157,7 @@ var limitCases = []testCase{
 		alone:  true, // a store that accepts it has no fences left
 		f: func(c *check) {
 			for _, above := range []uint64{driver.MaxFenceAbove + 1, driver.MaxFence - 1, driver.MaxFence, 1<<64 - 1} {
-				r := c.request(c.name())
+				r := c.request(c.newName())
 				r.FenceAbove = above
 				_, err := c.a.Acquire(c.ctx, r)
 				c.invalid(err, "fence", fmt.Sprintf("Acquire with FenceAbove %d", above))

@@ -17,15 +17,15 @@ var nameCases = []testCase{
 		name:   "names/any-bytes",
 		clause: "A name is bytes of any kind, including zero bytes, spaces, braces, slashes, newlines and invalid UTF-8; two names never share a lock.",
 		about:  "Request.Name",
-		f:      func(c *check) { c.apart(c.oddNames()) },
+		f:      func(c *check) { c.takeApart(c.oddNames()) },
 	},
 	{
 		name:   "names/ends",
 		clause: "A name is never trimmed: spaces, zero bytes, dots, slashes and newlines at its end count.",
 		about:  "Request.Name",
 		f: func(c *check) {
-			n := c.name()
-			c.apart([]string{n, n + " ", n + "  ", n + "\x00", n + "\x00\x00", n + ".", n + "/", n + "\n", n + "\r\n", n + "\t", n + "\\"})
+			n := c.newName()
+			c.takeApart([]string{n, n + " ", n + "  ", n + "\x00", n + "\x00\x00", n + ".", n + "/", n + "\n", n + "\r\n", n + "\t", n + "\\"})
 		},
 	},
 	{
@@ -33,8 +33,8 @@ var nameCases = []testCase{
 		clause: "A name is never folded: names that differ in case, or in the way a letter is composed, are different.",
 		about:  "Request.Name",
 		f: func(c *check) {
-			n := c.name()
-			c.apart([]string{n + "job", n + "JOB", n + "Job", n + "\u00e9", n + "e\u0301", n + "\u00c9", n + "stra\u00dfe", n + "strasse", n + "\u0130", n + "\u0131", n + "\ufb01", n + "fi"})
+			n := c.newName()
+			c.takeApart([]string{n + "job", n + "JOB", n + "Job", n + "\u00e9", n + "e\u0301", n + "\u00c9", n + "stra\u00dfe", n + "strasse", n + "\u0130", n + "\u0131", n + "\ufb01", n + "fi"})
 		},
 	},
 	{
@@ -42,23 +42,23 @@ var nameCases = []testCase{
 		clause: "A name is never cleaned as a path: \"a/b\", \"a//b\", \"a/./b\" and \"a/c/../b\" are four names, and \"a\" may be held while \"a/b\" is.",
 		about:  "Request.Name",
 		f: func(c *check) {
-			n := c.name()
-			c.apart([]string{n, n + "/b", n + "/b/c", n + "//b", n + "/./b", n + "/c/../b", n + "/../b", n + "/%2e/b", n + "%2Fb", n + "\\b", n + ":b"})
+			n := c.newName()
+			c.takeApart([]string{n, n + "/b", n + "/b/c", n + "//b", n + "/./b", n + "/c/../b", n + "/../b", n + "/%2e/b", n + "%2Fb", n + "\\b", n + ":b"})
 		},
 	},
 	{
 		name:   "names/own-data",
 		clause: "The store's own data about a lock never collides with another name: names that begin or end alike, or look like keys of a store, are different.",
 		about:  "Request.Name",
-		f:      func(c *check) { c.apart(lookalikes(c.name())) },
+		f:      func(c *check) { c.takeApart(lookalikes(c.newName())) },
 	},
 	{
 		name:   "names/slots",
 		clause: "The names of permits and of their gate are names like any other: each is a lock of its own.",
 		about:  "MaxSlots",
 		f: func(c *check) {
-			n := c.name()
-			c.apart([]string{n, driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n, 2), driver.SlotGate(n, 3)})
+			n := c.newName()
+			c.takeApart([]string{n, driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n, 2), driver.SlotGate(n, 3)})
 		},
 	},
 	{
@@ -67,7 +67,7 @@ var nameCases = []testCase{
 		about:  "Locator.Location",
 		needs:  []need{locates},
 		f: func(c *check) {
-			n := c.name()
+			n := c.newName()
 			if got, again := c.location(n), c.location(n); got != again {
 				c.failf("one name has the locations %q and %q", got, again)
 			}
@@ -89,19 +89,19 @@ var nameCases = []testCase{
 		f: func(c *check) {
 			var names []string
 			for _, filler := range []string{"x", "/", "\xff", "{", "\u65e5"} {
-				n := c.name()
+				n := c.newName()
 				n += strings.Repeat(filler, max(0, c.maxName()-len(n)-1)/len(filler))
 				n += strings.Repeat("y", max(0, c.maxName()-len(n)-1))
 				names = append(names, n+"1", n+"2", n)
 			}
-			c.apart(names)
+			c.takeApart(names)
 		},
 	},
 	{
 		name:   "names/hashed",
 		clause: "Two names never share a lock because a short hash of them is the same.",
 		about:  "Request.Name",
-		f:      func(c *check) { c.apart(collisions(c.name())) },
+		f:      func(c *check) { c.takeApart(collisions(c.newName())) },
 	},
 }
 
@@ -113,7 +113,7 @@ func (c *check) oddNames() []string {
 		"*", "?", "[a-z]", "%", "_", "%s", "%!d", "\\", "\\0", "'", "''", "\"", "`", ";--", "$1", ":", "::", "@", "#", "&", "=", "+", ",", "|", "<", ">",
 		"\xff", "\xc3\x28", "\xed\xa0\x80", "\u00e9", "\u65e5\u672c", "\U0001f512", "\u202e", "\ufeff", "\ufffd", "\x7f", "\x1b[2J", "-rf", "~", "null", "__write__",
 	}
-	n := c.name()
+	n := c.newName()
 	var names []string
 	for _, o := range odd {
 		names = append(names, n+o)
@@ -146,24 +146,24 @@ func (c *check) location(name string) string {
 	return at
 }
 
-// apart takes all names in one process at the same time, checks that another process finds each of
-// them held, and gives them back one by one.
-func (c *check) apart(names []string) {
+// takeApart takes all names in one process at the same time, checks that another process finds
+// each of them held, and gives them back one by one.
+func (c *check) takeApart(names []string) {
 	holds := make([]*lease, len(names))
 	for i, n := range names {
 		l, err := c.try(c.a, c.request(n))
 		if err != nil {
-			c.failf("Acquire of %s, which is free, while names like it are held: %v", short(n), err)
+			c.failf("Acquire of %s, which is free, while names like it are held: %v", shortName(n), err)
 		}
 		holds[i] = l
 	}
 	for _, l := range holds {
-		c.refused(c.b, c.request(l.req.Name), "of "+short(l.req.Name)+", which another process holds", l)
+		c.refused(c.b, c.request(l.req.Name), "of "+shortName(l.req.Name)+", which another process holds", l)
 	}
 	for i, l := range holds {
-		c.free(l)
+		c.releaseFreely(l)
 		if i+1 < len(holds) {
-			c.verify(holds[i+1], "of "+short(holds[i+1].req.Name)+" after the release of "+short(l.req.Name))
+			c.verify(holds[i+1], "of "+shortName(holds[i+1].req.Name)+" after the release of "+shortName(l.req.Name))
 		}
 	}
 }

@@ -13,18 +13,18 @@ var passCases = []testCase{
 		about:  "Passer.Pass",
 		needs:  []need{passes},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.mustPass(l)
 			if c.g.Fence != driver.NoFence {
-				c.above(n, l.grant.Fence)
+				c.checkFenceAbove(n, l.grant.Fence)
 			}
-			c.full(n.grant, n.req.TTL, "Pass")
+			c.checkLease(n.grant, n.req.TTL, "Pass")
 			c.verify(n, "after Pass")
-			c.gone(c.a, l.req.Name, l.req.Token, "of a hold that was passed on")
+			c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was passed on")
 			c.outcome(c.a, l.req.Name, l.req.Token, 0, "of a hold that was passed on", driver.Gone)
 			c.refused(c.b, c.request(l.req.Name), "of a name that was passed on", n)
 			c.outcome(c.a, l.req.Name, n.req.Token, 0, "of the next", driver.Released)
-			c.soon(c.b, c.request(l.req.Name), "after a passed hold was released")
+			c.takeSoon(c.b, c.request(l.req.Name), "after a passed hold was released")
 		},
 	},
 	{
@@ -34,7 +34,7 @@ var passCases = []testCase{
 		needs:  []need{passes, waits, fifo},
 		f: func(c *check) {
 			for _, mine := range []*client{c.b, c.a} {
-				l := c.take(c.a, c.request(c.name()), "of a free name")
+				l := c.take(c.a, c.request(c.newName()), "of a free name")
 				w := c.line(mine, c.request(l.req.Name), true)
 				c.queued(l.req.Name, 1)
 				stands := c.waiters(l.req.Name) > 0 // false if the waiter was too slow or is not counted
@@ -43,10 +43,10 @@ var passCases = []testCase{
 					c.failf("Pass of a name that somebody waits for: %q, granted %v", out, n != nil)
 				}
 				if n != nil {
-					c.free(n)
+					c.releaseFreely(n)
 				}
-				c.free(c.got(w, "waiting for a hold that was passed on"))
-				c.soon(c.b, c.request(l.req.Name), "after a Pass that granted nothing")
+				c.releaseFreely(c.awaitHold(w, "waiting for a hold that was passed on"))
+				c.takeSoon(c.b, c.request(l.req.Name), "after a Pass that granted nothing")
 			}
 		},
 	},
@@ -56,13 +56,13 @@ var passCases = []testCase{
 		about:  "Passer.Pass",
 		needs:  []need{passes},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.mustPass(l)
 			again, out := c.passOn(l, n.req)
 			if again == nil || out != driver.Released || again.grant.Fence != n.grant.Fence {
 				c.failf("Pass had fence %d; repeated it returns %q, %+v", n.grant.Fence, out, again)
 			}
-			c.full(again.grant, n.req.TTL, "Pass, repeated")
+			c.checkLease(again.grant, n.req.TTL, "Pass, repeated")
 			c.verify(n, "after Pass, repeated")
 		},
 	},
@@ -72,17 +72,17 @@ var passCases = []testCase{
 		about:  "Passer.Pass",
 		needs:  []need{passes},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			old := *l
-			c.free(l)
+			c.releaseFreely(l)
 			c.passedNothing(&old, "of a hold that was released")
-			n := c.soon(c.b, c.request(l.req.Name), "after Pass of a hold that was released")
+			n := c.takeSoon(c.b, c.request(l.req.Name), "after Pass of a hold that was released")
 			c.passedNothing(&old, "of a hold that was released, while another holder has the name")
 			c.verify(n, "after somebody else's Pass")
-			l = c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			l = c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
 			c.passedNothing(l, "of a hold that had run out")
-			c.soon(c.b, c.request(l.req.Name), "after Pass of a hold that had run out")
+			c.takeSoon(c.b, c.request(l.req.Name), "after Pass of a hold that had run out")
 		},
 	},
 	{
@@ -91,11 +91,11 @@ var passCases = []testCase{
 		about:  "Passer.Pass Request.AtLeast",
 		needs:  []need{passes, coolDowns},
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.AtLeast = c.units(4)
 			l := c.take(c.a, r, "with AtLeast")
 			if n, _ := c.passOn(l, c.request(r.Name)); n != nil {
-				if c.now().Before(l.sent.Add(r.AtLeast)) {
+				if c.clockTime().Before(l.sent.Add(r.AtLeast)) {
 					c.failf("Pass granted a name that had to stay taken")
 				}
 				return // AtLeast is over
@@ -109,20 +109,20 @@ var passCases = []testCase{
 		about:  "Passer.Pass Request.FenceAbove",
 		needs:  []need{passes, fences},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			r := c.request(l.req.Name)
 			r.FenceAbove = l.grant.Fence + 1_000_000
 			if n, _ := c.passOn(l, r); n != nil {
-				c.above(n, r.FenceAbove)
+				c.checkFenceAbove(n, r.FenceAbove)
 			}
 			if !c.g.CoolDown {
 				return
 			}
-			l = c.take(c.a, c.request(c.name()), "of a free name")
+			l = c.take(c.a, c.request(c.newName()), "of a free name")
 			r = c.request(l.req.Name)
 			r.AtLeast = c.units(4)
 			if n, _ := c.passOn(l, r); n != nil {
-				c.free(n)
+				c.releaseFreely(n)
 				c.takeOver(c.b, c.request(r.Name), n.sent.Add(r.AtLeast), "after an early Release of a hold that Pass granted with AtLeast")
 			}
 		},
@@ -133,7 +133,7 @@ var passCases = []testCase{
 		about:  "Passer.Pass ErrInvalid",
 		needs:  []need{passes},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			shared, swap, same := c.readRequest(l.req.Name), c.swap(l), c.request(l.req.Name)
 			same.Token = l.req.Token
 			for what, r := range map[string]driver.Request{"a shared": shared, "a replacing": swap, "its own": same} {
@@ -148,7 +148,7 @@ var passCases = []testCase{
 
 // passOn passes l on to r. The lease is nil if r was not granted.
 func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
-	sent := c.now()
+	sent := c.clockTime()
 	out, g, err := l.cl.Pass(c.ctx, l.req.Token, r)
 	if err != nil {
 		c.failf("Pass: %v", err)
@@ -170,7 +170,7 @@ func (c *check) mustPass(l *lease) *lease {
 		if n != nil {
 			return n
 		}
-		*l = *c.soon(l.cl, c.request(l.req.Name), "after a Pass that granted nothing")
+		*l = *c.takeSoon(l.cl, c.request(l.req.Name), "after a Pass that granted nothing")
 	}
 	c.failf("Pass has never granted a name that nobody waited for")
 	return nil

@@ -16,7 +16,7 @@ var recordCases = []testCase{
 		about:  "Recorder.Record Recorder.Records Record.ID Record.Text",
 		needs:  []need{records},
 		f: func(c *check) {
-			n, other := c.name(), c.name()
+			n, other := c.newName(), c.newName()
 			c.hasRecords(n, nil)
 			c.record(c.a, n, driver.Record{ID: "r2", Text: `{"a":"é\u0001"}`}, driver.Record{ID: "l-last", Text: "'; -- %s"})
 			c.record(c.b, n, driver.Record{ID: "r1", Text: "first"})
@@ -32,7 +32,7 @@ var recordCases = []testCase{
 		about:  "MaxRecords Recorder.Record",
 		needs:  []need{records},
 		f: func(c *check) {
-			n, spare := c.name(), 7
+			n, spare := c.newName(), 7
 			var want []driver.Record
 			for i := range driver.MaxRecords + spare {
 				r := driver.Record{ID: fmt.Sprintf("r%03d-x", i), Text: strings.Repeat("x", i+1)}
@@ -56,7 +56,7 @@ var recordCases = []testCase{
 		about:  "MaxRecord MaxRecordID",
 		needs:  []need{records},
 		f: func(c *check) {
-			n := c.name()
+			n := c.newName()
 			good := driver.Record{ID: "r1", Text: "good"}
 			for _, bad := range []driver.Record{
 				{ID: "", Text: "x"}, {ID: "1", Text: "x"}, {ID: "r/x", Text: "x"}, {ID: strings.Repeat("r", driver.MaxRecordID+1), Text: "x"},
@@ -87,8 +87,8 @@ var recordCases = []testCase{
 		about:  "Recorder.RecordedNames",
 		needs:  []need{records},
 		f: func(c *check) {
-			stem := c.name() + "/"
-			c.record(c.a, c.name(), driver.Record{ID: "r", Text: "x"})
+			stem := c.newName() + "/"
+			c.record(c.a, c.newName(), driver.Record{ID: "r", Text: "x"})
 			var names []string
 			for _, odd := range []string{"a", "A", "a ", "\x00", "\n", "{a}", "../a", "\xff", "%", "_", "*", "a*", "[a]", "'", "\\"} {
 				names = append(names, stem+odd)
@@ -105,12 +105,12 @@ var recordCases = []testCase{
 		about:  "Recorder.Record",
 		needs:  []need{records},
 		f: func(c *check) {
-			n, r := c.name(), driver.Record{ID: "r", Text: "x"}
+			n, r := c.newName(), driver.Record{ID: "r", Text: "x"}
 			c.record(c.a, n, r)
 			l := c.take(c.b, c.request(n), "of a name with records")
 			c.record(c.a, n, driver.Record{ID: "s", Text: "while it is held"})
 			c.verify(l, "after Record")
-			c.free(l)
+			c.releaseFreely(l)
 			c.hasRecords(n, []driver.Record{r, {ID: "s", Text: "while it is held"}})
 		},
 	},

@@ -8,9 +8,9 @@ var releaseCases = []testCase{
 		clause: "Release of a live hold returns Released, and the name is free.",
 		about:  "Store.Release Released",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.release(l, 0, "of a live hold", driver.Released)
-			n := c.soon(c.b, c.request(l.req.Name), "after Release")
+			n := c.takeSoon(c.b, c.request(l.req.Name), "after Release")
 			c.release(n, 0, "of a live hold", driver.Released)
 		},
 	},
@@ -19,10 +19,10 @@ var releaseCases = []testCase{
 		clause: "Release is idempotent: a second Release of a hold returns Gone.",
 		about:  "Store.Release Gone",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.free(l)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.releaseFreely(l)
 			c.release(l, 0, "for the second time", driver.Gone)
-			c.outcome(c.a, c.name(), newToken(), 0, "of a name that nobody ever held", driver.Gone)
+			c.outcome(c.a, c.newName(), newToken(), 0, "of a name that nobody ever held", driver.Gone)
 		},
 	},
 	{
@@ -30,9 +30,9 @@ var releaseCases = []testCase{
 		clause: "A second Release of a hold returns Gone even if somebody else has the name by then, and does not touch that hold.",
 		about:  "Store.Release Gone",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.free(l)
-			n := c.soon(c.b, c.request(l.req.Name), "after Release")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.releaseFreely(l)
+			n := c.takeSoon(c.b, c.request(l.req.Name), "after Release")
 			c.release(l, 0, "for the second time, while another process has the name", driver.Gone)
 			c.verify(n, "after the former holder's second Release")
 		},
@@ -42,7 +42,7 @@ var releaseCases = []testCase{
 		clause: "Release ends the hold of its token and never anybody else's: a wrong token is an Outcome, not an error.",
 		about:  "Store.Release Gone",
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.outcome(c.b, l.req.Name, newToken(), 0, "with a token that never held anything", driver.Gone)
 			c.verify(l, "after Release of another token")
 			c.refused(c.b, c.request(l.req.Name), "after Release of a wrong token", l)
@@ -54,10 +54,10 @@ var releaseCases = []testCase{
 		about:  "Store.Release Expired",
 		needs:  []need{leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
 			c.release(l, 0, "after the lease had run out", driver.Expired, driver.Gone)
-			c.soon(c.b, c.request(l.req.Name), "after a late Release")
+			c.takeSoon(c.b, c.request(l.req.Name), "after a late Release")
 		},
 	},
 	{
@@ -66,7 +66,7 @@ var releaseCases = []testCase{
 		about:  "Store.Release Taken",
 		needs:  []need{leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 1), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			n := c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the lease ran out")
 			c.release(l, 0, "after the name was taken", driver.Taken, driver.Gone)
 			c.verify(n, "after a late Release by the former holder")
@@ -79,13 +79,13 @@ var releaseCases = []testCase{
 		about:  "Store.Release",
 		needs:  []need{readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			other := c.readToo(c.b, l)
-			c.free(other)
+			c.releaseFreely(other)
 			c.verify(l, "after another reader's Release")
 			c.refused(c.b, c.request(l.req.Name), "while one reader is left", l)
-			c.free(l)
-			c.soon(c.b, c.request(l.req.Name), "after the last reader's Release")
+			c.releaseFreely(l)
+			c.takeSoon(c.b, c.request(l.req.Name), "after the last reader's Release")
 		},
 	},
 }

@@ -9,13 +9,13 @@ var replacesCases = []testCase{
 		about:  "Request.Replaces",
 		needs:  []need{replaces},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.take(c.b, c.swap(l), "with Replaces, of a live hold")
 			if c.g.Fence != driver.NoFence && n.grant.Fence <= l.grant.Fence {
 				c.errorf("the hold had fence %d, the one that replaced it has %d", l.grant.Fence, n.grant.Fence)
 			}
-			c.full(n.grant, n.req.TTL, "Acquire with Replaces")
-			c.wantLost(c.gone(c.a, l.req.Name, l.req.Token, "of a hold that was replaced"), "Extend of a hold that was replaced")
+			c.checkLease(n.grant, n.req.TTL, "Acquire with Replaces")
+			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was replaced"), "Extend of a hold that was replaced")
 			c.release(l, 0, "of a hold that was replaced", driver.Taken, driver.Gone)
 			c.verify(n, "after the exporter's Release")
 			c.refused(c.a, c.request(l.req.Name), "after a swap", n)
@@ -27,7 +27,7 @@ var replacesCases = []testCase{
 		about:  "Request.Replaces",
 		needs:  []need{replaces},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.take(c.b, c.swap(l), "with Replaces, of a live hold")
 			if g := c.repeat(n, n.req); g.Fence != n.grant.Fence {
 				c.failf("the swap had fence %d, its repeat has %d", n.grant.Fence, g.Fence)
@@ -40,15 +40,15 @@ var replacesCases = []testCase{
 		about:  "Request.Replaces ErrLost",
 		needs:  []need{replaces},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.free(l)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.releaseFreely(l)
 			c.notReplaced(c.swap(l), "a released hold")
 			if c.g.Lease {
-				l = c.take(c.a, c.brief(c.name(), 1), "of a free name")
+				l = c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 				c.lapse(l)
 				c.notReplaced(c.swap(l), "a hold that had run out")
 			}
-			c.soon(c.b, c.request(l.req.Name), "after a swap was refused")
+			c.takeSoon(c.b, c.request(l.req.Name), "after a swap was refused")
 		},
 	},
 	{
@@ -57,7 +57,7 @@ var replacesCases = []testCase{
 		about:  "Request.Replaces ErrLost",
 		needs:  []need{replaces},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			r := c.request(l.req.Name)
 			r.Replaces = newToken()
 			c.notReplaced(r, "a hold that never was, while another holder has the name")
@@ -70,13 +70,13 @@ var replacesCases = []testCase{
 		about:  "Request.Replaces Request.Shared",
 		needs:  []need{replaces, readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			second := c.readToo(c.a, l)
 			r := c.swap(l)
 			r.Shared = false
 			n := c.take(c.b, r, "with Replaces, of a shared hold that is not the only one")
 			c.verify(second, "after another reader was replaced")
-			c.free(second)
+			c.releaseFreely(second)
 			c.take(c.a, c.readRequest(l.req.Name), "to read after a reader was replaced")
 			c.refused(c.a, c.request(l.req.Name), "after a reader was replaced", n)
 		},
@@ -87,11 +87,11 @@ var replacesCases = []testCase{
 		about:  "Request.Replaces Request.AtLeast",
 		needs:  []need{replaces, coolDowns},
 		f: func(c *check) {
-			r := c.request(c.name())
+			r := c.request(c.newName())
 			r.AtLeast = c.units(4)
 			l := c.take(c.a, r, "with AtLeast")
 			n := c.take(c.b, c.swap(l), "with Replaces, of a hold with AtLeast")
-			c.free(n)
+			c.releaseFreely(n)
 			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after an early Release by the one that took the hold over")
 		},
 	},
@@ -101,7 +101,7 @@ var replacesCases = []testCase{
 		about:  "Request.Replaces Guarantees.Bound",
 		needs:  []need{bound},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			_, err := c.b.Acquire(c.ctx, c.swap(l))
 			c.wantUnsupported(err, "Acquire with Replaces")
 			c.verify(l, "after a swap was refused")

@@ -18,11 +18,11 @@ var reserveCases = []testCase{
 				return // a store need not make reservations
 			}
 			c.refused(c.a, c.request(l.req.Name), "of a name that was handed over to a waiter", l)
-			c.full(c.repeat(l, l.req), l.req.TTL, "the claim of a reservation")
+			c.checkLease(c.repeat(l, l.req), l.req.TTL, "the claim of a reservation")
 			c.verify(l, "after the claim")
-			c.pass(driver.MaxReservation)
+			c.passTime(driver.MaxReservation)
 			c.refused(c.a, c.request(l.req.Name), "of a name that was handed over and claimed", l)
-			c.free(l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -39,8 +39,8 @@ var reserveCases = []testCase{
 			if g := c.repeat(l, l.req); g.Fence != before {
 				c.failf("the reservation had fence %d, the claim has %d", before, g.Fence)
 			}
-			c.free(l)
-			c.above(c.soon(c.a, c.request(l.req.Name), "after a claimed reservation"), before)
+			c.releaseFreely(l)
+			c.checkFenceAbove(c.takeSoon(c.a, c.request(l.req.Name), "after a claimed reservation"), before)
 		},
 	},
 	{
@@ -76,8 +76,8 @@ var reserveCases = []testCase{
 			if !ok {
 				c.failf("Wait with reserve hands nothing over, though Guarantees say that the store is in this process")
 			}
-			c.full(l.grant, l.req.TTL, "what Wait hands over")
-			c.pass(driver.MaxReservation + c.unit)
+			c.checkLease(l.grant, l.req.TTL, "what Wait hands over")
+			c.passTime(driver.MaxReservation + c.unit)
 			c.verify(l, "that Wait handed over and nobody claimed")
 		},
 	},
@@ -92,12 +92,12 @@ var reserveCases = []testCase{
 				if !ok || !isHold(l.grant) {
 					continue // a store need not hand over holds
 				}
-				c.pass(driver.MaxReservation + c.unit)
+				c.passTime(driver.MaxReservation + c.unit)
 				if l.grant.TTL < l.req.TTL {
-					c.pass(l.grant.TTL)
+					c.passTime(l.grant.TTL)
 				}
 				c.verify(l, "that Wait handed over as a hold, and nobody claimed")
-				c.full(c.extend(l, l.req.TTL), l.req.TTL, "Extend of a hold that Wait handed over")
+				c.checkLease(c.extend(l, l.req.TTL), l.req.TTL, "Extend of a hold that Wait handed over")
 				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
 					c.failf("Wait handed over fence %d, Acquire returns %d", l.grant.Fence, g.Fence)
 				}
@@ -115,8 +115,8 @@ var reserveCases = []testCase{
 				return
 			}
 			w := c.line(c.a, c.request(l.req.Name), true)
-			c.free(l)
-			c.got(w, "waiting behind a reservation that was given up")
+			c.releaseFreely(l)
+			c.awaitHold(w, "waiting behind a reservation that was given up")
 		},
 	},
 }
@@ -131,11 +131,11 @@ func (c *check) handedOver() (*lease, bool) { return c.handedTo(c.b) }
 // waiter tries a few times.
 func (c *check) handedTo(cl *client) (*lease, bool) {
 	for range 5 {
-		l := c.take(c.a, c.request(c.name()), "of a free name")
-		w := c.wait(cl, c.request(l.req.Name), true)
+		l := c.take(c.a, c.request(c.newName()), "of a free name")
+		w := c.waitOnce(cl, c.request(l.req.Name), true)
 		c.queued(l.req.Name, 1)
-		c.free(l)
-		a := c.get(w, "waiting for a release")
+		c.releaseFreely(l)
+		a := c.awaitAnswer(w, "waiting for a release")
 		if a.err != nil {
 			c.failf("Wait with reserve: %v", a.err)
 		}

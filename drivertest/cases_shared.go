@@ -14,7 +14,7 @@ var sharedCases = []testCase{
 		about:  "Request.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			same := c.take(c.a, c.readRequest(l.req.Name), "to read while there is a reader of the same process")
 			other := c.take(c.b, c.readRequest(l.req.Name), "to read while there is a reader of another process")
 			for _, x := range []*lease{l, same, other} {
@@ -28,7 +28,7 @@ var sharedCases = []testCase{
 		about:  "Request.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			c.refused(c.a, c.request(l.req.Name), "to write while there is a reader of the same process", l)
 			c.refused(c.b, c.request(l.req.Name), "to write while there is a reader of another process", l)
 			c.verify(l, "after a writer was refused")
@@ -40,11 +40,11 @@ var sharedCases = []testCase{
 		about:  "Request.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.refused(c.a, c.readRequest(l.req.Name), "to read while there is a writer of the same process", l)
 			c.refused(c.b, c.readRequest(l.req.Name), "to read while there is a writer of another process", l)
-			c.free(l)
-			c.soon(c.b, c.readRequest(l.req.Name), "to read, after the writer's release")
+			c.releaseFreely(l)
+			c.takeSoon(c.b, c.readRequest(l.req.Name), "to read, after the writer's release")
 		},
 	},
 	{
@@ -53,15 +53,15 @@ var sharedCases = []testCase{
 		about:  "Request.Shared Request.TTL",
 		needs:  []need{readers, leases},
 		f: func(c *check) {
-			r := c.brief(c.name(), 1)
+			r := c.brief(c.newName(), 1)
 			r.Shared = true
 			gone := c.take(c.a, r, "to read a free name")
 			stays := c.readToo(c.b, gone)
 			c.lapse(gone)
 			c.extend(stays, c.long())
-			c.gone(c.a, r.Name, r.Token, "of a reader whose lease ran out while another is there")
-			c.free(stays)
-			c.soon(c.b, c.request(r.Name), "to write, after the last live reader's release")
+			c.extendGone(c.a, r.Name, r.Token, "of a reader whose lease ran out while another is there")
+			c.releaseFreely(stays)
+			c.takeSoon(c.b, c.request(r.Name), "to write, after the last live reader's release")
 		},
 	},
 	{
@@ -70,8 +70,8 @@ var sharedCases = []testCase{
 		about:  "Request.Shared Request.TTL",
 		needs:  []need{readers, leases},
 		f: func(c *check) {
-			long := c.take(c.a, c.readRequest(c.name()), "to read a free name")
-			c.free(c.readToo(c.a, long))
+			long := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
+			c.releaseFreely(c.readToo(c.a, long))
 			r := c.brief(long.req.Name, 1)
 			r.Shared = true
 			short := c.take(c.b, r, "to read while there is a reader")
@@ -86,11 +86,11 @@ var sharedCases = []testCase{
 		about:  "Grant.Shared Store.Extend Request.Replaces",
 		needs:  []need{readers, converts},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			if l.grant.Shared || c.verify(l, "after Acquire").Shared {
 				c.failf("an exclusive hold is said to be shared")
 			}
-			tells := c.verify(c.take(c.a, c.readRequest(c.name()), "to read a free name"), "to read").Shared
+			tells := c.verify(c.take(c.a, c.readRequest(c.newName()), "to read a free name"), "to read").Shared
 			if _, err := c.convert(l, true); err != nil {
 				c.failf("Convert to shared: %v", err)
 			}
@@ -117,7 +117,7 @@ var sharedCases = []testCase{
 		about:  "Guarantees.Shared Request.Shared",
 		needs:  []need{not(readers)},
 		f: func(c *check) {
-			r := c.readRequest(c.name())
+			r := c.readRequest(c.newName())
 			_, err := c.a.Acquire(c.ctx, r)
 			c.wantUnsupported(err, "Acquire of a shared hold")
 			c.take(c.b, c.request(r.Name), "after a shared request was refused")
@@ -133,20 +133,20 @@ func oneFenceForReaders(c *check) {
 		n = 10
 	}
 	for i := range n {
-		name := c.name()
+		name := c.newName()
 		if i%2 == 0 {
-			c.free(c.ahead(c.request(name)))
+			c.releaseFreely(c.takeAhead(c.request(name)))
 		}
 		first := c.readersAtOnce(name)
 		later := c.readToo(c.b, first[0])
 		c.shareFence(first[0], first[1], "two readers that came at once")
 		c.shareFence(first[0], later, "a reader and one that came later")
-		c.free(first[0])
-		c.free(first[1])
+		c.releaseFreely(first[0])
+		c.releaseFreely(first[1])
 		c.shareFence(later, c.readToo(c.a, later), "a reader and one that came when the first had left")
 	}
 	if c.has.convert {
-		l := c.take(c.a, c.request(c.name()), "of a free name")
+		l := c.take(c.a, c.request(c.newName()), "of a free name")
 		if _, err := c.convert(l, true); err != nil {
 			c.failf("Convert to shared: %v", err)
 		}

@@ -21,7 +21,7 @@ var slotCases = []testCase{
 					c.failf("AcquireSlot grants permit %d of 3 while others are %v", slot, len(held))
 				}
 				c.verify(l, "of a permit")
-				c.full(l.grant, r.TTL, "AcquireSlot")
+				c.checkLease(l.grant, r.TTL, "AcquireSlot")
 				c.refused(c.b, c.request(l.req.Name), "for a permit that is held", l)
 				held[slot] = l
 				r.Token = newToken()
@@ -36,7 +36,7 @@ var slotCases = []testCase{
 			if slot != 1 {
 				c.failf("AcquireSlot grants permit %d, and permit 1 is the free one", slot)
 			}
-			c.free(l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -49,13 +49,13 @@ var slotCases = []testCase{
 			_, other := c.takeSlot(c.a, r, 2, false, "of two free permits")
 			r.Token = newToken()
 			slot, l := c.takeSlot(c.a, r, 2, false, "of one free permit")
-			c.free(other)
+			c.releaseFreely(other)
 			again, n := c.takeSlot(c.b, r, 2, false, "again")
 			if again != slot || n.grant.Fence != l.grant.Fence {
 				c.failf("a repeat of AcquireSlot returns permit %d with the fence %d, and the token has permit %d with the fence %d",
 					again, n.grant.Fence, slot, l.grant.Fence)
 			}
-			c.free(n)
+			c.releaseFreely(n)
 		},
 	},
 	{
@@ -69,14 +69,14 @@ var slotCases = []testCase{
 			c.slotRefused(r, 2, false, "behind a caller at the gate", gate)
 			r.Token = newToken()
 			_, l := c.takeSlot(c.b, r, 3, false, "of another number of permits, which has another gate")
-			c.free(l)
+			c.releaseFreely(l)
 			r.Token = newToken()
 			_, l = c.takeSlot(c.b, r, 2, true, "ahead of the others")
-			c.free(l)
-			c.free(gate)
+			c.releaseFreely(l)
+			c.releaseFreely(gate)
 			r.Token = newToken()
 			_, l = c.takeSlot(c.b, r, 2, false, "after the gate was released")
-			c.free(l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -131,11 +131,11 @@ var slotCases = []testCase{
 						c.failf("WaitSlot returned twice although no permit was released")
 					}
 				}
-				c.free(l)
-				if a := c.get(w, "WaitSlot, after a permit was released"); a.err != nil {
+				c.releaseFreely(l)
+				if a := c.awaitAnswer(w, "WaitSlot, after a permit was released"); a.err != nil {
 					c.failf("WaitSlot: %v", a.err)
 				}
-				if a := c.get(c.waitSlot(c.b, r.Name, 2), "WaitSlot, while a permit is free"); a.err != nil {
+				if a := c.awaitAnswer(c.waitSlot(c.b, r.Name, 2), "WaitSlot, while a permit is free"); a.err != nil {
 					c.failf("WaitSlot: %v", a.err)
 				}
 				r.Token = newToken()
@@ -152,14 +152,14 @@ var slotCases = []testCase{
 
 // slotted returns a name that is used with slots.
 func (c *check) slotted() string {
-	name := c.name()
+	name := c.newName()
 	room := c.maxName() - len(driver.SlotGate("", driver.MaxSlots))
 	return name[len(name)-min(len(name), room):]
 }
 
 // takeSlot takes a permit. The store must grant it.
 func (c *check) takeSlot(cl *client, r driver.Request, n int, ahead bool, when string) (int, *lease) {
-	sent := c.now()
+	sent := c.clockTime()
 	slot, g, err := cl.AcquireSlot(c.ctx, r, n, ahead)
 	if err != nil {
 		c.failf("AcquireSlot %s: it must be granted, got: %v", when, err)

@@ -14,26 +14,26 @@ var togetherCases = []testCase{
 		about:  "SharedTaker.AcquireShared",
 		needs:  []need{together, readers},
 		f: func(c *check) {
-			first := c.take(c.a, c.sharedRequest(c.name()), "of a free name")
+			first := c.take(c.a, c.sharedRequest(c.newName()), "of a free name")
 			rs := []driver.Request{first.req}
 			for range 3 {
 				rs = append(rs, c.sharedRequest(first.req.Name))
 			}
-			sent := c.now()
+			sent := c.clockTime()
 			grants := c.takeTogether(rs, len(rs), "next to a reader")
 			for i, g := range grants {
 				l := c.leased(c.a, rs[i], g, sent)
-				c.full(g, rs[i].TTL, "AcquireShared")
+				c.checkLease(g, rs[i].TTL, "AcquireShared")
 				c.verify(l, "that AcquireShared granted")
 				if c.g.SharedFence == driver.Yes && g.Fence != first.grant.Fence {
 					c.failf("AcquireShared grants fence %d next to a reader with fence %d", g.Fence, first.grant.Fence)
 				}
 				if i > 0 {
-					c.free(l)
+					c.releaseFreely(l)
 				}
 			}
 			c.refused(c.b, c.request(first.req.Name), "next to the reader that is left", first)
-			c.free(first)
+			c.releaseFreely(first)
 		},
 	},
 	{
@@ -42,11 +42,11 @@ var togetherCases = []testCase{
 		about:  "SharedTaker.AcquireShared",
 		needs:  []need{together, readers},
 		f: func(c *check) {
-			writer := c.take(c.b, c.request(c.name()), "of a free name")
+			writer := c.take(c.b, c.request(c.newName()), "of a free name")
 			rs := []driver.Request{c.sharedRequest(writer.req.Name), c.sharedRequest(writer.req.Name)}
 			c.takeTogether(rs, 0, "next to a writer")
 			c.verify(writer, "after AcquireShared")
-			c.free(writer)
+			c.releaseFreely(writer)
 			c.takeTogether(rs, 2, "with the same tokens, after the writer's release")
 			for _, r := range rs {
 				c.outcome(c.a, r.Name, r.Token, 0, "of a reader", driver.Released)
@@ -59,7 +59,7 @@ var togetherCases = []testCase{
 		about:  "SharedTaker.AcquireShared ErrInvalid",
 		needs:  []need{together, readers},
 		f: func(c *check) {
-			name := c.name()
+			name := c.newName()
 			longer, other, swap := c.sharedRequest(name), c.sharedRequest(name+"2"), c.sharedRequest(name)
 			longer.TTL *= 2
 			swap.Replaces = newToken()
@@ -69,7 +69,7 @@ var togetherCases = []testCase{
 					c.errorf("AcquireShared with %+v: want ErrInvalid, got: %d grants, %v", bad, len(grants), err)
 				}
 			}
-			c.free(c.take(c.b, c.request(name), "after requests that were invalid"))
+			c.releaseFreely(c.take(c.b, c.request(name), "after requests that were invalid"))
 		},
 	},
 }

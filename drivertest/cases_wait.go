@@ -14,19 +14,19 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.refused(c.b, c.request(l.req.Name), "of a held name", l)
-			c.free(l)
+			c.releaseFreely(l)
 			for _, reserve := range []bool{false, true} {
-				a := c.get(c.wait(c.b, c.request(l.req.Name), reserve), "Wait for a name that became free before")
+				a := c.awaitAnswer(c.waitOnce(c.b, c.request(l.req.Name), reserve), "Wait for a name that became free before")
 				if a.err != nil {
 					c.failf("Wait for a name that became free before: %v", a.err)
 				}
 				if handed(a.grant) {
-					c.free(a.l)
+					c.releaseFreely(a.l)
 				}
 			}
-			c.soon(c.b, c.request(l.req.Name), "after Wait")
+			c.takeSoon(c.b, c.request(l.req.Name), "after Wait")
 		},
 	},
 	{
@@ -35,16 +35,16 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
-			name := c.name()
+			name := c.newName()
 			holders, waiters := []*client{c.a, c.b, c.a}, []*client{c.b, c.a, c.a}
 			for i := range holders {
-				l := c.soon(holders[i], c.request(name), "of a free name")
+				l := c.takeSoon(holders[i], c.request(name), "of a free name")
 				w := c.line(waiters[i], c.request(name), i%2 == 0)
 				if c.settle(); i%2 == 0 {
 					c.queued(name, 1)
 				}
-				c.free(l)
-				c.free(c.got(w, "waiting for a release"))
+				c.releaseFreely(l)
+				c.releaseFreely(c.awaitHold(w, "waiting for a release"))
 			}
 		},
 	},
@@ -54,10 +54,10 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait",
 		needs:  []need{waits, leases},
 		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.name(), 2), "of a free name")
+			l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
 			w := c.line(c.b, c.request(l.req.Name), true)
-			c.free(c.got(w, "waiting for a lease to run out"))
-			if now := c.now(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
+			c.releaseFreely(c.awaitHold(w, "waiting for a lease to run out"))
+			if now := c.clockTime(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
 				c.failf("a waiter had its turn %v before the lease ended", l.sure.Sub(now))
 			}
 		},
@@ -68,13 +68,13 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait",
 		needs:  []need{waits, coolDowns},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := c.line(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
-			sent := c.now()
+			sent := c.clockTime()
 			c.cool(l, c.units(3))
-			c.got(w, "waiting for a cool-down to end")
-			if end := sent.Add(c.units(3)); c.now().Before(end.Add(-slack(c.units(3)))) {
+			c.awaitHold(w, "waiting for a cool-down to end")
+			if end := sent.Add(c.units(3)); c.clockTime().Before(end.Add(-slack(c.units(3)))) {
 				c.failf("a waiter had its turn during the cool-down")
 			}
 		},
@@ -85,11 +85,11 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := c.line(c.b, c.request(l.req.Name), true)
-			c.pass(5 * driver.MinTTL)
-			c.free(l)
-			c.got(w, "waiting for a release")
+			c.passTime(5 * driver.MinTTL)
+			c.releaseFreely(l)
+			c.awaitHold(w, "waiting for a release")
 			if w.returns > 60 {
 				c.failf("Wait returned %d times while the name was held for about %v", w.returns, 5*driver.MinTTL)
 			}
@@ -101,15 +101,15 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			w := []*turn{c.wait(c.a, c.request(l.req.Name), false), c.wait(c.b, c.request(l.req.Name), false)}
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			w := []*turn{c.waitOnce(c.a, c.request(l.req.Name), false), c.waitOnce(c.b, c.request(l.req.Name), false)}
 			c.settle()
 			if n := c.waiters(l.req.Name); n > 0 {
 				c.failf("nobody has a place in the queue, but the store counts %d", n)
 			}
-			c.free(l)
+			c.releaseFreely(l)
 			for _, t := range w {
-				if a := c.get(t, "waiting without a place for a release"); a.err != nil || a.grant != (driver.Grant{}) {
+				if a := c.awaitAnswer(t, "waiting without a place for a release"); a.err != nil || a.grant != (driver.Grant{}) {
 					c.failf("Wait without reserve returns %+v, %v", a.grant, a.err)
 				}
 			}
@@ -128,15 +128,15 @@ var waitCases = []testCase{
 			}
 			r := l.req
 			r.Shared = false
-			w := c.wait(c.a, r, false)
+			w := c.waitOnce(c.a, r, false)
 			c.settle()
 			w.cancel()
-			c.get(w, "a wait for promotion that was given up")
+			c.awaitAnswer(w, "a wait for promotion that was given up")
 			c.verify(l, "after a wait for promotion was given up")
-			w = c.wait(c.a, r, false)
+			w = c.waitOnce(c.a, r, false)
 			c.settle()
-			c.free(other)
-			if a := c.get(w, "waiting to be promoted"); a.err != nil {
+			c.releaseFreely(other)
+			if a := c.awaitAnswer(w, "waiting to be promoted"); a.err != nil {
 				c.failf("waiting to be promoted: %v", a.err)
 			}
 			c.verify(l, "after a wait for promotion")
@@ -149,13 +149,13 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait Request.Shared",
 		needs:  []need{waits, readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := c.line(c.a, c.readRequest(l.req.Name), true)
 			other := c.line(c.b, c.readRequest(l.req.Name), true)
 			c.queued(l.req.Name, 2)
-			c.free(l)
-			first := c.got(w, "waiting to read")
-			second := c.got(other, "waiting to read while another reader has the name")
+			c.releaseFreely(l)
+			first := c.awaitHold(w, "waiting to read")
+			second := c.awaitHold(other, "waiting to read while another reader has the name")
 			c.verify(first, "that another reader waited for too")
 			c.verify(second, "that another reader waited for too")
 		},
@@ -166,11 +166,11 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := c.waitOn(c.b, c.request(l.req.Name))
 			c.queued(l.req.Name, 1)
 			w.cancel()
-			if a := c.get(w, "Wait whose context was cancelled"); !errors.Is(a.err, context.Canceled) {
+			if a := c.awaitAnswer(w, "Wait whose context was cancelled"); !errors.Is(a.err, context.Canceled) {
 				c.failf("Wait whose context was cancelled: want context.Canceled, got: %v", orGranted(a.err))
 			}
 			if _, err := c.b.Wait(canceled(), c.request(l.req.Name), true); !errors.Is(err, context.Canceled) {
@@ -187,7 +187,7 @@ var waitCases = []testCase{
 			r := c.request("")
 			_, err := c.b.Wait(c.ctx, r, false)
 			c.invalid(err, "name", "Wait for an empty name")
-			r = c.request(c.name())
+			r = c.request(c.newName())
 			r.Token = ""
 			_, err = c.b.Wait(c.ctx, r, false)
 			c.invalid(err, "token", "Wait with an empty token")
@@ -199,11 +199,11 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait Breaker.Break",
 		needs:  []need{waits, breaks, inspects},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := c.line(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
 			c.broken(l.req.Name)
-			c.got(w, "waiting for a hold that was broken")
+			c.awaitHold(w, "waiting for a hold that was broken")
 		},
 	},
 	{
@@ -212,17 +212,17 @@ var waitCases = []testCase{
 		about:  "Waiter.Wait Hold.Foreign",
 		needs:  []need{waits, foreign},
 		f: func(c *check) {
-			name := c.name()
+			name := c.newName()
 			release, err := c.h.Foreign(name)
 			if err != nil {
 				c.failf("Harness.Foreign: %v", err)
 			}
 			w := c.line(c.b, c.request(name), true)
-			c.pass(c.units(2))
+			c.passTime(c.units(2))
 			if err := release(); err != nil {
 				c.failf("release of Harness.Foreign: %v", err)
 			}
-			c.got(w, "waiting for another program's release")
+			c.awaitHold(w, "waiting for another program's release")
 		},
 	},
 }
@@ -241,18 +241,18 @@ var queueCases = []testCase{
 		about:  "Guarantees.FIFO Store.Acquire",
 		needs:  []need{waits, fifo},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			w := c.wait(c.a, c.request(l.req.Name), true)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			w := c.waitOnce(c.a, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
 			second := c.line(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
-			c.free(l)
-			c.get(w, "waiting for a release")
+			c.releaseFreely(l)
+			c.awaitAnswer(w, "waiting for a release")
 			if _, err := c.b.Acquire(c.ctx, c.request(l.req.Name)); !errors.Is(err, driver.ErrHeld) {
 				c.failf("Acquire by a newcomer while another waits: want a *HeldError, got: %v", orGranted(err))
 			}
 			c.a.Release(c.ctx, l.req.Name, w.req.Token, 0)
-			c.got(second, "waiting behind a waiter that gave up")
+			c.awaitHold(second, "waiting behind a waiter that gave up")
 		},
 	},
 	{
@@ -261,12 +261,12 @@ var queueCases = []testCase{
 		about:  "Guarantees.FIFO Request.Shared",
 		needs:  []need{waits, fifo, readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.name()), "to read a free name")
+			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			w := c.line(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
 			c.refused(c.a, c.readRequest(l.req.Name), "to read while a writer waits", l)
-			c.free(l)
-			c.got(w, "waiting to write")
+			c.releaseFreely(l)
+			c.awaitHold(w, "waiting to write")
 		},
 	},
 	{
@@ -275,12 +275,12 @@ var queueCases = []testCase{
 		about:  "HeldError.Waiters State.Waiters",
 		needs:  []need{waits},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			if n := c.waiters(l.req.Name); n != 0 && n != -1 {
 				c.failf("nobody waits, but the store counts %d", n)
 			}
-			w := c.wait(c.a, c.request(l.req.Name), true)
-			other := c.wait(c.b, c.request(l.req.Name), true)
+			w := c.waitOnce(c.a, c.request(l.req.Name), true)
+			other := c.waitOnce(c.b, c.request(l.req.Name), true)
 			n := -1
 			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n == 2 || n == -1 }) && w.waiting() && other.waiting() {
 				c.failf("two waiters wait, but the store counts %d", n)
@@ -296,17 +296,17 @@ var queueCases = []testCase{
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			w := c.wait(c.b, c.request(l.req.Name), true)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			w := c.waitOnce(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
 			w.cancel()
-			c.get(w, "Wait whose context was cancelled")
+			c.awaitAnswer(w, "Wait whose context was cancelled")
 			n := -1
 			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n <= 0 }) {
 				c.failf("the only waiter went away, but the store still counts %d after %v", n, c.patience)
 			}
-			c.free(l)
-			c.soon(c.a, c.request(l.req.Name), "after the only waiter went away")
+			c.releaseFreely(l)
+			c.takeSoon(c.a, c.request(l.req.Name), "after the only waiter went away")
 		},
 	},
 	{
@@ -315,12 +315,12 @@ var queueCases = []testCase{
 		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{waits},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			c.wait(c.b, c.brief(l.req.Name, 5), true) // this waiter does nothing when its turn comes
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			c.waitOnce(c.b, c.brief(l.req.Name, 5), true) // this waiter does nothing when its turn comes
 			c.queued(l.req.Name, 1)
 			living := c.line(c.a, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
-			c.free(l)
+			c.releaseFreely(l)
 			c.behindDead(living, "waiting behind a waiter that died when it was its turn")
 		},
 	},
@@ -331,15 +331,15 @@ var queueCases = []testCase{
 		needs:  []need{waits, cut},
 		alone:  true,
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.name()), "of a free name")
-			d := c.open()
-			dead := c.wait(d, c.request(l.req.Name), true)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			d := c.openAnother()
+			dead := c.waitOnce(d, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
 			living := c.line(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
 			c.cut(d)
 			dead.cancel()
-			c.free(l)
+			c.releaseFreely(l)
 			c.behindDead(living, "waiting behind a waiter whose process died")
 		},
 	},
@@ -347,7 +347,7 @@ var queueCases = []testCase{
 
 func firstCome(c *check) {
 	const n = 6
-	l := c.take(c.a, c.request(c.name()), "of a free name")
+	l := c.take(c.a, c.request(c.newName()), "of a free name")
 	order := make(chan int, n)
 	for i := range n {
 		w := c.line([]*client{c.a, c.b}[i%2], c.request(l.req.Name), true)
@@ -359,7 +359,7 @@ func firstCome(c *check) {
 			}
 		}()
 	}
-	c.free(l)
+	c.releaseFreely(l)
 	for want := range n {
 		if got := await(c, order, "waiting in a queue"); got != want {
 			c.failf("waiter %d had its turn before waiter %d, which came first", got, want)

@@ -89,7 +89,7 @@ func place() string {
 // tooSlow ends the attempt if the clock has passed t. A lease may then have ended in time, so the
 // store may be right.
 func (c *check) tooSlow(t time.Time) {
-	if c.now().After(t) {
+	if c.clockTime().After(t) {
 		panic(stop{slow: true})
 	}
 }
@@ -112,8 +112,8 @@ func (c *check) later(f func()) {
 	c.undo = append(c.undo, f)
 }
 
-// open opens another store, for this case only.
-func (c *check) open() *client {
+// openAnother opens another store, for this case only.
+func (c *check) openAnother() *client {
 	s, err := c.run.open()
 	if err != nil {
 		c.failf("another store does not open: %v", err)
@@ -122,8 +122,8 @@ func (c *check) open() *client {
 	return &client{c, s}
 }
 
-// name returns a name that is not used anywhere else.
-func (c *check) name() string {
+// newName returns a name that is not used anywhere else.
+func (c *check) newName() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.names++
@@ -152,8 +152,8 @@ func (c *check) units(n int) time.Duration { return time.Duration(n) * c.unit }
 
 var testHolder = driver.Holder{Host: "host-a.example", PID: 4711, Label: "nightly report", Plan: 90 * time.Second, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
 
-// pass makes time pass for the store.
-func (c *check) pass(d time.Duration) {
+// passTime makes time pass for the store.
+func (c *check) passTime(d time.Duration) {
 	if d <= 0 {
 		return
 	}
@@ -168,7 +168,7 @@ func (c *check) pass(d time.Duration) {
 	c.nap(time.Millisecond) // lets the goroutines run that the clock woke
 }
 
-func (c *check) passUntil(t time.Time) { c.pass(t.Sub(c.now())) }
+func (c *check) passUntil(t time.Time) { c.passTime(t.Sub(c.clockTime())) }
 
 // nap waits on Go's clock, even if the store has another clock.
 func (c *check) nap(d time.Duration) {
@@ -182,18 +182,18 @@ func (c *check) nap(d time.Duration) {
 	}
 }
 
-// poll calls yes from time to time, until it returns true or limit has passed. poll reports whether
-// yes returned true.
-func (c *check) poll(limit time.Duration, yes func() bool) bool {
-	end := c.now().Add(limit)
+// poll calls isDone from time to time, until isDone returns true or limit has passed. It reports
+// whether isDone returned true.
+func (c *check) poll(limit time.Duration, isDone func() bool) bool {
+	end := c.clockTime().Add(limit)
 	for tries := 0; ; tries++ {
-		if yes() {
+		if isDone() {
 			return true
 		}
-		if tries >= 3 && !c.now().Before(end) {
+		if tries >= 3 && !c.clockTime().Before(end) {
 			return false
 		}
-		c.pass(c.unit / 8)
+		c.passTime(c.unit / 8)
 	}
 }
 
@@ -234,8 +234,8 @@ func (c *check) ttlRange() (low, high time.Duration) {
 	return low, high
 }
 
-// short returns name, shortened for a message.
-func short(name string) string {
+// shortName returns name, shortened for a message.
+func shortName(name string) string {
 	if len(name) <= 60 {
 		return strconv.Quote(name)
 	}

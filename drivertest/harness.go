@@ -92,7 +92,7 @@ func Run(t *testing.T, h Harness) {
 	if err != nil {
 		t.Fatalf("the store does not open: %v", err)
 	}
-	r.each(func(k *testCase) {
+	r.forEachCase(func(k *testCase) {
 		t.Run(k.name, func(t *testing.T) {
 			for _, f := range r.perform(k) {
 				t.Error(f)
@@ -117,7 +117,7 @@ func checkSome(h Harness, some func(name string) bool) []Failure {
 	}
 	var mu sync.Mutex
 	found := make(map[string][]Failure)
-	r.each(func(k *testCase) {
+	r.forEachCase(func(k *testCase) {
 		if some != nil && !some(k.name) {
 			return
 		}

@@ -19,21 +19,21 @@ type lease struct {
 	ended time.Time // the hold must not be live after that
 }
 
-// The constant never is a time in which every case has ended.
-const never = 24 * time.Hour
+// noEnd is a time in which every case has ended.
+const noEnd = 24 * time.Hour
 
 func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.Time) *lease {
 	l := &lease{cl: cl, req: r, grant: g}
-	l.set(c, g, sent)
+	l.setEnd(c, g, sent)
 	return l
 }
 
-// set notes when the lease ends according to a result.
-func (l *lease) set(c *check, g driver.Grant, sent time.Time) {
-	now := c.now()
+// setEnd notes when the lease ends according to a result.
+func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
+	now := c.clockTime()
 	l.sent = sent
 	if !c.g.Lease && g.TTL == 0 {
-		l.sure, l.ended = now.Add(never), now.Add(never)
+		l.sure, l.ended = now.Add(noEnd), now.Add(noEnd)
 		return
 	}
 	from, to := sent, now
@@ -61,7 +61,7 @@ func (c *check) take(cl *client, r driver.Request, when string) *lease {
 }
 
 func (c *check) try(cl *client, r driver.Request) (*lease, error) {
-	sent := c.now()
+	sent := c.clockTime()
 	g, err := cl.Acquire(c.ctx, r)
 	if err != nil {
 		return nil, err
@@ -95,9 +95,9 @@ func (c *check) readToo(cl *client, l *lease) *lease {
 	return n
 }
 
-// soon takes a name that is free. The store may need a moment to notice that the name is free.
+// takeSoon takes a name that is free. The store may need a moment to notice that the name is free.
 // Therefore the request is repeated after ErrHeld. Any other error is a failure.
-func (c *check) soon(cl *client, r driver.Request, when string) *lease {
+func (c *check) takeSoon(cl *client, r driver.Request, when string) *lease {
 	return c.within(c.patience, cl, r, when)
 }
 
@@ -113,13 +113,13 @@ func (c *check) within(limit time.Duration, cl *client, r driver.Request, when s
 
 // repeat repeats the request of l. The store must grant it.
 func (c *check) repeat(l *lease, r driver.Request) driver.Grant {
-	sent := c.now()
+	sent := c.clockTime()
 	g, err := l.cl.Acquire(c.ctx, r)
 	if err != nil {
 		c.tooSlow(l.sure)
 		c.failf("the same request again, while the hold is live: it must be granted, got: %v", err)
 	}
-	l.set(c, g, sent)
+	l.setEnd(c, g, sent)
 	return g
 }
 
@@ -152,10 +152,10 @@ func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string)
 // takeOverLate is takeOver for a name that may become free after t. The parameter late bounds this
 // delay.
 func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late time.Duration, when string) *lease {
-	early := t.Add(-slack(t.Sub(c.now())))
+	early := t.Add(-slack(t.Sub(c.clockTime())))
 	var l *lease
 	late += c.patience
-	granted := c.poll(max(0, t.Sub(c.now()))+late, func() bool {
+	granted := c.poll(max(0, t.Sub(c.clockTime()))+late, func() bool {
 		var err error
 		l, err = c.tryAnew(cl, &r, when)
 		return err == nil
@@ -163,7 +163,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late tim
 	if !granted {
 		c.failf("Acquire %s: still refused %v after the name should have become free", when, late)
 	}
-	if now := c.now(); now.Before(early) {
+	if now := c.clockTime(); now.Before(early) {
 		c.failf("Acquire %s: granted %v too early", when, t.Sub(now))
 	}
 	return l
@@ -171,13 +171,13 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late tim
 
 // extend extends l. The store must not refuse it.
 func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
-	sent := c.now()
+	sent := c.clockTime()
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
 	if err != nil {
 		c.tooSlow(l.sure)
 		c.failf("Extend of a live hold by %v was refused: %v", ttl, err)
 	}
-	l.set(c, g, sent)
+	l.setEnd(c, g, sent)
 	return g
 }
 
@@ -191,8 +191,8 @@ func (c *check) verify(l *lease, when string) driver.Grant {
 	return g
 }
 
-// gone tries to extend a hold that is not live. The store must refuse it.
-func (c *check) gone(cl *client, name, token, when string) error {
+// extendGone tries to extend a hold that is not live. The store must refuse it.
+func (c *check) extendGone(cl *client, name, token, when string) error {
 	_, err := cl.Extend(c.ctx, name, token, c.long())
 	if err == nil {
 		c.failf("Extend %s: want ErrExpired or ErrLost, got: success", when)
@@ -250,8 +250,8 @@ func oneOf(want []driver.Outcome) string {
 	return s
 }
 
-// free releases a hold and accepts any outcome. The cases about Release check outcomes.
-func (c *check) free(l *lease) {
+// releaseFreely releases a hold and accepts any outcome. The cases about Release check outcomes.
+func (c *check) releaseFreely(l *lease) {
 	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {
 		c.failf("Release: %v", err)
 	}
@@ -264,9 +264,9 @@ func (c *check) cool(l *lease, keep time.Duration) {
 	}
 }
 
-// full checks that a grant has all of the time that was asked for. It allows a difference for
+// checkLease checks that a grant has all of the time that was asked for. It allows a difference for
 // coarse clocks and for the time that the request took.
-func (c *check) full(g driver.Grant, ttl time.Duration, what string) {
+func (c *check) checkLease(g driver.Grant, ttl time.Duration, what string) {
 	if c.g.Lease && g.TTL < ttl*9/10 {
 		c.failf("%s grants %v; %v were asked for", what, g.TTL, ttl)
 	}

@@ -25,10 +25,10 @@ type answer struct {
 	err   error
 }
 
-// wait calls Wait once.
-func (c *check) wait(cl *client, r driver.Request, reserve bool) *turn {
+// waitOnce calls Wait once.
+func (c *check) waitOnce(cl *client, r driver.Request, reserve bool) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
-		sent := c.now()
+		sent := c.clockTime()
 		g, err := cl.Wait(ctx, r, reserve)
 		return answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
 	})
@@ -39,7 +39,7 @@ func (c *check) wait(cl *client, r driver.Request, reserve bool) *turn {
 func (c *check) waitOn(cl *client, r driver.Request) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
 		for range spinning {
-			sent := c.now()
+			sent := c.clockTime()
 			g, err := cl.Wait(ctx, r, true)
 			if err != nil || handed(g) {
 				return answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
@@ -55,7 +55,7 @@ func (c *check) waitOn(cl *client, r driver.Request) *turn {
 func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
 		for ; t.returns < spinning; t.returns++ {
-			sent := c.now()
+			sent := c.clockTime()
 			g, err := cl.Acquire(ctx, r)
 			if err == nil {
 				return answer{l: c.leased(cl, r, g, sent), grant: g}
@@ -101,12 +101,12 @@ func (c *check) behindDead(t *turn, what string) {
 	c.settled(awaitFor(c, c.deadWaiter()+c.patience, t.done, what), what)
 }
 
-// get waits for the waiter's result.
-func (c *check) get(t *turn, what string) answer { return await(c, t.done, what) }
+// awaitAnswer waits for the waiter's result.
+func (c *check) awaitAnswer(t *turn, what string) answer { return await(c, t.done, what) }
 
-// got waits until the waiter has the name.
-func (c *check) got(t *turn, what string) *lease {
-	return c.settled(c.get(t, what), what)
+// awaitHold waits until the waiter has the name.
+func (c *check) awaitHold(t *turn, what string) *lease {
+	return c.settled(c.awaitAnswer(t, what), what)
 }
 
 func (c *check) settled(a answer, what string) *lease {
@@ -154,4 +154,4 @@ func (c *check) queued(name string, n int) {
 
 // settle gives a waiter time to begin, if the waiter takes no place in the queue and so cannot be
 // counted.
-func (c *check) settle() { c.pass(c.unit) }
+func (c *check) settle() { c.passTime(c.unit) }

@@ -40,10 +40,10 @@ func (r *run) finish() []Failure {
 	return out
 }
 
-// each calls do for every case that applies. It first runs most cases in parallel. Then it runs the
-// cases that disturb others, one by one. Some cases check the results of all the others; they come
-// last.
-func (r *run) each(do func(*testCase)) {
+// forEachCase calls do for every case that applies. It first runs most cases in parallel. Then it
+// runs the cases that disturb others, one by one. Some cases check the results of all the others;
+// they come last.
+func (r *run) forEachCase(do func(*testCase)) {
 	var crowd, alone, watchers []*testCase
 	for i := range table {
 		k := &table[i]
@@ -94,7 +94,7 @@ func (r *run) perform(k *testCase) []Failure {
 	for attempt := range 5 {
 		c, still := r.newCheck(k, unit), watchStandstill()
 		c.perform()
-		longest := still.end()
+		longest := still.endWatch()
 		switch {
 		case c.slow:
 			unit *= 3
@@ -116,7 +116,7 @@ func (c *check) perform() {
 		defer c.recover()
 		c.k.f(c)
 	}()
-	if !c.ends(done) {
+	if !c.awaitCase(done) {
 		c.errorf("a method did not return although its context ended long ago")
 	}
 	c.mu.Lock()
@@ -124,9 +124,9 @@ func (c *check) perform() {
 	c.over = true
 }
 
-// ends waits until done is closed. It returns false if the case makes no progress for so long that
-// it must be hanging.
-func (c *check) ends(done <-chan struct{}) bool {
+// awaitCase waits until done is closed. It returns false if the case makes no progress for so long
+// that it must be hanging.
+func (c *check) awaitCase(done <-chan struct{}) bool {
 	look := time.NewTicker(c.patience)
 	defer look.Stop()
 	for {

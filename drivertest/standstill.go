@@ -40,8 +40,8 @@ func (s *standstill) watch() {
 	}
 }
 
-// end ends the watch and returns the longest standstill that it saw.
-func (s *standstill) end() time.Duration {
+// endWatch ends the watch and returns the longest standstill that it saw.
+func (s *standstill) endWatch() time.Duration {
 	close(s.stop)
 	return <-s.longest
 }

@@ -49,8 +49,8 @@ func (r *run) open() (driver.Store, error) {
 	return r.h.Open(ctx)
 }
 
-// now returns the time on the clock by which leases are measured.
-func (r *run) now() time.Time {
+// clockTime returns the time on the clock by which leases are measured.
+func (r *run) clockTime() time.Time {
 	if r.h.Advance == nil {
 		return time.Now()
 	}

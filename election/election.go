@@ -99,13 +99,13 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 		case errors.Is(err, ErrStop) || final(err) && !led:
 			return err
 		case err != nil:
-			e.note(err, led)
+			e.keepError(err, led)
 			wait = true
 		}
 		if led && time.Since(began) > e.set.maxBackOff {
 			pause.reset()
 		}
-		if wait && !sleep(ctx, pause.next()) {
+		if wait && !sleep(ctx, pause.nextPause()) {
 			return ctx.Err()
 		}
 	}
@@ -136,8 +136,8 @@ func (e *Election) end() {
 	e.running = false
 }
 
-// note keeps an error for Ready, and passes it to OnError.
-func (e *Election) note(err error, led bool) {
+// keepError keeps an error for Ready, and passes it to OnError.
+func (e *Election) keepError(err error, led bool) {
 	e.mu.Lock()
 	if !led {
 		e.trouble = err
@@ -245,9 +245,9 @@ type pacer struct {
 
 func (p *pacer) reset() { p.last = 0 }
 
-// next doubles the step, up to the longest pause. It returns a random pause between half the step
-// and the whole step.
-func (p *pacer) next() time.Duration {
+// nextPause doubles the step, up to the longest pause. It returns a random pause between half the
+// step and the whole step.
+func (p *pacer) nextPause() time.Duration {
 	p.last = min(p.most, max(p.first, 2*p.last))
 	return p.last/2 + rand.N(p.last/2+1)
 }

@@ -36,8 +36,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return Leader{}, ErrNoLeader
 }
 
-// same reports whether l and m are the same term of the same leader. A renewal changes Until only.
-func (l Leader) same(m Leader) bool {
+// sameTerm reports whether l and m are the same term of the same leader. A renewal changes Until
+// only.
+func (l Leader) sameTerm(m Leader) bool {
 	if l.Fence != 0 || m.Fence != 0 {
 		return l.Fence == m.Fence
 	}
@@ -63,21 +64,21 @@ func (e *Election) Changes(ctx context.Context) iter.Seq2[Leader, error] {
 			if ctx.Err() != nil {
 				return
 			}
-			if first || !now.same(last) || !alike(err, lastErr) {
+			if first || !now.sameTerm(last) || !sameError(err, lastErr) {
 				if !yield(now, err) {
 					return
 				}
 			}
 			last, lastErr = now, err
-			if !e.look(ctx, changed) {
+			if !e.awaitLook(ctx, changed) {
 				return
 			}
 		}
 	}
 }
 
-// look waits for the next look at the store.
-func (e *Election) look(ctx context.Context, changed <-chan struct{}) bool {
+// awaitLook waits for the next look at the store.
+func (e *Election) awaitLook(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(e.set.lookEvery)
 	defer timer.Stop()
 	select {
@@ -90,8 +91,8 @@ func (e *Election) look(ctx context.Context, changed <-chan struct{}) bool {
 	}
 }
 
-// alike reports whether error b need not be yielded after error a.
-func alike(a, b error) bool {
+// sameError reports whether error b need not be yielded after error a.
+func sameError(a, b error) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

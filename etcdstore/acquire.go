@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
@@ -22,8 +23,8 @@ type attempt struct {
 
 	entry    entry // the hold, if the last change makes or keeps one
 	granted  bool
-	placed   bool       // the hold keeps its place in the queue
-	next     []waiterAt // the waiters after it
+	own      keyVersion // the place in the queue that the hold keeps, or zero
+	next     string     // the waiters after it; see nextOf
 	revision int64      // of the last change
 	since    time.Time
 }
@@ -33,17 +34,17 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	defer s.work.Done()
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
 	return s.withLeases(ctx, &r, func(a *attempt) error {
 		if r.Replaces == "" {
 			return a.takeFree(ctx)
 		}
-		st, err := s.conn.read(ctx, a.place, r.Name)
+		st, err := s.conn.readState(ctx, a.place, r.Name)
 		if err != nil {
 			return err
 		}
@@ -100,12 +101,12 @@ func (a *attempt) kind() kind {
 	return exclusive
 }
 
-// hold adds the operations that make a hold.
-func (a *attempt) hold(todo *change, k kind, fence uint64) {
+// addHold adds the operations that make a hold with the given key.
+func (a *attempt) addHold(todo *change, k kind, key string, fence uint64) {
 	a.granted = true
-	a.entry = entry{kind: k, id: a.id, key: a.place.key(k, a.id), lease: a.lease.id,
-		record: record{Fence: fence, Since: a.since.UnixMicro(), Holder: a.r.Holder}}
-	todo.do(put(a.entry.key, a.entry.text(), a.lease.id))
+	a.entry = entry{kind: k, key: key, lease: a.lease.id,
+		record: record{Fence: fence, ID: a.id, Since: a.since.UnixMicro(), Holder: a.r.Holder}}
+	todo.addOps(putKey(a.entry.key, a.s.holders.holdText(&a.entry.record), a.lease.id))
 	a.atLeast(todo, k)
 }
 
@@ -113,132 +114,160 @@ func (a *attempt) hold(todo *change, k kind, fence uint64) {
 func (a *attempt) atLeast(todo *change, k kind) {
 	if a.guard != 0 {
 		guard := record{Of: a.id, Holder: a.r.Holder}
-		todo.do(put(a.place.key(coolingOf(k), leaseID(a.guard)), guard.text(), a.guard))
+		todo.addOps(putKey(a.place.key(coolingOf(k), leaseID(a.guard)), guard.text(), a.guard))
 	}
 }
 
-// raise adds the operation that stores a fence.
-func (a *attempt) raise(todo *change, fence uint64) { todo.do(putFence(a.place, fence, a.keeper)) }
+// addFence adds the operation that stores a fence.
+func (a *attempt) addFence(todo *change, fence uint64) {
+	todo.addOps(putFence(&a.place, fence, a.keeper))
+}
 
 // takeFree takes a name for which the server has no keys. Only the key of a smaller fence may
 // exist.
 func (a *attempt) takeFree(ctx context.Context) error {
-	fence, err := mint(0, a.r.FenceAbove)
+	fence, err := nextFence(0, a.r.FenceAbove)
 	if err != nil {
 		return err
 	}
-	var todo change
-	a.hold(&todo, a.kind(), fence)
-	a.raise(&todo, fence)
-	free, otherwise := empty(a.place.dir, a.place.end()), a.place.reads()
-	if !a.s.holds.used(a.r.Name) { // etcd's "<" is false for a fence that does not exist yet
-		never := []clientv3.Cmp{free, clientv3.Compare(clientv3.Version(a.place.fence), "=", 0)}
-		otherwise = []clientv3.Op{clientv3.OpTxn(never, todo.ops, otherwise)}
+	key := a.place.key(exclusive, "")
+	if a.r.Shared {
+		key = a.place.key(shared, slot(a.s.id, 0))
 	}
-	reply, err := a.s.conn.commit(ctx,
-		[]clientv3.Cmp{free, clientv3.Compare(clientv3.Value(a.place.fence), "<", fenceText(fence))}, todo.ops, otherwise)
+	var todo change
+	a.addHold(&todo, a.kind(), key, fence)
+	a.addFence(&todo, fence)
+	// etcd's "<" is false for a fence that does not exist yet.
+	free, otherwise := noKeys(a.place.dir, a.place.end()), a.place.reads()[:1]
+	if !a.s.holds.wasHeld(a.r.Name) {
+		otherwise = []*pb.RequestOp{nested([]*pb.Compare{free, noKey(a.place.fence)}, todo.ops, a.place.reads())}
+	}
+	reply, err := a.s.conn.commit(ctx, []*pb.Compare{free, valueBelow(a.place.fence, fenceText(fence))}, todo.ops, otherwise)
 	switch {
 	case isLeaseGone(err):
 		return err
 	case err != nil:
 		return failure(ctx, err, true)
-	case reply.Succeeded || len(reply.Responses) == 1 && reply.Responses[0].GetResponseTxn().Succeeded:
-		a.entry.created = reply.Header.Revision
+	case reply.Succeeded || reply.Responses[0].GetResponseTxn().GetSucceeded():
+		a.entry.modified = reply.Header.Revision
 		return nil
 	}
-	return a.apply(ctx, stateOf(a.place, a.r.Name, reply), a.decide)
+	st := stateOf(a.place, a.r.Name, reply)
+	if !a.isRefused(st) { // the fence is needed, too
+		if st, err = a.s.conn.readState(ctx, a.place, a.r.Name); err != nil {
+			return err
+		}
+	}
+	return a.apply(ctx, st, a.decide)
+}
+
+// isRefused reports whether the caller has no hold and cannot be granted one now.
+func (a *attempt) isRefused(st *state) bool {
+	return st.liveHold(a.id) == nil && (st.excluded(a.id, a.r.Shared) || st.waiterAhead(0, a.r.Shared) != nil)
 }
 
 // apply makes the change that decide returns.
 func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*change, error)) error {
 	revision, err := a.s.conn.change(ctx, st, func(st *state) (*change, error) {
-		a.granted, a.placed, a.next, a.entry = false, false, nil, entry{} // an earlier decision was not carried out
+		a.granted, a.own, a.next, a.entry = false, keyVersion{}, "", entry{} // an earlier decision was not carried out
 		return decide(st)
 	})
 	a.revision = revision
-	if err == nil && a.granted && a.entry.created == 0 {
-		a.entry.created = revision
+	if err == nil && a.granted && a.entry.modified == 0 {
+		a.entry.modified = revision
+	}
+	if a.own.key != "" && a.own.modified == 0 {
+		a.own.modified = revision
 	}
 	if held, ok := err.(*driver.HeldError); ok {
-		a.s.untils(ctx, held)
+		a.s.endTimes(ctx, held)
 	}
 	return err
 }
 
 // decide returns the change that Acquire makes.
 func (a *attempt) decide(st *state) (*change, error) {
-	if e := st.hold(a.id); e != nil {
-		return a.keep(st, e), nil
+	if e := st.liveHold(a.id); e != nil {
+		return a.keepHold(st, e), nil
 	}
 	if a.r.Replaces != "" {
 		return a.replace(st)
 	}
-	if st.excluded(a.id, a.r.Shared) || st.ahead(0, a.r.Shared) != nil {
+	if a.isRefused(st) {
 		return nil, st.heldError(a.id, a.r.Shared)
 	}
-	return a.take(st)
+	return a.takeName(st)
 }
 
-// take grants a name that is free for the caller. Readers that hold the name together have the same
-// fence.
-func (a *attempt) take(st *state) (*change, error) {
+// takeName grants a name that is free for the caller. Readers that hold the name together have the
+// same fence.
+func (a *attempt) takeName(st *state) (*change, error) {
 	var todo change
 	fence := st.fence
 	if !a.r.Shared || !st.reading() || a.r.FenceAbove >= fence {
 		var err error
-		if fence, err = mint(st.fence, a.r.FenceAbove); err != nil {
+		if fence, err = nextFence(st.fence, a.r.FenceAbove); err != nil {
 			return nil, err
 		}
-		a.raise(&todo, fence)
+		a.addFence(&todo, fence)
 	}
-	a.hold(&todo, a.kind(), fence)
+	key := st.key(exclusive, "")
+	if a.r.Shared {
+		key = st.freeKey(shared, a.s.id)
+	}
+	a.addHold(&todo, a.kind(), key, fence)
 	return &todo, nil
 }
 
-// keep gives a live hold a full lease, unless the present lease of the hold lasts longer. If the
-// name was passed on to the hold, keep also deletes the key that told of it.
-func (a *attempt) keep(st *state, e *entry) *change {
+// keepHold gives a live hold a full lease, unless the present lease of the hold lasts longer. If
+// the name was passed on to the hold, keepHold also deletes the key that told the waiter of it.
+func (a *attempt) keepHold(st *state, e *entry) *change {
 	a.entry, a.granted = *e, true
 	todo := &change{}
-	todo.still(e)
-	h := a.s.holds.get(a.r.Name, a.id)
-	if h == nil || h.created != e.created || h.endsAt() < a.sent.Add(max(a.r.TTL, a.r.AtLeast)) {
-		todo.do(put(e.key, e.value, a.lease.id))
-		a.entry.lease = a.lease.id
-		if place := st.find(waiting, e.id); place != nil && place.To == "" && e.kind == exclusive {
-			todo.still(place)
-			todo.do(put(place.key, place.value, a.lease.id))
+	todo.requireEntry(e)
+	h := a.s.holds.find(a.r.Name, a.id)
+	place := st.find(waiting, e.ID)
+	if place != nil && e.kind == exclusive {
+		a.own = keyVersion{place.key, place.modified}
+	}
+	if h == nil || h.lastWrite() != e.modified || h.endsAt() < a.sent.Add(max(a.r.TTL, a.r.AtLeast)) {
+		todo.addOps(putKey(e.key, e.value, a.lease.id))
+		a.entry.lease, a.entry.modified = a.lease.id, 0
+		if a.own.key != "" {
+			todo.requireEntry(place)
+			todo.addOps(putKey(place.key, place.value, a.lease.id))
+			a.own.modified = 0
 		}
 	}
 	for i := range st.entries {
-		if told := &st.entries[i]; told.To == e.id {
-			todo.do(clientv3.OpDelete(told.key))
+		if told := &st.entries[i]; told.To == e.ID {
+			todo.addOps(deleteKey(told.key))
 		}
 	}
 	a.atLeast(todo, e.kind)
 	return todo
 }
 
-// replace hands a hold over to another token.
+// replace hands a hold over to another token. The hold keeps its key.
 func (a *attempt) replace(st *state) (*change, error) {
 	old := idOf(a.r.Replaces)
-	e := st.hold(old)
+	e := st.liveHold(old)
 	if e == nil {
 		return nil, driver.ErrLost
 	}
-	fence, err := mint(st.fence, a.r.FenceAbove)
+	fence, err := nextFence(st.fence, a.r.FenceAbove)
 	if err != nil {
 		return nil, err
 	}
 	var todo change
-	todo.still(e)
-	todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(st.key(intending, old)), clientv3.OpDelete(st.key(waiting, old)))
-	a.hold(&todo, e.kind, fence)
-	a.raise(&todo, fence)
+	todo.requireEntry(e)
+	st.deleteOthers(&todo, old)
+	a.addHold(&todo, e.kind, e.key, fence)
+	a.addFence(&todo, fence)
 	for i := range st.entries {
 		if g := &st.entries[i]; g.Of == old {
 			g.Of = a.id
-			todo.do(put(g.key, g.text(), g.lease))
+			todo.addOps(putKey(g.key, g.text(), g.lease))
 		}
 	}
 	return &todo, nil
@@ -250,17 +279,17 @@ func (a *attempt) grant() driver.Grant {
 		return driver.Grant{}
 	}
 	e, now := &a.entry, a.s.cfg.clock.Now()
-	h := &hold{name: a.r.Name, id: a.id, key: e.key, created: e.created, fence: e.Fence, reader: e.kind == shared, since: a.sent, checked: a.sent, asked: now}
-	old := a.s.holds.get(a.r.Name, a.id)
-	h.placed, h.next = a.placed || old != nil && old.placed, a.next
-	if old != nil && old.created == h.created {
+	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
+		own: a.own, next: a.next, since: a.sent, seen: a.sent, extended: now}
+	old := a.s.holds.find(a.r.Name, a.id)
+	if old != nil && old.fencing() == h.fence && a.guard == 0 { // a Release cannot pass on the at-least time
 		h.next = old.next
 	}
 	if e.lease == a.lease.id {
-		h.end = a.lease.end()
+		h.end = a.lease.endTime()
 	} else if old != nil {
 		h.end = old.endsAt()
 	}
-	a.s.holds.put(h)
+	a.s.holds.remember(h)
 	return driver.Grant{Fence: e.Fence, TTL: h.end.Sub(a.sent), Shared: a.r.Replaces != "" && h.reader}
 }

@@ -3,30 +3,25 @@ package etcdstore
 import (
 	"context"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // A change is one transaction on the keys of a name. Its operations are made only if its
 // comparisons are true.
 type change struct {
-	conds []clientv3.Cmp
-	ops   []clientv3.Op
+	conds []*pb.Compare
+	ops   []*pb.RequestOp
 }
 
-func (c *change) still(e *entry) { c.conds = append(c.conds, still(e.key, e.created)) }
+func (c *change) requireEntry(e *entry) { c.conds = append(c.conds, createdAt(e.key, e.created)) }
 
-func (c *change) do(ops ...clientv3.Op) { c.ops = append(c.ops, ops...) }
-
-// put writes a key with a lease.
-func put(key string, value string, id clientv3.LeaseID) clientv3.Op {
-	return clientv3.OpPut(key, value, clientv3.WithLease(id))
-}
+func (c *change) addOps(ops ...*pb.RequestOp) { c.ops = append(c.ops, ops...) }
 
 // maxTries bounds how often a change is tried while others change the same name.
 const maxTries = 200
 
-// read returns the state of a name.
-func (c *connection) read(ctx context.Context, p place, name string) (*state, error) {
+// readState returns the state of a name.
+func (c *connection) readState(ctx context.Context, p place, name string) (*state, error) {
 	reply, err := c.commit(ctx, nil, p.reads(), nil)
 	if err != nil {
 		return nil, failure(ctx, err, false)
@@ -61,9 +56,25 @@ func (c *connection) change(ctx context.Context, st *state, decide func(*state) 
 
 // unchanged returns comparisons that are true if no key of the name was added or modified since st
 // was read.
-func (st *state) unchanged() []clientv3.Cmp {
-	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(st.dir).WithRange(st.end()), "<", st.revision+1),
-		clientv3.Compare(clientv3.ModRevision(st.place.fence), "<", st.revision+1),
+func (st *state) unchanged() []*pb.Compare {
+	return []*pb.Compare{
+		notWrittenAfter(st.dir, st.end(), st.revision),
+		notWrittenAfter(st.place.fence, "", st.revision),
+	}
+}
+
+// deleteOthers adds the operations that delete the keys of a token other than that of its hold.
+func (st *state) deleteOthers(todo *change, id string) {
+	for i := range st.entries {
+		e := &st.entries[i]
+		if (e.kind == waiting || e.kind == intending) && e.ID == id || e.kind == waiting && e.To == id {
+			todo.addOps(deleteKey(e.key))
+		}
+	}
+}
+
+func (st *state) deleteIntent(todo *change, id string) {
+	if e := st.find(intending, id); e != nil {
+		todo.addOps(deleteKey(e.key))
 	}
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,9 +18,6 @@ import (
 )
 
 const (
-	// patience is how long one method may take if the server is silent. It is less than
-	// driver.MaxSilence.
-	patience = 4 * time.Second
 	// After probeAfter without data, a connection is probed. Without an answer within probeFor, it
 	// is closed.
 	probeAfter = 5 * time.Second
@@ -34,12 +32,14 @@ type connection struct {
 
 	mu     sync.Mutex
 	client *clientv3.Client
+	kv     pb.KVClient // of client, for transactions
 
+	limits  limits
 	cluster atomic.Uint64 // the id of the cluster that answered; 0 is unknown
 }
 
-// get returns the client.
-func (c *connection) get(ctx context.Context) (*clientv3.Client, error) {
+// getClient returns the client.
+func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client != nil || c.ctx.Err() != nil {
@@ -60,7 +60,7 @@ func (c *connection) get(ctx context.Context) (*clientv3.Client, error) {
 		Username: user, Password: password, Logger: zap.NewNop(),
 		DialTimeout: patience / 2, DialKeepAliveTime: probeAfter, DialKeepAliveTimeout: probeFor,
 		PermitWithoutStream: true, // so that a store without requests also notices a dead connection
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		DialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: patience / 2,
 		})},
@@ -68,7 +68,7 @@ func (c *connection) get(ctx context.Context) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}
-	c.client = client
+	c.client, c.kv = client, clientv3.RetryKVClient(client)
 	return client, nil
 }
 
@@ -81,24 +81,12 @@ func (c *connection) close() {
 	}
 }
 
-// limit bounds one method. It gives the context no deadline. gRPC would send a deadline to the
-// server with each request, and a request would take about a tenth longer.
-func limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(patience, func() { cancel(errSilent) })
-	return ctx, func() {
-		timer.Stop()
-		cancel(nil)
-	}
-}
-
 // commit makes one transaction.
-func (c *connection) commit(ctx context.Context, conds []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
-	client, err := c.get(ctx)
-	if err != nil {
+func (c *connection) commit(ctx context.Context, conds []*pb.Compare, then, otherwise []*pb.RequestOp) (*pb.TxnResponse, error) {
+	if _, err := c.getClient(ctx); err != nil {
 		return nil, err
 	}
-	reply, err := client.Txn(ctx).If(conds...).Then(then...).Else(otherwise...).Commit()
+	reply, err := c.kv.Txn(ctx, &pb.TxnRequest{Compare: conds, Success: then, Failure: otherwise})
 	if err == nil {
 		c.cluster.Store(reply.Header.ClusterId)
 	}
@@ -107,7 +95,7 @@ func (c *connection) commit(ctx context.Context, conds []clientv3.Cmp, then, oth
 
 // grantLease makes a lease. If id is not 0 and the lease exists already, that is no error.
 func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, seconds int64) (clientv3.LeaseID, int64, error) {
-	client, err := c.get(ctx)
+	client, err := c.getClient(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -126,7 +114,7 @@ func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, second
 // rpctypes.ErrLeaseNotFound if the lease is gone. It makes one request; clientv3's KeepAliveOnce
 // repeats without a pause while the server is down.
 func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64, error) {
-	client, err := c.get(ctx)
+	client, err := c.getClient(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -151,7 +139,7 @@ func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64,
 
 // timeLeft returns how long a lease lasts if it is not renewed, or 0 if that is not known.
 func (c *connection) timeLeft(ctx context.Context, id clientv3.LeaseID) time.Duration {
-	client, err := c.get(ctx)
+	client, err := c.getClient(ctx)
 	if err != nil || id == 0 {
 		return 0
 	}

@@ -3,7 +3,6 @@ package etcdstore_test
 import (
 	"bytes"
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
@@ -42,47 +41,16 @@ func TestContract(t *testing.T) {
 
 // A bench is a server with a proxy in front of it for each store.
 type bench struct {
-	srv  *server.Server
-	mu   sync.Mutex
-	by   map[driver.Store]*server.Proxy
-	made chan *server.Proxy
+	srv *server.Server
+	*server.Proxies[driver.Store]
 }
 
-// newBench starts the proxies. The method open cannot do that, because the suite counts the
-// goroutines that open starts.
 func newBench(t testing.TB, srv *server.Server) *bench {
-	b := &bench{srv: srv, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
-	var wg sync.WaitGroup
-	ctx := t.Context()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, srv.Addr())
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
-	})
-	t.Cleanup(wg.Wait)
-	return b
+	return &bench{srv: srv, Proxies: server.NewProxies[driver.Store](t, srv.Addr())}
 }
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	p := <-b.made
-	s, err := open(ctx, p.Addr())
-	if err == nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.by[s] = p
-	}
-	return s, err
-}
-
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
+	return b.Open(func(addr string) (driver.Store, error) { return open(ctx, addr) })
 }
 
 // aData reports whether a request contains a data frame of HTTP/2. Each call of gRPC sends such a
@@ -112,16 +80,9 @@ func TestFaults(t *testing.T) {
 		Open:          b.open,
 		Slow:          true,
 		Alone:         true, // TestContract runs the other cases
-		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
-		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(aboutKeys); return nil },
-		Restart: func(keep bool) error {
-			srv.Kill()
-			srv.Restart(keep)
-			return nil
-		},
-		Pause: func() (func() error, error) {
-			srv.Pause()
-			return func() error { srv.Resume(); return nil }, nil
-		},
+		CutConnection: b.Cut,
+		LoseReply:     b.LoseReply(aboutKeys),
+		Restart:       srv.Crash,
+		Pause:         srv.Freeze,
 	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/padlock-go/padlock/driver"
 )
 
@@ -22,13 +20,13 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	defer s.work.Done()
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	if h := s.holds.get(r.Name, idOf(r.Token)); h != nil {
+	if h := s.holds.find(r.Name, idOf(r.Token)); h != nil {
 		if left := h.endsAt().Sub(s.cfg.clock.Now()); left > r.TTL && left <= driver.MaxTTL {
 			r.TTL = left // the lease lasts as long as before
 		}
@@ -37,47 +35,47 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 }
 
 func (a *attempt) convert(ctx context.Context) error {
-	st, err := a.s.conn.read(ctx, a.place, a.r.Name)
+	st, err := a.s.conn.readState(ctx, a.place, a.r.Name)
 	if err != nil {
 		return err
 	}
 	var refused error
 	err = a.apply(ctx, st, func(st *state) (*change, error) {
-		e := st.hold(a.id)
+		e := st.liveHold(a.id)
 		if refused = nil; e == nil {
-			return nil, a.lost(st)
+			return nil, a.whyLost(st)
 		}
 		if (e.kind == shared) == a.r.Shared {
-			todo := a.keep(st, e)
-			todo.do(clientv3.OpDelete(st.key(intending, a.id)))
+			todo := a.keepHold(st, e)
+			st.deleteIntent(todo, a.id)
 			return todo, nil
 		}
 		if a.r.Shared {
-			return a.turn(st, e, shared, e.Fence), nil
+			return a.changeMode(st, e, shared, e.Fence), nil
 		}
 		if refused = st.conflict(a.id); refused != nil {
 			return a.intend(ctx, st, e, refused)
 		}
-		fence, err := mint(st.fence, a.r.FenceAbove)
+		fence, err := nextFence(st.fence, a.r.FenceAbove)
 		if err != nil {
 			return nil, err
 		}
-		todo := a.turn(st, e, exclusive, fence)
-		a.raise(todo, fence)
+		todo := a.changeMode(st, e, exclusive, fence)
+		a.addFence(todo, fence)
 		return todo, nil
 	})
 	if err == nil && refused != nil {
 		if held, ok := refused.(*driver.HeldError); ok {
-			a.s.untils(ctx, held)
+			a.s.endTimes(ctx, held)
 		}
 		return refused
 	}
 	return err
 }
 
-// lost says why there is no hold.
-func (a *attempt) lost(st *state) error {
-	if h := a.s.holds.get(a.r.Name, a.id); h != nil && !h.reader && h.fencing() == st.fence {
+// whyLost says why there is no hold.
+func (a *attempt) whyLost(st *state) error {
+	if h := a.s.holds.find(a.r.Name, a.id); h != nil && !h.reader && h.fencing() == st.fence {
 		return driver.ErrExpired
 	}
 	return driver.ErrLost
@@ -86,7 +84,7 @@ func (a *attempt) lost(st *state) error {
 // conflict returns the error for a promotion that cannot succeed now.
 func (st *state) conflict(id string) error {
 	for i := range st.entries {
-		if e := &st.entries[i]; e.kind == intending && e.id != id && st.find(shared, e.id) != nil {
+		if e := &st.entries[i]; e.kind == intending && e.ID != id && st.find(shared, e.ID) != nil {
 			return driver.ErrPromotionConflict
 		}
 	}
@@ -96,18 +94,20 @@ func (st *state) conflict(id string) error {
 	return nil
 }
 
-// turn gives a hold another mode.
-func (a *attempt) turn(st *state, e *entry, to kind, fence uint64) *change {
+// changeMode gives a hold another mode.
+func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *change {
 	todo := &change{}
-	todo.still(e)
+	todo.requireEntry(e)
 	a.granted = true
-	a.entry = entry{kind: to, id: a.id, key: st.key(to, a.id), lease: a.lease.id, record: e.record}
-	a.entry.Fence = fence
-	todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(st.key(intending, a.id)),
-		clientv3.OpDelete(st.key(waiting, a.id)), put(a.entry.key, a.entry.text(), a.lease.id))
+	a.entry = entry{kind: mode, key: st.key(exclusive, ""), lease: a.lease.id, record: e.record}
+	if a.entry.Fence = fence; mode == shared {
+		a.entry.key = st.freeKey(shared, a.s.id)
+	}
+	st.deleteOthers(todo, a.id)
+	todo.addOps(deleteKey(e.key), putKey(a.entry.key, a.entry.text(), a.lease.id))
 	for i := range st.entries {
 		if g := &st.entries[i]; g.Of == a.id {
-			todo.do(clientv3.OpDelete(g.key), put(st.key(coolingOf(to), g.id), g.value, g.lease))
+			todo.addOps(deleteKey(g.key), putKey(st.key(coolingOf(mode), g.slot), g.value, g.lease))
 		}
 	}
 	return todo
@@ -123,7 +123,8 @@ func (a *attempt) intend(ctx context.Context, st *state, e *entry, refused error
 		return nil, failure(ctx, err, false)
 	}
 	todo := &change{}
-	todo.still(e)
-	todo.do(put(st.key(intending, a.id), "{}", l.id))
+	todo.requireEntry(e)
+	intent := record{ID: a.id}
+	todo.addOps(putKey(st.key(intending, e.slot), intent.text(), l.id))
 	return todo, nil
 }

@@ -54,7 +54,7 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	if err == nil {
 		return nil
 	}
-	if own := inside(err); own != nil {
+	if own := ownError(err); own != nil {
 		return err
 	}
 	for _, r := range refusals {
@@ -93,8 +93,8 @@ func awaitDeadline(ctx context.Context, err error) {
 // errSilent ends a request to a silent server.
 var errSilent = errors.New("the server is silent")
 
-// inside returns the error of package driver that err wraps.
-func inside(err error) error {
+// ownError returns the error of package driver that err wraps.
+func ownError(err error) error {
 	for _, own := range []error{driver.ErrHeld, driver.ErrExpired, driver.ErrLost, driver.ErrUncertain,
 		driver.ErrUnavailable, driver.ErrPromotionConflict, driver.ErrInvalid, driver.ErrClosed, errors.ErrUnsupported} {
 		if errors.Is(err, own) {

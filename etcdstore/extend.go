@@ -21,13 +21,13 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 			return driver.Grant{}, err
 		}
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	defer s.work.Done()
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	h := s.holds.get(name, idOf(token))
+	h := s.holds.find(name, idOf(token))
 	if h == nil {
 		var err error
 		if h, err = s.recall(ctx, name, idOf(token)); err != nil {
@@ -45,7 +45,7 @@ func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.
 	}
 	now := s.cfg.clock.Now()
 	if ttl != 0 {
-		h.ask(now)
+		h.noteExtend(now)
 	}
 	if end := h.endsAt(); ttl == 0 || end >= now.Add(ttl) {
 		return s.verify(ctx, h)
@@ -55,7 +55,7 @@ func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.
 	}
 	h.mu.Lock()
 	third := driver.Instant(ttl / 3)
-	due := now-h.since < third || now-h.checked >= third
+	due := now-h.since < third || now-h.seen >= third
 	enough := h.end >= now.Add(ttl-fresh(seconds(ttl)))
 	g := driver.Grant{Fence: h.fence, From: h.renewed, TTL: h.end.Sub(h.renewed), Shared: h.reader}
 	h.mu.Unlock()
@@ -70,9 +70,9 @@ func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.
 // renew extends the lease of the hold's group. A hold without a group joins one first.
 func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 	length := seconds(ttl)
-	g := h.ask(s.cfg.clock.Now())
+	g := h.noteExtend(s.cfg.clock.Now())
 	if g != nil && g.length != length {
-		h.leave()
+		h.leaveGroup()
 		g = nil
 	}
 	var err error
@@ -85,7 +85,7 @@ func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 		}
 	}
 	if err = g.extend(ctx, s.leases, h); err != nil && !g.isIn(h) {
-		h.leave()
+		h.leaveGroup()
 	}
 	return failure(ctx, err, true)
 }
@@ -93,12 +93,12 @@ func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 // renewAlone renews the lease of the hold, even if other holds have that lease too. It is for a
 // server that has no space for another lease.
 func (s *Store) renewAlone(ctx context.Context, h *hold) error {
-	client, err := s.conn.get(ctx)
+	client, err := s.conn.getClient(ctx)
 	if err != nil {
 		return err
 	}
 	reply, err := client.Get(ctx, h.key)
-	if err != nil || len(reply.Kvs) == 0 {
+	if err != nil || len(reply.Kvs) == 0 || !h.isValue(string(reply.Kvs[0].Value)) {
 		return failure(ctx, err, false) // verify looks again
 	}
 	l := lease{id: clientv3.LeaseID(reply.Kvs[0].Lease), from: s.cfg.clock.Now()}
@@ -107,13 +107,13 @@ func (s *Store) renewAlone(ctx context.Context, h *hold) error {
 		return failure(ctx, err, true)
 	}
 	l.ttl = time.Duration(left) * time.Second
-	h.until(&l)
+	h.setLease(&l)
 	return nil
 }
 
 // verify asks whether the key of the hold is still there.
 func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
-	client, err := s.conn.get(ctx)
+	client, err := s.conn.getClient(ctx)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -122,11 +122,11 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, failure(ctx, err, false)
 	}
-	if len(reply.Kvs) == 0 || reply.Kvs[0].CreateRevision != h.created {
+	if len(reply.Kvs) == 0 || !h.isValue(string(reply.Kvs[0].Value)) {
 		return s.explain(ctx, h)
 	}
 	h.mu.Lock()
-	h.checked = max(h.checked, now)
+	h.seen = max(h.seen, now)
 	left := h.end.Sub(now)
 	h.mu.Unlock()
 	if left <= 0 { // another store extended the hold, or the hold is about to end
@@ -138,12 +138,12 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 // explain says why a hold is gone. If another store only changed its mode, explain returns the
 // hold.
 func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
-	h.leave()
-	st, err := s.conn.read(ctx, s.cfg.place(h.name), h.name)
+	h.leaveGroup()
+	st, err := s.conn.readState(ctx, s.cfg.place(h.name), h.name)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if e := st.hold(h.id); e != nil {
+	if e := st.liveHold(h.id); e != nil {
 		n := s.remember(h.name, e)
 		return driver.Grant{Fence: n.fencing(), TTL: max(s.conn.timeLeft(ctx, e.lease), time.Millisecond), Shared: n.reader}, nil
 	}
@@ -155,11 +155,11 @@ func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 
 // recall finds a hold that was granted to another store or to an earlier process.
 func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
-	st, err := s.conn.read(ctx, s.cfg.place(name), name)
+	st, err := s.conn.readState(ctx, s.cfg.place(name), name)
 	if err != nil {
 		return nil, err
 	}
-	e := st.hold(id)
+	e := st.liveHold(id)
 	if e == nil {
 		return nil, driver.ErrLost
 	}
@@ -167,7 +167,7 @@ func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 }
 
 func (s *Store) remember(name string, e *entry) *hold {
-	n := &hold{name: name, id: e.id, key: e.key, created: e.created, fence: e.Fence, reader: e.kind == shared, placed: true, since: s.cfg.clock.Now()}
-	s.holds.put(n)
+	n := &hold{name: name, id: e.ID, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared, recalled: true, since: s.cfg.clock.Now()}
+	s.holds.remember(n)
 	return n
 }

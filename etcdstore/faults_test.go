@@ -204,9 +204,16 @@ func TestIsHolder(t *testing.T) {
 		t.Error("a stranger can write with the fence of a slot")
 	}
 	held := s.IsHolder(first)
+	if _, err := s.Extend(t.Context(), "job", "one", 300*time.Second); err != nil { // moves the key to another lease
+		t.Fatal(err)
+	}
+	reply, err := c.Txn(t.Context()).If(held...).Then(clientv3.OpPut("report", "longer")).Commit()
+	if err != nil || !reply.Succeeded {
+		t.Errorf("the holder cannot write after an Extend: %v, %v", reply, err)
+	}
 	revoke(t, c, "job")
 	second := lock{"job", take(t, s, request("job", "two")).Fence}
-	reply, err := c.Txn(t.Context()).If(held...).Then(clientv3.OpPut("report", "late")).Commit()
+	reply, err = c.Txn(t.Context()).If(held...).Then(clientv3.OpPut("report", "late")).Commit()
 	if err != nil || reply.Succeeded {
 		t.Errorf("a late write of the former holder: %v, %v", reply.Succeeded, err)
 	}
@@ -317,8 +324,8 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// rounds takes a name several times. The lock guards the number to which last points.
-func rounds(ctx context.Context, s driver.Store, worker int, last *uint64) error {
+// rounds takes a name several times. The lock guards *counter.
+func rounds(ctx context.Context, s driver.Store, worker int, counter *uint64) error {
 	for i := range 5 {
 		r := request("busy", fmt.Sprint("worker ", worker, " round ", i))
 		g, err := s.Acquire(ctx, r)
@@ -333,10 +340,10 @@ func rounds(ctx context.Context, s driver.Store, worker int, last *uint64) error
 		if err != nil {
 			return err
 		}
-		if g.Fence <= *last {
-			return fmt.Errorf("after fence %d came %d", *last, g.Fence)
+		if g.Fence <= *counter {
+			return fmt.Errorf("after fence %d came %d", *counter, g.Fence)
 		}
-		*last = g.Fence
+		*counter = g.Fence
 		if _, err := s.Release(ctx, r.Name, r.Token, 0); err != nil {
 			return err
 		}

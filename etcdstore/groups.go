@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
@@ -73,7 +74,7 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	}
 	// The hold enters even if the server took so long that the lease is not fresh any more.
 	n := &group{length: length, turn: make(chan struct{}, 1), lease: *l, members: map[*hold]bool{h: false}}
-	h.inside(n)
+	h.setGroup(n)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all[length] = append(g.all[length], n)
@@ -93,7 +94,7 @@ func (g *groups) enter(h *hold, length int64) (in *group) {
 		if in == nil && young && len(n.members) < maxMembers {
 			in = n
 			n.members[h] = false
-			h.inside(n)
+			h.setGroup(n)
 		}
 		if young || len(n.members) > 0 {
 			left = append(left, n)
@@ -135,22 +136,23 @@ func (g *group) isIn(h *hold) bool {
 	return g.members[h]
 }
 
-// census returns the members that were extended in time, and whether any other member is late.
-func (g *group) census(now driver.Instant) (current []*hold, late bool) {
+// census returns the members that were extended in time, and reports whether any other member is
+// late.
+func (g *group) census(now driver.Instant) (current []*hold, anyLate bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for h, in := range g.members {
 		h.mu.Lock()
-		since := now.Sub(h.asked)
+		since := now.Sub(h.extended)
 		h.mu.Unlock()
 		switch {
 		case since > driver.RenewalInterval(time.Duration(g.length)*time.Second):
-			late = late || in
+			anyLate = anyLate || in
 		case in:
 			current = append(current, h)
 		}
 	}
-	return current, late
+	return current, anyLate
 }
 
 // renew renews the lease and then compares the keys of all members.
@@ -164,11 +166,11 @@ func (g *group) renew(ctx context.Context, s *leases, current []*hold) error {
 	if err != nil {
 		return failure(ctx, err, true)
 	}
-	stay, err := s.conn.together(ctx, current, g.lease.id, nil)
+	stay, err := s.conn.checkAll(ctx, current, g.lease.id)
 	if err != nil {
 		return err
 	}
-	g.became(lease{id: g.lease.id, from: from, ttl: time.Duration(ttl) * time.Second}, stay, current)
+	g.setLease(lease{id: g.lease.id, from: from, ttl: time.Duration(ttl) * time.Second}, stay, current)
 	return nil
 }
 
@@ -181,7 +183,7 @@ func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
 	if err != nil {
 		return failure(ctx, err, true)
 	}
-	moved, err := s.conn.together(ctx, current, 0, l)
+	moved, err := s.conn.moveAll(ctx, current, l)
 	if err != nil {
 		return err
 	}
@@ -189,15 +191,15 @@ func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
 	for h, in := range g.members {
 		if in {
 			delete(g.members, h)
-			h.outside()
+			h.clearGroup()
 		}
 	}
 	for _, h := range moved {
 		g.members[h] = true
-		h.inside(g)
+		h.setGroup(g)
 	}
 	g.mu.Unlock()
-	g.became(*l, moved, current)
+	g.setLease(*l, moved, current)
 	return nil
 }
 
@@ -212,7 +214,7 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	}
 	l := g.lease
 	g.mu.Unlock()
-	moved, err := c.together(ctx, joining, 0, &l)
+	moved, err := c.moveAll(ctx, joining, &l)
 	if err != nil {
 		return err
 	}
@@ -220,37 +222,37 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	for _, h := range moved {
 		if _, still := g.members[h]; still { // the hold was not released meanwhile
 			g.members[h] = true
-			h.inside(g)
+			h.setGroup(g)
 		}
 	}
 	g.mu.Unlock()
-	g.became(l, moved, joining)
+	g.setLease(l, moved, joining)
 	return nil
 }
 
-// became sets the lease of the group. Of the members in asked, those in stay have this lease. The
-// others leave the group.
-func (g *group) became(l lease, stay, asked []*hold) {
+// setLease records the lease of the group. The keys of the members in onLease have this lease.
+// Other members in checked leave the group.
+func (g *group) setLease(l lease, onLease, checked []*hold) {
 	g.mu.Lock()
 	g.lease = l
 	g.mu.Unlock()
-	for _, h := range asked {
+	for _, h := range checked {
 		h.mu.Lock()
 		h.gone = true
 		h.mu.Unlock()
 	}
-	for _, h := range stay {
+	for _, h := range onLease {
 		h.mu.Lock()
 		h.gone = false
 		h.mu.Unlock()
-		h.until(&l)
+		h.setLease(&l)
 	}
-	for _, h := range asked {
+	for _, h := range checked {
 		h.mu.Lock()
 		gone := h.gone
 		h.mu.Unlock()
 		if gone {
-			h.leave()
+			h.leaveGroup()
 		}
 	}
 }
@@ -260,31 +262,40 @@ func (g *group) dissolve() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for h := range g.members {
-		h.outside()
+		h.clearGroup()
 	}
 	clear(g.members)
 	g.lease.from -= driver.Instant(time.Hour) // nobody joins any more
 }
 
-// inside and outside set the group of a hold. Their caller holds the mutex of the group.
-func (h *hold) inside(g *group) {
+// setGroup and clearGroup set the group of a hold. Their caller holds the mutex of the group.
+func (h *hold) setGroup(g *group) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.group = g
 }
 
-func (h *hold) outside() {
+func (h *hold) clearGroup() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.group = nil
 }
 
-// together checks the keys of holds, and returns the holds whose keys exist. If the last argument
-// is a lease, together also moves these keys to that lease, with unchanged values. If the third
-// argument is not 0, a key that has a different lease counts as gone.
-func (c *connection) together(ctx context.Context, all []*hold, at clientv3.LeaseID, to *lease) (ok []*hold, err error) {
+// checkAll returns the holds whose keys exist and have not been changed by somebody else. A key
+// that does not have the lease wantLease counts as changed.
+func (c *connection) checkAll(ctx context.Context, all []*hold, wantLease clientv3.LeaseID) ([]*hold, error) {
+	return c.inChunks(ctx, all, wantLease, nil)
+}
+
+// moveAll moves the keys of holds to a lease, with unchanged values. It returns the holds whose
+// keys still exist.
+func (c *connection) moveAll(ctx context.Context, all []*hold, newLease *lease) ([]*hold, error) {
+	return c.inChunks(ctx, all, 0, newLease)
+}
+
+func (c *connection) inChunks(ctx context.Context, all []*hold, wantLease clientv3.LeaseID, newLease *lease) (ok []*hold, err error) {
 	for some := range slices.Chunk(all, maxKeys) {
-		some, err = c.atOnce(ctx, some, at, to)
+		some, err = c.checkSome(ctx, some, wantLease, newLease)
 		if err != nil {
 			return nil, err
 		}
@@ -293,39 +304,59 @@ func (c *connection) together(ctx context.Context, all []*hold, at clientv3.Leas
 	return ok, nil
 }
 
-// atOnce does the work of together in one transaction. If a comparison is false, it repeats the
+// checkSome checks, and moves, keys in one transaction. If a comparison is false, it repeats the
 // transaction for the holds that are left.
-func (c *connection) atOnce(ctx context.Context, all []*hold, at clientv3.LeaseID, to *lease) ([]*hold, error) {
-	for len(all) > 0 {
-		var conds []clientv3.Cmp
-		var moves, reads []clientv3.Op
+func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clientv3.LeaseID, newLease *lease) ([]*hold, error) {
+	for all = newest(all); len(all) > 0; {
+		var conds []*pb.Compare
+		var moves, reads []*pb.RequestOp
 		for _, h := range all {
-			if at != 0 {
-				conds = append(conds, clientv3.Compare(clientv3.LeaseValue(h.key), "=", at))
-			} else {
-				conds = append(conds, still(h.key, h.created))
-			}
-			reads = append(reads, clientv3.OpGet(h.key, clientv3.WithKeysOnly()))
-			if to != nil {
-				moves = append(moves, clientv3.OpPut(h.key, "", clientv3.WithIgnoreValue(), clientv3.WithLease(to.id)))
+			conds = append(conds, writtenAt(h.key, h.lastWrite()))
+			reads = append(reads, getKey(h.key))
+			if newLease != nil {
+				moves = append(moves, putLease(h.key, newLease.id))
 			}
 		}
 		reply, err := c.commit(ctx, conds, moves, reads)
 		if err != nil {
-			return nil, failure(ctx, err, to != nil)
+			return nil, failure(ctx, err, newLease != nil)
 		}
 		if reply.Succeeded {
+			if newLease != nil {
+				for _, h := range all {
+					h.wroteAt(reply.Header.Revision)
+				}
+			}
 			return all, nil
 		}
-		var there []*hold
+		var existing []*hold
 		for i, h := range all {
 			for _, kv := range reply.Responses[i].GetResponseRange().Kvs {
-				if kv.CreateRevision == h.created && (at == 0 || clientv3.LeaseID(kv.Lease) == at) {
-					there = append(there, h)
+				if h.isValue(string(kv.Value)) && (wantLease == 0 || clientv3.LeaseID(kv.Lease) == wantLease) {
+					h.wroteAt(kv.ModRevision)
+					existing = append(existing, h)
 				}
 			}
 		}
-		all = there
+		all = existing
 	}
 	return nil, nil
+}
+
+// newest leaves out holds whose key belongs to a later hold of this store. They were lost, for
+// example by Break, and the store has not noticed that yet. A transaction must not write a key
+// twice.
+func newest(all []*hold) (out []*hold) {
+	last := make(map[string]*hold, len(all))
+	for _, h := range all {
+		if o := last[h.key]; o == nil || o.lastWrite() < h.lastWrite() {
+			last[h.key] = h
+		}
+	}
+	for _, h := range all {
+		if last[h.key] == h {
+			out = append(out, h)
+		}
+	}
+	return out
 }

@@ -44,15 +44,15 @@ func TestSharedLeases(t *testing.T) {
 		take(t, s, r)
 	}
 	extend() // every hold gets its place in a group
-	before, renewals := calls(t, srv.Addr(), "Txn"), calls(t, srv.Addr(), "LeaseKeepAlive")
+	before, renewals := callCount(t, srv.Addr(), "Txn"), callCount(t, srv.Addr(), "LeaseKeepAlive")
 	for range 3 {
 		extend()
 	}
 	// Each time, one lease is renewed and the keys are compared in 4 transactions.
-	if n := calls(t, srv.Addr(), "Txn") - before; n > 3*4 {
+	if n := callCount(t, srv.Addr(), "Txn") - before; n > 3*4 {
 		t.Errorf("%d transactions to extend %d holds three times", n, holds)
 	}
-	if n := calls(t, srv.Addr(), "LeaseKeepAlive") - renewals; n == 0 || n > 3 {
+	if n := callCount(t, srv.Addr(), "LeaseKeepAlive") - renewals; n == 0 || n > 3 {
 		t.Errorf("%d renewals to extend %d holds three times", n, holds)
 	}
 	keys, err := c.Get(t.Context(), "padlock/l/job%207/", clientv3.WithPrefix())

@@ -31,7 +31,7 @@ func (st *state) heldError(id string, reader bool) *driver.HeldError {
 		e := &st.entries[i]
 		// If a reader has to wait behind a waiting writer, the error names the readers that have
 		// the lock.
-		if e.kind != intending && (st.excludes(e, id, reader) || e.kind == shared && e.id != id) {
+		if e.kind != intending && (st.excludes(e, id, reader) || e.kind == shared && e.ID != id) {
 			err.Holds = append(err.Holds, e.report())
 		}
 	}
@@ -90,4 +90,6 @@ func (s *Store) fillUntil(ctx context.Context, holds []driver.Hold) (last time.T
 	return last
 }
 
-func (s *Store) untils(ctx context.Context, e *driver.HeldError) { e.Until = s.fillUntil(ctx, e.Holds) }
+func (s *Store) endTimes(ctx context.Context, e *driver.HeldError) {
+	e.Until = s.fillUntil(ctx, e.Holds)
+}

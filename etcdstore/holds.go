@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -11,34 +12,41 @@ import (
 type hold struct {
 	name, id string
 	key      string
-	created  int64 // the revision that created the key
-	fence    uint64
 	reader   bool
-	placed   bool            // it may have a place in the queue, too
-	next     []waiterAt      // the waiters behind the hold, when it was granted
-	from     string          // the key that told that the name was passed on to this hold, or ""
+	recalled bool            // another store or process was granted it, so it may have more keys
+	own      keyVersion      // the hold's place in the queue, or zero
+	told     keyVersion      // the key that told that the name was passed on to this hold, or zero
+	next     string          // the waiters behind the hold, when it was granted
 	brief    *driver.Request // the request, until a hold that was passed on has its full lease
 	stop     func() bool     // stops the timer of such a hold
 
-	mu      sync.Mutex
-	since   driver.Instant // when the hold was granted
-	end     driver.Instant // the server keeps the key at least until then; 0 is unknown
-	asked   driver.Instant // when Extend was last called
-	checked driver.Instant // when the key was last known to be there
-	renewed driver.Instant // when the last renewal of its lease was sent
-	group   *group
-	gone    bool // the key is not there any more
+	mu       sync.Mutex
+	fence    uint64
+	modified int64          // the revision of the last write of the key
+	since    driver.Instant // when the hold was granted
+	end      driver.Instant // the server keeps the key at least until then; 0 is unknown
+	extended driver.Instant // when Extend was last called
+	seen     driver.Instant // when the key was last known to be there
+	renewed  driver.Instant // when the last renewal of its lease was sent
+	group    *group
+	gone     bool // the key is not there any more
+}
+
+// A keyVersion is a key as its last write left it. The zero value is no key.
+type keyVersion struct {
+	key      string
+	modified int64
 }
 
 type holdKey struct{ name, id string }
 
 // holds remembers the holds of one store.
 type holds struct {
-	clock driver.Clock
-	mu    sync.Mutex
-	all   map[holdKey]*hold
-	swept int             // number of holds after the last sweep
-	names map[string]bool // some names that had a hold before, and so have a fence
+	clock      driver.Clock
+	mu         sync.Mutex
+	all        map[holdKey]*hold
+	afterSweep int             // number of holds after the last sweep
+	names      map[string]bool // some names that had a hold before, and so have a fence
 }
 
 func newHolds(clock driver.Clock) *holds {
@@ -48,28 +56,28 @@ func newHolds(clock driver.Clock) *holds {
 // maxNames is the greatest number of names in the map names of holds.
 const maxNames = 4096
 
-// used reports whether the store remembers that the name had a hold.
-func (h *holds) used(name string) bool {
+// wasHeld reports whether the store remembers that the name had a hold.
+func (h *holds) wasHeld(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.names[name]
 }
 
-func (h *holds) get(name, id string) *hold {
+func (h *holds) find(name, id string) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.all[holdKey{name, id}]
 }
 
-// put remembers a hold, and forgets an earlier hold with the same token.
-func (h *holds) put(n *hold) {
+// remember remembers a hold, and forgets an earlier hold with the same token.
+func (h *holds) remember(n *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.all) > 2*h.swept+64 {
+	if len(h.all) > 2*h.afterSweep+64 {
 		h.sweep()
 	}
 	if old := h.all[holdKey{n.name, n.id}]; old != nil {
-		old.leave()
+		old.leaveGroup()
 	}
 	h.all[holdKey{n.name, n.id}] = n
 	if len(h.names) >= maxNames {
@@ -85,7 +93,7 @@ func (h *holds) take(name, id string) *hold {
 	n := h.all[holdKey{name, id}]
 	if n != nil {
 		delete(h.all, holdKey{name, id})
-		n.leave()
+		n.leaveGroup()
 	}
 	return n
 }
@@ -103,14 +111,14 @@ func (h *holds) sweep() {
 		n.mu.Unlock()
 		if over {
 			delete(h.all, key)
-			n.leave()
+			n.leaveGroup()
 		}
 	}
-	h.swept = len(h.all)
+	h.afterSweep = len(h.all)
 }
 
-// leave takes the hold out of its group.
-func (n *hold) leave() {
+// leaveGroup takes the hold out of its group.
+func (n *hold) leaveGroup() {
 	if n.stop != nil {
 		n.stop()
 	}
@@ -142,11 +150,30 @@ func (n *hold) fencing() uint64 {
 	return n.fence
 }
 
-// until records that the key has the lease l.
-func (n *hold) until(l *lease) {
+// lastWrite returns the revision of the last write of the key.
+func (n *hold) lastWrite() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.end, n.checked, n.renewed = max(n.end, l.end()), max(n.checked, l.from), max(n.renewed, l.from)
+	return n.modified
+}
+
+// isValue reports whether value is the value of the hold's key.
+func (n *hold) isValue(value string) bool {
+	return strings.HasPrefix(value, identity(n.fencing(), n.id))
+}
+
+// wroteAt records the revision of the last write of the key.
+func (n *hold) wroteAt(revision int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.modified = max(n.modified, revision)
+}
+
+// setLease records that the key has the lease l.
+func (n *hold) setLease(l *lease) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.end, n.seen, n.renewed = max(n.end, l.endTime()), max(n.seen, l.from), max(n.renewed, l.from)
 }
 
 func (n *hold) endsAt() driver.Instant {
@@ -155,11 +182,11 @@ func (n *hold) endsAt() driver.Instant {
 	return n.end
 }
 
-// ask records the time of an Extend, and returns the group of the hold.
-func (n *hold) ask(now driver.Instant) *group {
+// noteExtend records the time of an Extend, and returns the group of the hold.
+func (n *hold) noteExtend(now driver.Instant) *group {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.asked = now
+	n.extended = now
 	return n.group
 }
 

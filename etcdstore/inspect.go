@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"strings"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
@@ -15,13 +16,13 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &guarantees); err != nil {
 		return driver.State{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.State{}, err
 	}
 	defer s.work.Done()
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	st, err := s.conn.read(ctx, s.cfg.place(name), name)
+	st, err := s.conn.readState(ctx, s.cfg.place(name), name)
 	if err != nil {
 		return driver.State{}, err
 	}
@@ -48,7 +49,7 @@ const listPage = 1000
 
 // List implements driver.Lister.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.work.Done()
@@ -63,7 +64,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		holds = append(holds, o.Holds...)
 		out = append(out, o)
 	}
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
 	s.fillUntil(ctx, holds)
 	for i := range out {
@@ -75,9 +76,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 
 // list reads all keys that begin with the given text.
 func (s *Store) list(ctx context.Context, from string) (states []*state, err error) {
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	client, err := s.conn.get(ctx)
+	client, err := s.conn.getClient(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,15 +122,17 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 			return nil, driver.ErrLost
 		}
 		var err error
-		if fence, err = mint(st.fence, 0); err != nil {
+		if fence, err = nextFence(st.fence, 0); err != nil {
 			return nil, err
 		}
-		from, to := st.taken(false)
+		from, to := st.blockingKeys(false)
 		todo := &change{}
-		todo.do(clientv3.OpDelete(from, clientv3.WithRange(to)), putFence(st.place, fence, keeper))
+		todo.addOps(deleteRange(from, to), putFence(&st.place, fence, keeper))
 		for i := range st.entries {
 			if e := &st.entries[i]; e.kind == exclusive {
-				todo.do(clientv3.OpDelete(st.key(waiting, e.id)))
+				if place := st.find(waiting, e.ID); place != nil {
+					todo.addOps(deleteKey(place.key))
+				}
 			}
 		}
 		return todo, nil
@@ -146,9 +149,9 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		return err
 	}
 	id := idOf(token)
-	h := s.holds.get(name, id)
+	h := s.holds.find(name, id)
 	err := s.edit(ctx, name, func(st *state, keeper clientv3.LeaseID) (*change, error) {
-		e := st.hold(id)
+		e := st.liveHold(id)
 		if e == nil && h != nil && !h.reader && h.fencing() == st.fence {
 			return nil, driver.ErrExpired
 		}
@@ -159,12 +162,12 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 			return nil, nil
 		}
 		todo := &change{}
-		todo.still(e)
+		todo.requireEntry(e)
 		rec := e.record
 		rec.Fence = fence
-		todo.do(clientv3.OpPut(e.key, rec.text(), clientv3.WithIgnoreLease()))
+		todo.addOps(putValue(e.key, rec.text()))
 		if fence > st.fence {
-			todo.do(putFence(st.place, fence, keeper))
+			todo.addOps(putFence(&st.place, fence, keeper))
 		}
 		return todo, nil
 	})
@@ -179,18 +182,18 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 // edit is like change, but it also gives decide the lease of fences. It is for changes that write a
 // fence.
 func (s *Store) edit(ctx context.Context, name string, decide func(*state, clientv3.LeaseID) (*change, error)) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return err
 	}
 	defer s.work.Done()
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
 	for tries := 0; ; tries++ {
 		keeper, err := s.leases.forFence(ctx)
 		if err != nil {
 			return failure(ctx, err, false)
 		}
-		st, err := s.conn.read(ctx, s.cfg.place(name), name)
+		st, err := s.conn.readState(ctx, s.cfg.place(name), name)
 		if err != nil {
 			return err
 		}
@@ -204,15 +207,14 @@ func (s *Store) edit(ctx context.Context, name string, decide func(*state, clien
 
 // StoreID implements driver.Identifier.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return "", err
 	}
 	defer s.work.Done()
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
 	key, id := s.cfg.prefix+"id", rand.Text()
-	reply, err := s.conn.commit(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.Version(key), "=", 0)},
-		[]clientv3.Op{clientv3.OpPut(key, id)}, []clientv3.Op{clientv3.OpGet(key)})
+	reply, err := s.conn.commit(ctx, []*pb.Compare{noKey(key)}, []*pb.RequestOp{putKey(key, id, 0)}, []*pb.RequestOp{getKey(key)})
 	if err != nil {
 		return "", failure(ctx, err, true)
 	}
@@ -236,11 +238,12 @@ type Holding interface {
 //	reply, err := client.Txn(ctx).If(store.IsHolder(lock)...).Then(clientv3.OpPut("report", text)).Commit()
 //
 // If reply.Succeeded is false, the lock is lost and nothing was changed. IsHolder sends no request.
-// If this store has no such hold, the comparisons are never true. After a Promote or a Demote, call
-// IsHolder again.
+// Its comparisons stay true while the lock is renewed. If this store has no such hold, the
+// comparisons are never true. After a Promote or a Demote, call IsHolder again.
 func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
 	if h := s.holds.byFence(driver.StoredName(lock), lock.Fence()); h != nil {
-		return []clientv3.Cmp{still(h.key, h.created)}
+		value := identity(lock.Fence(), h.id) // the value of the key begins with it
+		return []clientv3.Cmp{clientv3.Compare(clientv3.Value(h.key), ">", value), clientv3.Compare(clientv3.Value(h.key), "<", value+"~")}
 	}
 	return []clientv3.Cmp{clientv3.Compare(clientv3.Version(s.cfg.prefix+"id"), "<", 0)}
 }

@@ -2,27 +2,31 @@ package etcdstore
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"strconv"
 	"strings"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // kind is the letter in a key that says what the key stands for. The order of the letters makes one
 // range of all keys that keep a reader out, and another range of all keys that keep a writer out.
 //
 //	key                  stands for
-//	PREFIX l/NAME/a/ID   a place in the queue
-//	PREFIX l/NAME/c/ID   a cool-down, or the at-least time of a hold, which becomes a cool-down
-//	PREFIX l/NAME/i/ID   the intent of a reader to be promoted
-//	PREFIX l/NAME/k/ID   an exclusive hold
-//	PREFIX l/NAME/r/ID   a shared hold
-//	PREFIX l/NAME/s/ID   a cool-down that a reader left; it lets other readers in
-//	PREFIX f/NAME        the last fence of the name
-//	PREFIX id            the id of the store
+//	PREFIX l/NAME/a/SLOT   a place in the queue
+//	PREFIX l/NAME/c/LEASE  a cool-down, or the at-least time of a hold, which becomes a cool-down
+//	PREFIX l/NAME/i/SLOT   the intent of a reader to be promoted
+//	PREFIX l/NAME/k/       the exclusive hold
+//	PREFIX l/NAME/r/SLOT   a shared hold
+//	PREFIX l/NAME/s/LEASE  a cool-down that a reader left; it lets other readers in
+//	PREFIX f/NAME          the last fence of the name
+//	PREFIX id              the id of the store
 //
-// The ID of a cool-down is the number of its lease. Every other ID is a hash of a token, so that
-// the keys do not show tokens.
+// Until its history is compacted, the server keeps every key that was ever deleted, and a
+// comparison with a range passes them all. So keys are used again: the exclusive hold has one key,
+// and each store has slots of its own for its places and shared holds. A slot is the random number
+// of the store and a small number. The value of a key says which token it stands for, by a hash of
+// the token. A store that knew a key may find that another hold has it now. So each write and each
+// deletion compares the revision at which the key was created or last written.
 type kind byte
 
 const (
@@ -45,37 +49,31 @@ func (c *config) place(name string) place {
 	return place{dir: c.prefix + "l/" + escaped + "/", fence: c.prefix + "f/" + escaped}
 }
 
-func (p *place) key(k kind, id string) string { return p.dir + string(rune(k)) + "/" + id }
+// key returns a key of the name. The last part is a slot, the number of a lease, or "".
+func (p *place) key(k kind, last string) string { return p.dir + string(rune(k)) + "/" + last }
 
 func (p *place) end() string { return p.dir[:len(p.dir)-1] + "0" }
 
 func (p *place) after(k kind) string { return p.dir + string(rune(k+1)) }
 
+// slot returns the name of a slot of a store.
+func slot(store string, n int) string { return store + "-" + strconv.Itoa(n) }
+
 // queue returns the range of the keys of all waiters.
 func (p *place) queue() (from, to string) { return p.dir + string(rune(waiting)), p.after(waiting) }
 
-// taken returns the range of all keys that keep a caller out, except those of the queue.
-func (p *place) taken(forReaders bool) (from, to string) {
+// blockingKeys returns the range of all keys that keep a caller out, except those of the queue.
+func (p *place) blockingKeys(forReaders bool) (from, to string) {
 	if forReaders {
 		return p.after(waiting), p.after(exclusive)
 	}
 	return p.after(waiting), p.end()
 }
 
-// empty returns a comparison that is true if the range has no key.
-func empty(from, to string) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(from).WithRange(to), "=", 0)
-}
-
-// still returns a comparison that is true if the key exists and was created at the given revision.
-func still(key string, created int64) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(key), "=", created)
-}
-
-// idOf returns the part of a key that stands for a token.
+// idOf returns the ID by which values name a token, so that the server does not have the token.
 func idOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:16])
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
 const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~:@+=,"

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
@@ -21,8 +22,8 @@ type lease struct {
 	ttl  time.Duration
 }
 
-// end returns the earliest time at which the lease may end.
-func (l *lease) end() driver.Instant { return l.from.Add(l.ttl) }
+// endTime returns the earliest time at which the lease may end.
+func (l *lease) endTime() driver.Instant { return l.from.Add(l.ttl) }
 
 // leases makes and keeps the leases that new holds get.
 type leases struct {
@@ -87,7 +88,7 @@ func (s *leases) forHold(ctx context.Context, ttl time.Duration) (*lease, error)
 func (s *leases) known(length int64, ttl time.Duration) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.spare[length]; l != nil && l.end() >= s.clock.Now().Add(ttl) {
+	if l := s.spare[length]; l != nil && l.endTime() >= s.clock.Now().Add(ttl) {
 		return l
 	}
 	return nil
@@ -122,11 +123,11 @@ func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
 }
 
 // putFence stores a fence. A fence that is more than a day ahead of the clock is kept for ever.
-func putFence(p place, fence uint64, keeper clientv3.LeaseID) clientv3.Op {
+func putFence(p *place, fence uint64, keeper clientv3.LeaseID) *pb.RequestOp {
 	if fence > uint64(time.Now().Add(24*time.Hour).UnixMicro()) {
 		keeper = 0
 	}
-	return put(p.fence, fenceText(fence), keeper)
+	return putKey(p.fence, fenceText(fence), keeper)
 }
 
 func keeperID(prefix string, day int64) clientv3.LeaseID {

@@ -37,8 +37,8 @@ func newLine(l *leases) *line {
 	return n
 }
 
-// close ends all waits.
-func (n *line) close() {
+// closeLine ends all waits.
+func (n *line) closeLine() {
 	n.cancel()
 	n.done.Wait()
 }
@@ -51,7 +51,7 @@ func (n *line) enter() (leave func()) {
 	if n.waits++; n.waits == 1 && n.ctx.Err() == nil {
 		ctx, cancel := context.WithCancel(n.ctx)
 		n.stop = cancel
-		n.done.Go(func() { n.keep(ctx) })
+		n.done.Go(func() { n.keepRenewing(ctx) })
 	}
 	return func() {
 		n.mu.Lock()
@@ -62,8 +62,8 @@ func (n *line) enter() (leave func()) {
 	}
 }
 
-// keep renews the lease.
-func (n *line) keep(ctx context.Context) {
+// keepRenewing renews the lease.
+func (n *line) keepRenewing(ctx context.Context) {
 	for {
 		pause(ctx, renewPlaces)
 		if ctx.Err() != nil {
@@ -124,7 +124,7 @@ func (n *line) begin(ctx context.Context) bool {
 func (n *line) known(left time.Duration) *lease {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.held == nil || n.held.end() < n.leases.clock.Now().Add(left) {
+	if n.held == nil || n.held.endTime() < n.leases.clock.Now().Add(left) {
 		return nil
 	}
 	return n.held

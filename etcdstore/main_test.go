@@ -94,9 +94,7 @@ func TestStoppedClient(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), request("job", "early")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("Acquire while the child holds the name: %v", err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	server.StopProcess(t, cmd.Process.Pid)
 	g, err := s.Wait(t.Context(), request("job", "next"), true)
 	if err != nil || g.TTL == 0 {
 		t.Fatalf("waiting for the lease of a stopped process: %+v, %v", g, err)

@@ -52,15 +52,15 @@ func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request
 }
 
 // outOfReach checks that a hold whose holder cannot reach the majority of the servers is over
-// before another store is granted the name. The function cut disconnects the holder.
-func outOfReach(t *testing.T, holder, other driver.Store, cut func()) {
+// before another store is granted the name. disconnect disconnects the holder.
+func outOfReach(t *testing.T, holder, other driver.Store, disconnect func()) {
 	t.Helper()
 	r := request("job", "one")
 	r.TTL = 2 * time.Second
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := holding(ctx, t, holder, r)
-	cut()
+	disconnect()
 	var g driver.Grant
 	eventually(t, func() (err error) {
 		if g, err = other.(driver.Waiter).Wait(t.Context(), request("job", "next "+strconv.Itoa(int(driver.SystemClock().Now()))), true); err == nil && g.TTL == 0 {
@@ -158,9 +158,7 @@ func TestStoppedWaiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := <-front
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	server.StopProcess(t, cmd.Process.Pid)
 	if o, err := s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.Released {
 		t.Fatalf("Release: %v, %v", o, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -38,85 +39,70 @@ const maxNext = 32
 
 // waiterAt is a place in the queue.
 type waiterAt struct {
-	id      string
-	created int64
-	lease   clientv3.LeaseID
+	slot, id string
+	modified int64
+	lease    clientv3.LeaseID
 }
 
 // listNext returns the operation that reads the waiters. nextOf takes its result.
-func (p *place) listNext() clientv3.Op {
+func (p *place) listNext() *pb.RequestOp {
 	first, last := p.queue()
-	return clientv3.OpGet(first, clientv3.WithRange(last), clientv3.WithLimit(maxNext+1),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	return get(&pb.RangeRequest{Key: []byte(first), RangeEnd: []byte(last), Limit: maxNext + 1,
+		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND})
 }
 
-// nextOf returns the waiters after a place, up to the first one that a Release cannot serve.
-func nextOf(dir string, kvs []*mvccpb.KeyValue, after int64) (next []waiterAt) {
+// nextOf returns the waiters after a place, up to the first one that a Release cannot serve, as a
+// text. Each holder in turn takes the first waiter from that text.
+func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
+	var b strings.Builder
 	for _, kv := range kvs {
 		e, ok := entryOf(dir, kv)
-		if !ok || e.created <= after {
+		if !ok || e.created <= afterRevision {
 			continue
 		}
 		if e.Shared || e.Alone || e.To != "" {
 			break
 		}
-		next = append(next, waiterAt{e.id, e.created, e.lease})
-	}
-	return next
-}
-
-func nextText(next []waiterAt) string {
-	var b strings.Builder
-	for _, w := range next {
-		b.WriteString(w.id + " " + strconv.FormatInt(w.created, 10) + " " + strconv.FormatInt(int64(w.lease), 10) + ";")
+		b.WriteString(e.slot + " " + e.ID + " " + strconv.FormatInt(e.modified, 36) + " " + strconv.FormatInt(int64(e.lease), 36) + ";")
 	}
 	return b.String()
 }
 
-func readNext(text string) (next []waiterAt) {
-	for part := range strings.SplitSeq(text, ";") {
-		fields := strings.Fields(part)
-		if len(fields) != 3 {
-			return next
-		}
-		created, err1 := strconv.ParseInt(fields[1], 10, 64)
-		lease, err2 := strconv.ParseInt(fields[2], 10, 64)
-		if err1 != nil || err2 != nil {
-			return next
-		}
-		next = append(next, waiterAt{fields[0], created, clientv3.LeaseID(lease)})
+// firstOf returns the first waiter of a text, and the text without it.
+func firstOf(text string) (w waiterAt, rest string, ok bool) {
+	first, rest, _ := strings.Cut(text, ";")
+	fields := strings.Fields(first)
+	if len(fields) != 4 {
+		return w, "", false
 	}
-	return next
+	modified, err1 := strconv.ParseInt(fields[2], 36, 64)
+	lease, err2 := strconv.ParseInt(fields[3], 36, 64)
+	return waiterAt{fields[0], fields[1], modified, clientv3.LeaseID(lease)}, rest, err1 == nil && err2 == nil
 }
 
 // passOn ends a hold and passes the name on to the next waiter. If it returns false without an
 // error, nothing was changed.
-func (s *Store) passOn(ctx context.Context, p place, h *hold) (bool, error) {
-	fence, err := mint(h.fencing(), 0)
-	if err != nil {
+func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
+	to, rest, ok := firstOf(h.next)
+	fence, err := nextFence(h.fencing(), 0)
+	if err != nil || !ok {
 		return false, nil //nolint:nilerr // the next holder reports it
 	}
 	keeper, err := s.leases.forFence(ctx)
 	if err != nil {
 		return false, nil //nolint:nilerr // the deletion of the hold reports it, or works
 	}
-	to := h.next[0]
-	own, place, key := p.key(waiting, h.id), p.key(waiting, to.id), p.key(exclusive, to.id)
-	told := record{Fence: fence, To: to.id, Next: nextText(h.next[1:])}
-	grant := record{Fence: fence, Since: time.Now().UnixMicro()}
-	from, end := p.taken(false)
-	conds := []clientv3.Cmp{
-		still(h.key, h.created), empty(from, h.key), empty(h.key+"\x00", end),
-		clientv3.Compare(clientv3.CreateRevision(own), ">", 0),
-		still(place, to.created), clientv3.Compare(clientv3.LeaseValue(place), "=", to.lease),
-		clientv3.Compare(clientv3.Value(p.fence), "<", fenceText(fence)),
+	told := record{Fence: fence, To: to.id, Next: rest}
+	grant := record{Fence: fence, ID: to.id, Since: time.Now().UnixMicro()}
+	conds := []*pb.Compare{
+		writtenAt(h.key, h.lastWrite()), writtenAt(h.own.key, h.own.modified), writtenAt(p.key(waiting, to.slot), to.modified),
 	}
-	todo := []clientv3.Op{
-		clientv3.OpDelete(h.key), put(own, told.text(), to.lease), put(key, grant.text(), to.lease),
-		putFence(p, fence, keeper),
+	todo := []*pb.RequestOp{
+		putKey(h.own.key, told.text(), to.lease), putKey(h.key, grant.text(), to.lease), putFence(p, fence, keeper),
 	}
-	if h.from != "" {
-		todo = append(todo, clientv3.OpDelete(h.from))
+	if h.told.key != "" {
+		conds = append(conds, writtenAt(h.told.key, h.told.modified))
+		todo = append(todo, deleteKey(h.told.key))
 	}
 	reply, err := s.conn.commit(ctx, conds, todo, nil)
 	switch {
@@ -128,41 +114,41 @@ func (s *Store) passOn(ctx context.Context, p place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// passed returns the hold that a Release made for a waiter, if the event tells of one. l is the
-// lease of the places of this store.
-func passed(p *place, r *driver.Request, id string, e *clientv3.Event, l *lease) *hold {
-	told, ok := entryOf(p.dir, e.Kv)
-	if !ok || e.Type != mvccpb.Event_PUT || told.To != id || l == nil || l.id != told.lease {
+// holdPassedOn returns the hold that a Release made for a waiter, if the event tells of one. l is
+// the lease of the places of this store.
+func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
+	told, ok := entryOf(w.place.dir, e.Kv)
+	if !ok || e.Type != mvccpb.Event_PUT || told.To != w.id || l == nil || l.id != told.lease {
 		return nil
 	}
 	return &hold{
-		name: r.Name, id: id, key: p.key(exclusive, id), created: e.Kv.ModRevision, fence: told.Fence,
-		placed: true, next: readNext(told.Next), from: told.key, brief: r,
-		since: l.from, checked: l.from, renewed: l.from, end: l.end(),
+		name: w.r.Name, id: w.id, key: w.place.key(exclusive, ""), modified: told.modified, fence: told.Fence,
+		own: keyVersion{w.key, w.created}, told: keyVersion{told.key, told.modified}, next: told.Next, brief: w.r,
+		since: l.from, seen: l.from, renewed: l.from, end: l.endTime(),
 	}
 }
 
-// leastPassed is how long a hold that was passed on must last, so that the caller can use the hold
+// minPassed is how long a hold that was passed on must last, so that the caller can use the hold
 // before it gets its full lease. If less time is left, the waiter asks for the full lease first.
-const leastPassed = driver.MaxReservation + 500*time.Millisecond
+const minPassed = driver.MaxReservation + 500*time.Millisecond
 
 // handOver remembers a hold that was passed on and returns it. If nobody extends or releases the
 // hold soon, the store gives it its full lease.
 func (s *Store) handOver(h *hold) driver.Grant {
-	soon := h.end.Sub(s.cfg.clock.Now()) - leastPassed/2
+	soon := h.end.Sub(s.cfg.clock.Now()) - minPassed/2
 	h.stop = s.cfg.clock.AfterFunc(soon, func() { s.complete(h) })
-	s.holds.put(h)
+	s.holds.remember(h)
 	return driver.Grant{Fence: h.fence, TTL: h.end.Sub(h.since), From: h.since}
 }
 
 // complete gives a hold that was passed on its full lease, unless that was done already.
 func (s *Store) complete(h *hold) {
-	if s.begin(s.line.ctx) != nil {
+	if s.beginCall(s.line.ctx) != nil {
 		return
 	}
 	defer s.work.Done()
-	for s.holds.get(h.name, h.id) == h && s.line.ctx.Err() == nil {
-		ctx, cancel := limit(s.line.ctx)
+	for s.holds.find(h.name, h.id) == h && s.line.ctx.Err() == nil {
+		ctx, cancel := s.conn.limits.limit(s.line.ctx)
 		_, err := s.fullLease(ctx, *h.brief)
 		cancel()
 		if !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
@@ -175,15 +161,15 @@ func (s *Store) complete(h *hold) {
 // fullLease gives the hold of r a lease of its own.
 func (s *Store) fullLease(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	return s.withLeases(ctx, &r, func(a *attempt) error {
-		st, err := s.conn.read(ctx, a.place, r.Name)
+		st, err := s.conn.readState(ctx, a.place, r.Name)
 		if err != nil {
 			return err
 		}
 		return a.apply(ctx, st, func(st *state) (*change, error) {
-			if e := st.hold(a.id); e != nil {
-				return a.keep(st, e), nil
+			if e := st.liveHold(a.id); e != nil {
+				return a.keepHold(st, e), nil
 			}
-			return nil, a.lost(st)
+			return nil, a.whyLost(st)
 		})
 	})
 }

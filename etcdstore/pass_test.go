@@ -17,8 +17,8 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// calls returns how often the server was called with a method.
-func calls(t testing.TB, addr, method string) (n int) {
+// callCount returns how often the server was called with a method.
+func callCount(t testing.TB, addr, method string) (n int) {
 	t.Helper()
 	reply, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
@@ -84,7 +84,7 @@ func TestHandOvers(t *testing.T) {
 	}
 	last := take(t, first, request("job", "first")).Fence
 	results := queueUp(t, "job", stores...)
-	before := calls(t, srv.Addr(), "Txn")
+	before := callCount(t, srv.Addr(), "Txn")
 	if _, err := first.Release(t.Context(), "job", "first", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestHandOvers(t *testing.T) {
 		}
 	}
 	// The first waiter takes the name itself. It may look at the queue once more.
-	if n := calls(t, srv.Addr(), "Txn") - before; n > len(stores)+2 {
+	if n := callCount(t, srv.Addr(), "Txn") - before; n > len(stores)+2 {
 		t.Errorf("%d transactions for %d hand-overs", n, len(stores))
 	}
 	reply, err := c.Get(t.Context(), "padlock/l/", clientv3.WithPrefix())
@@ -152,5 +152,36 @@ func TestHandedOverHold(t *testing.T) {
 		if o, err := w.s.Release(t.Context(), name, w.r.Token, 0); err != nil || o != driver.Released {
 			t.Errorf("Release: %v, %v", o, err)
 		}
+	}
+}
+
+// TestReleaseOfALostHold: a Release does not pass on a hold whose lease has ended, even if the
+// hold's place in the queue is still there. The next waiter takes the name itself.
+func TestReleaseOfALostHold(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	stores := []*etcdstore.Store{mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})}
+	c := newClient(t, srv.Addr())
+	take(t, stores[0], request("job", "first"))
+	results := queueUp(t, "job", stores[1:]...)
+	if _, err := stores[0].Release(t.Context(), "job", "first", 0); err != nil {
+		t.Fatal(err)
+	}
+	w := <-results
+	if _, err := w.s.Extend(t.Context(), "job", w.r.Token, 400*time.Second); w.err != nil || err != nil { // to a shared lease
+		t.Fatal(w.err, err)
+	}
+	key, err := c.Get(t.Context(), "padlock/l/job/k/")
+	if err == nil && len(key.Kvs) == 1 {
+		_, err = c.Revoke(t.Context(), clientv3.LeaseID(key.Kvs[0].Lease))
+	}
+	if err != nil || len(key.Kvs) != 1 {
+		t.Fatal(key, err)
+	}
+	if o, err := w.s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.Expired {
+		t.Errorf("Release: %v, %v; want %v", o, err, driver.Expired)
+	}
+	if next := <-results; next.err != nil || next.g.Fence <= w.g.Fence {
+		t.Errorf("the next waiter: %+v, %v", next.g, next.err)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Release implements driver.Store. Without a cool-down it makes one request.
+// Release implements driver.Store. Without a cool-down it makes one request, if this store was
+// granted the hold.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Gone, err
@@ -17,11 +18,11 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
 		return driver.Gone, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Gone, err
 	}
 	defer s.work.Done()
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
 	return s.release(ctx, name, idOf(token), keep)
 }
@@ -31,97 +32,85 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 	h := s.holds.take(name, id)
 	ended := false
 	var err error
-	switch {
-	case keep > 0:
-		ended, err = s.cool(ctx, p, name, id, keep)
-	case h != nil && len(h.next) > 0:
-		ended, err = s.passOn(ctx, p, h)
+	if h != nil && keep == 0 && h.next != "" {
+		ended, err = s.passOn(ctx, &p, h)
 	}
-	if keep == 0 && !ended && err == nil {
-		ended, err = s.erase(ctx, p, id, h)
+	if h != nil && keep == 0 && !h.recalled && !ended && err == nil {
+		ended, err = s.erase(ctx, &p, h)
 	}
-	switch {
-	case err != nil:
+	if err == nil && !ended {
+		return s.end(ctx, p, name, id, h, keep)
+	}
+	if err != nil {
 		return driver.Gone, err
-	case ended:
-		return driver.Released, nil
-	case h == nil || h.reader:
-		return driver.Gone, nil
 	}
-	st, err := s.conn.read(ctx, p, name)
-	switch {
-	case err != nil:
-		return driver.Gone, nil //nolint:nilerr // the hold is over; only the reason is not known
-	case st.fence == h.fencing():
-		return driver.Expired, nil
-	}
-	return driver.Taken, nil
+	return driver.Released, nil
 }
 
-// erase deletes the keys of a token, and reports whether the token had a hold. If the store knows
-// the only key of the hold, it deletes only that key.
-func (s *Store) erase(ctx context.Context, p place, id string, h *hold) (bool, error) {
-	client, err := s.conn.get(ctx)
-	if err != nil {
-		return false, err
+// erase deletes the keys of a hold that this store was granted. It returns false if the key of the
+// hold is gone or was changed by somebody else. In that case nothing was deleted.
+func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
+	todo := []*pb.RequestOp{deleteKey(h.key)}
+	if h.reader { // only the reader with this slot writes the intent with this slot
+		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
 	}
-	if h != nil && !h.reader && !h.placed {
-		reply, err := client.Delete(ctx, h.key)
-		if err != nil {
-			return false, failure(ctx, err, true)
-		}
-		if reply.Deleted > 0 {
-			return true, nil
+	for _, k := range []keyVersion{h.own, h.told} {
+		if k.key != "" {
+			todo = append(todo, deleteIfWrittenAt(k.key, k.modified))
 		}
 	}
-	kinds := []kind{exclusive, waiting, shared, intending}
-	if h != nil && h.placed && !h.reader {
-		kinds = kinds[:2]
-	}
-	var ops []clientv3.Op
-	for _, k := range kinds {
-		ops = append(ops, clientv3.OpDelete(p.key(k, id)))
-	}
-	if h != nil && h.from != "" {
-		ops = append(ops, clientv3.OpDelete(h.from))
-	}
-	reply, err := client.Txn(ctx).Then(ops...).Commit()
+	reply, err := s.conn.commit(ctx, []*pb.Compare{writtenAt(h.key, h.lastWrite())}, todo, nil)
 	if err != nil {
 		return false, failure(ctx, err, true)
 	}
-	n := int64(0)
-	for i, r := range reply.Responses[:len(kinds)] {
-		if kinds[i] != intending && (kinds[i] != waiting || h == nil) { // a place in the queue is not a hold
-			n += r.GetResponseDeleteRange().Deleted
-		}
-	}
-	return n > 0, nil
+	return reply.Succeeded, nil
 }
 
-// cool ends the hold of a token and leaves a cool-down.
-func (s *Store) cool(ctx context.Context, p place, name, id string, keep time.Duration) (ended bool, err error) {
-	l, err := s.leases.grant(ctx, seconds(keep))
-	if err != nil {
-		return false, failure(ctx, err, false)
+// end ends the hold of a token, whatever its keys are, and leaves a cool-down if keep is not 0. If
+// the token has no hold, h says what this store was granted, or is nil.
+func (s *Store) end(ctx context.Context, p place, name, id string, h *hold, keep time.Duration) (driver.Outcome, error) {
+	l := &lease{}
+	var err error
+	if keep > 0 {
+		if l, err = s.leases.grant(ctx, seconds(keep)); err != nil {
+			return driver.Gone, failure(ctx, err, false)
+		}
 	}
-	st, err := s.conn.read(ctx, p, name)
+	st, err := s.conn.readState(ctx, p, name)
 	if err != nil {
-		return false, err
+		return driver.Gone, err
 	}
+	out := driver.Gone
 	_, err = s.conn.change(ctx, st, func(st *state) (*change, error) {
-		e := st.hold(id)
-		if ended = e != nil; !ended {
+		todo := &change{}
+		st.deleteOthers(todo, id)
+		e := st.liveHold(id)
+		switch {
+		case e != nil:
+			out = driver.Released
+			todo.requireEntry(e)
+			todo.addOps(deleteKey(e.key))
+			if keep > 0 {
+				left := record{Holder: e.Holder, Of: id}
+				todo.addOps(putKey(p.key(coolingOf(e.kind), leaseID(l.id)), left.text(), l.id))
+			}
+		case h == nil || h.reader:
+			out = driver.Gone
+		case st.fence == h.fencing():
+			out = driver.Expired
+		default:
+			out = driver.Taken
+		}
+		if len(todo.ops) == 0 {
 			return nil, nil
 		}
-		todo := &change{}
-		todo.still(e)
-		left := record{Holder: e.Holder, Of: id}
-		todo.do(clientv3.OpDelete(e.key), clientv3.OpDelete(p.key(intending, id)), clientv3.OpDelete(p.key(waiting, id)),
-			put(p.key(coolingOf(e.kind), leaseID(l.id)), left.text(), l.id))
 		return todo, nil
 	})
-	if isLeaseGone(err) {
-		err = unavailable("the server does not keep a lease that it made")
+	switch {
+	case isLeaseGone(err):
+		return driver.Gone, unavailable("the server does not keep a lease that it made")
+	case err != nil:
+		return driver.Gone, err
 	}
-	return ended, err
+	return out, nil
 }

@@ -3,9 +3,12 @@ package etcdstore
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -14,7 +17,8 @@ import (
 
 // record is the value of a key, as JSON.
 type record struct {
-	Fence  uint64        `json:"fence,omitempty"`
+	Fence  uint64        `json:"fence,omitempty"` // Fence and ID come first; see identity
+	ID     string        `json:"id,omitempty"`    // a hash of the token; a cool-down has none
 	Since  int64         `json:"since,omitempty"` // µs since 1970
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
@@ -39,15 +43,45 @@ func (r *record) text() string {
 	return string(b)
 }
 
+// identity returns the beginning of the value of a hold. It stays the same for as long as the hold
+// lasts, and no other hold has it.
+func identity(fence uint64, id string) string {
+	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"id":"` + id + `"`
+}
+
+// A lastHolder remembers the JSON of a holder, since most holds of a store have the same one.
+type lastHolder struct{ last atomic.Pointer[holderText] }
+
+type holderText struct {
+	holder driver.Holder
+	text   string
+}
+
+// holdText returns the value of a key of a hold. The record has no other fields than those of a
+// hold.
+func (l *lastHolder) holdText(r *record) string {
+	t := l.last.Load()
+	if t == nil || t.holder != r.Holder {
+		text, err := json.Marshal(r.Holder)
+		if err != nil {
+			return r.text()
+		}
+		t = &holderText{r.Holder, string(text)}
+		l.last.Store(t)
+	}
+	return identity(r.Fence, r.ID) + `,"since":` + strconv.FormatInt(r.Since, 10) + `,"holder":` + t.text + "}"
+}
+
 // entry is a key of a name.
 type entry struct {
 	record
-	kind    kind
-	id      string
-	key     string
-	created int64
-	lease   clientv3.LeaseID
-	value   string
+	kind     kind
+	key      string
+	slot     string // the last part of the key
+	created  int64
+	modified int64 // the revision of the last write
+	lease    clientv3.LeaseID
+	value    string
 }
 
 // state is what the server has for a name at a revision.
@@ -60,15 +94,16 @@ type state struct {
 }
 
 // reads returns the operations that read the keys of a name. stateOf takes their results.
-func (p *place) reads() []clientv3.Op {
-	return []clientv3.Op{clientv3.OpGet(p.dir, clientv3.WithRange(p.end())), clientv3.OpGet(p.fence)}
+func (p *place) reads() []*pb.RequestOp {
+	return []*pb.RequestOp{getRange(p.dir, p.end()), getKey(p.fence)}
 }
 
-// stateOf makes a state from the results of the two operations of reads.
-func stateOf(p place, name string, reply *clientv3.TxnResponse) *state {
+// stateOf makes a state from the results of the operations of reads. Without the result of the
+// second one, the state has no fence.
+func stateOf(p place, name string, reply *pb.TxnResponse) *state {
 	st := &state{place: p, name: name, revision: reply.Header.Revision}
-	for len(reply.Responses) == 1 { // the results are those of a transaction inside the transaction
-		reply = (*clientv3.TxnResponse)(reply.Responses[0].GetResponseTxn())
+	if inner := reply.Responses[0].GetResponseTxn(); inner != nil {
+		reply = inner
 	}
 	for _, kv := range reply.Responses[0].GetResponseRange().Kvs {
 		if e, ok := entryOf(p.dir, kv); ok {
@@ -77,8 +112,10 @@ func stateOf(p place, name string, reply *clientv3.TxnResponse) *state {
 		}
 	}
 	st.nameHolder()
-	for _, kv := range reply.Responses[1].GetResponseRange().Kvs {
-		st.fence = max(st.fence, fenceOf(kv.Value))
+	for _, r := range reply.Responses[1:] {
+		for _, kv := range r.GetResponseRange().Kvs {
+			st.fence = max(st.fence, fenceOf(kv.Value))
+		}
 	}
 	return st
 }
@@ -88,7 +125,7 @@ func stateOf(p place, name string, reply *clientv3.TxnResponse) *state {
 func (st *state) nameHolder() {
 	for i := range st.entries {
 		e := &st.entries[i]
-		if place := st.find(waiting, e.id); e.kind == exclusive && place != nil && e.Holder == (driver.Holder{}) {
+		if place := st.find(waiting, e.ID); e.kind == exclusive && place != nil && e.Holder == (driver.Holder{}) {
 			e.Holder = place.Holder
 			e.value = e.text()
 		}
@@ -98,10 +135,11 @@ func (st *state) nameHolder() {
 func entryOf(dir string, kv *mvccpb.KeyValue) (entry, bool) {
 	key := string(kv.Key)
 	rest := key[len(dir):]
-	if len(rest) < 3 || rest[1] != '/' {
+	if len(rest) < 2 || rest[1] != '/' {
 		return entry{}, false
 	}
-	e := entry{kind: kind(rest[0]), id: rest[2:], key: key, created: kv.CreateRevision, lease: clientv3.LeaseID(kv.Lease), value: string(kv.Value)}
+	e := entry{kind: kind(rest[0]), key: key, slot: rest[2:], created: kv.CreateRevision, modified: kv.ModRevision,
+		lease: clientv3.LeaseID(kv.Lease), value: string(kv.Value)}
 	if json.Unmarshal(kv.Value, &e.record) != nil {
 		e.record = record{} // somebody else wrote it; it still keeps others out
 	}
@@ -119,17 +157,27 @@ func fenceOf(text []byte) uint64 {
 	return n
 }
 
+// freeKey returns the first key of this kind in the slots of a store that does not exist.
+func (st *state) freeKey(k kind, store string) string {
+	for n := 0; ; n++ {
+		key := st.key(k, slot(store, n))
+		if !slices.ContainsFunc(st.entries, func(e entry) bool { return e.key == key }) {
+			return key
+		}
+	}
+}
+
 func (st *state) find(k kind, id string) *entry {
 	for i := range st.entries {
-		if e := &st.entries[i]; e.kind == k && e.id == id {
+		if e := &st.entries[i]; e.kind == k && e.ID == id {
 			return e
 		}
 	}
 	return nil
 }
 
-// hold returns the live hold of id.
-func (st *state) hold(id string) *entry {
+// liveHold returns the live hold of id.
+func (st *state) liveHold(id string) *entry {
 	if e := st.find(exclusive, id); e != nil {
 		return e
 	}
@@ -138,20 +186,20 @@ func (st *state) hold(id string) *entry {
 
 // guards reports whether e is the at-least time of a live hold.
 func (st *state) guards(e *entry) bool {
-	return (e.kind == cooling || e.kind == coolingRd) && e.Of != "" && st.hold(e.Of) != nil
+	return (e.kind == cooling || e.kind == coolingRd) && e.Of != "" && st.liveHold(e.Of) != nil
 }
 
 // excludes reports whether e keeps out a caller that is not in the queue.
 func (st *state) excludes(e *entry, id string, reader bool) bool {
 	switch e.kind {
 	case exclusive:
-		return e.id != id
+		return e.ID != id
 	case cooling:
 		return !st.guards(e)
 	case intending:
-		return reader && e.id != id
+		return reader && e.ID != id
 	case shared:
-		return !reader && e.id != id
+		return !reader && e.ID != id
 	case coolingRd:
 		return !reader && !st.guards(e)
 	}
@@ -168,15 +216,14 @@ func (st *state) excluded(id string, reader bool) bool {
 	return false
 }
 
-// ahead looks at the waiters before a place in the queue. It returns the last of them that the
-// caller has to wait for, or nil. The place is given by the revision that created it; 0 stands for
-// the end of the queue.
-func (st *state) ahead(at int64, reader bool) *entry {
+// waiterAhead returns the last waiter for which a place in the queue has to wait, or nil. created
+// is the revision that created the place; 0 stands for the end of the queue.
+func (st *state) waiterAhead(created int64, reader bool) *entry {
 	var last *entry
 	for i := range st.entries {
 		e := &st.entries[i]
 		switch {
-		case e.kind != waiting || e.To != "" || at != 0 && e.created >= at || reader && e.Shared:
+		case e.kind != waiting || e.To != "" || created != 0 && e.created >= created || reader && e.Shared:
 		case last == nil || e.created > last.created:
 			last = e
 		}
@@ -195,17 +242,17 @@ func (st *state) reading() bool {
 
 func (st *state) waiters() (n int) {
 	for i := range st.entries {
-		if e := &st.entries[i]; e.kind == waiting && e.To == "" && st.hold(e.id) == nil {
+		if e := &st.entries[i]; e.kind == waiting && e.To == "" && st.liveHold(e.ID) == nil {
 			n++
 		}
 	}
 	return n
 }
 
-// mint returns the next fence. It is the clock in microseconds since 1970, or, if that is not above
-// the two given fences, one more than the greater of them.
-func mint(last, above uint64) (uint64, error) {
-	fence := max(last+1, above+1, uint64(time.Now().UnixMicro()))
+// nextFence returns the next fence. It is the clock in microseconds since 1970, or, if that is not
+// above the two arguments, one more than the greater of them.
+func nextFence(last, floor uint64) (uint64, error) {
+	fence := max(last+1, floor+1, uint64(time.Now().UnixMicro()))
 	if fence >= driver.MaxFence {
 		return 0, driver.ErrFencesUsedUp
 	}

@@ -16,13 +16,13 @@ import (
 
 // Status implements driver.Reporter. It asks every member that the store was given.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.work.Done()
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	client, err := s.conn.get(ctx)
+	client, err := s.conn.getClient(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 
 func memberFindings(name func(string) string, reply *clientv3.StatusResponse) []driver.Finding {
 	version := driver.Finding{Name: name("version"), Value: orUnknown(reply.Version)}
-	if before(reply.Version, 3, 6, 5) {
+	if olderVersion(reply.Version, 3, 6, 5) {
 		version.Advice = "before 3.6.5 a renewal may succeed though the lease has just ended; upgrade the cluster"
 	}
 	size := driver.Finding{Name: name("db-size"), Value: fmt.Sprintf("%d of %d bytes", reply.DbSize, reply.DbSizeQuota)}
@@ -97,7 +97,7 @@ func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
 		f.Advice = "no lease was granted: " + failure(ctx, err, false).Error()
 		return f
 	}
-	if client, err := s.conn.get(ctx); err == nil {
+	if client, err := s.conn.getClient(ctx); err == nil {
 		_, _ = client.Revoke(ctx, l.id) // it ends by itself otherwise
 	}
 	f.Value = l.ttl.String()
@@ -114,9 +114,9 @@ func orUnknown(text string) string {
 	return text
 }
 
-// before reports whether a version is lower than another. It returns false for a version that it
-// cannot read.
-func before(version string, than ...int) bool {
+// olderVersion reports whether a version is lower than another. It returns false for a version that
+// it cannot read.
+func olderVersion(version string, than ...int) bool {
 	core, _, _ := strings.Cut(version, "-")
 	var parts []int
 	for part := range strings.SplitSeq(core, ".") {

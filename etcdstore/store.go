@@ -2,22 +2,25 @@ package etcdstore
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"sync"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
 // Store keeps locks in etcd. It is safe for concurrent use.
 type Store struct {
-	cfg    config
-	conn   *connection
-	leases *leases
-	holds  *holds
-	groups *groups
-	line   *line
+	cfg     config
+	id      string // random; see slot
+	conn    *connection
+	leases  *leases
+	holds   *holds
+	holders lastHolder
+	groups  *groups
+	line    *line
 
 	mu     sync.Mutex
 	closed bool
@@ -38,9 +41,9 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 		return nil, invalid("endpoints: name at least one member, as HOST:PORT")
 	}
 	server.Endpoints = slices.Clone(server.Endpoints)
-	conn := &connection{server: server}
+	conn := &connection{server: server, limits: limits{calls: make(map[*call]bool)}}
 	conn.ctx, conn.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s := &Store{cfg: cfg, conn: conn, leases: newLeases(conn, &cfg), holds: newHolds(cfg.clock)}
+	s := &Store{cfg: cfg, id: rand.Text()[:16], conn: conn, leases: newLeases(conn, &cfg), holds: newHolds(cfg.clock)}
 	s.groups = newGroups(s.leases)
 	s.line = newLine(s.leases)
 	if cfg.lazy {
@@ -56,9 +59,9 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 // prepare asks the server for the lease of fences, which every grant needs. A server without space
 // refuses it, but the store can still be used for existing holds.
 func (s *Store) prepare(ctx context.Context) error {
-	ctx, cancel := limit(ctx)
+	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	if _, err := s.conn.commit(ctx, nil, []clientv3.Op{clientv3.OpGet(s.cfg.prefix + "id")}, nil); err != nil {
+	if _, err := s.conn.commit(ctx, nil, []*pb.RequestOp{getKey(s.cfg.prefix + "id")}, nil); err != nil {
 		return failure(ctx, err, false)
 	}
 	if _, err := s.leases.forFence(ctx); err != nil && !isNoSpace(err) {
@@ -79,14 +82,14 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.line.close()
+	s.line.closeLine()
 	s.work.Wait()
 	s.conn.close()
 	return nil
 }
 
-// begin counts a call, unless the store is closed or ctx has ended. The caller calls work.Done.
-func (s *Store) begin(ctx context.Context) error {
+// beginCall counts a call, unless the store is closed or ctx has ended. The caller calls work.Done.
+func (s *Store) beginCall(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

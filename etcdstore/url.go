@@ -207,7 +207,7 @@ func Scheme() driver.Scheme {
 		Example:    example,
 		Guarantees: func() driver.Guarantees { return guarantees },
 		Open:       openURL,
-		Instead:    instead,
+		Instead:    correctURL,
 		Servers:    servers,
 		At:         at,
 	}
@@ -225,9 +225,9 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 	return s, nil
 }
 
-// instead recognises the URLs with which other programs name etcd, and returns the form to use
+// correctURL recognises the URLs with which other programs name etcd, and returns the form to use
 // instead.
-func instead(text string) string {
+func correctURL(text string) string {
 	for _, scheme := range []string{"etcd+http", "etcdv3", "etcd3", "etcd+https"} {
 		if strings.HasPrefix(text, scheme+":") {
 			return "etcd://HOST:2379, or etcds://HOST:2379 for TLS"

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
@@ -25,8 +26,9 @@ type wait struct {
 	r       *driver.Request
 	place   place
 	id      string
-	created int64 // the revision that created the place in the queue, or 0
-	sent    bool  // the place may be in the queue
+	key     string // of the place in the queue
+	created int64  // the revision that created the place, or 0
+	sent    bool   // the place may be in the queue
 }
 
 // Wait implements driver.Waiter. A waiter watches the key of the waiter before it. The first waiter
@@ -37,7 +39,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	defer s.work.Done()
@@ -51,10 +53,10 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		defer s.line.enter()()
 		g, err = w.inLine(ends)
 	} else {
-		err = w.aside(ends)
+		err = w.waitOutside(ends)
 	}
 	if w.sent && g.TTL == 0 {
-		s.work.Go(w.leave)
+		s.work.Go(w.leaveQueue)
 	}
 	if err != nil && ends.Err() != nil {
 		err = context.Cause(ends)
@@ -62,9 +64,9 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-// leave gives up the place, and the hold if the waiter was granted one.
-func (w *wait) leave() {
-	ctx, cancel := limit(context.WithoutCancel(w.s.conn.ctx))
+// leaveQueue gives up the place, and the hold if the waiter was granted one.
+func (w *wait) leaveQueue() {
+	ctx, cancel := w.s.conn.limits.limit(context.WithoutCancel(w.s.conn.ctx))
 	defer cancel()
 	for ctx.Err() == nil {
 		if _, err := w.s.release(ctx, w.r.Name, w.id, 0); err == nil || !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
@@ -82,9 +84,9 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 	var since time.Time // when the outage began
 	for {
 		var st *state
-		g, err := w.once(ctx, func(ctx context.Context, a *attempt) error {
+		g, err := w.attemptOnce(ctx, func(ctx context.Context, a *attempt) error {
 			var err error
-			st, err = w.try(ctx, a)
+			st, err = w.tryTake(ctx, a)
 			return err
 		})
 		switch {
@@ -94,7 +96,7 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 			return driver.Grant{}, nil
 		case err == nil:
 			since = time.Time{}
-			if h := w.watch(ctx, st); h != nil && h.endsAt().Sub(w.s.cfg.clock.Now()) > leastPassed {
+			if h := w.watch(ctx, st); h != nil && h.endsAt().Sub(w.s.cfg.clock.Now()) > minPassed {
 				return w.s.handOver(h), nil
 			}
 		case !w.outlives(ctx, err, &since):
@@ -106,9 +108,9 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// once makes one attempt. ctx may last for long, so the attempt has a limit of its own.
-func (w *wait) once(ctx context.Context, try func(context.Context, *attempt) error) (driver.Grant, error) {
-	ctx, cancel := limit(ctx)
+// attemptOnce makes one attempt. ctx may last for long, so the attempt has a limit of its own.
+func (w *wait) attemptOnce(ctx context.Context, try func(context.Context, *attempt) error) (driver.Grant, error) {
+	ctx, cancel := w.s.conn.limits.limit(ctx)
 	defer cancel()
 	var sent driver.Instant
 	g, err := w.s.withLeases(ctx, w.r, func(a *attempt) error {
@@ -136,8 +138,8 @@ func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
 	return true
 }
 
-// try takes the name or a place in the queue. If it returns a state, the waiter has to wait.
-func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
+// tryTake takes the name or a place in the queue. If it returns a state, the waiter has to wait.
+func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	var st *state
 	var line clientv3.LeaseID
 	var err error
@@ -146,9 +148,9 @@ func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
 		if line, err = w.s.line.lease(ctx); err != nil {
 			return nil, failure(ctx, err, false)
 		}
-		st, err = w.s.conn.read(ctx, w.place, w.r.Name)
+		st, err = w.s.conn.readState(ctx, w.place, w.r.Name)
 	case w.r.Shared:
-		st, err = w.s.conn.read(ctx, w.place, w.r.Name)
+		st, err = w.s.conn.readState(ctx, w.place, w.r.Name)
 	default:
 		st, err = w.claim(ctx, a)
 	}
@@ -161,25 +163,25 @@ func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
 		last, joined = st, false
 		mine := st.find(waiting, w.id)
 		switch {
-		case st.hold(w.id) != nil: // the reply to a claim was lost
-			a.placed = true
-			return a.keep(st, st.hold(w.id)), nil
+		case st.liveHold(w.id) != nil: // the reply to a claim was lost
+			return a.keepHold(st, st.liveHold(w.id)), nil
 		case mine == nil && w.created != 0:
 			return nil, errOutOfLine
 		case mine != nil:
-			w.created = mine.created // the reply was lost
+			w.key, w.created = mine.key, mine.created // the reply was lost
 		}
-		if st.excluded(w.id, w.r.Shared) || st.ahead(w.created, w.r.Shared) != nil {
+		if st.excluded(w.id, w.r.Shared) || st.waiterAhead(w.created, w.r.Shared) != nil {
 			if mine != nil {
 				return nil, nil
 			}
 			joined, w.sent = true, true
+			w.key = st.freeKey(waiting, w.s.id)
 			return w.join(line), nil
 		}
-		todo, err := a.take(st)
+		todo, err := a.takeName(st)
 		if err == nil && mine != nil {
-			todo.still(mine)
-			todo.do(clientv3.OpDelete(mine.key))
+			todo.requireEntry(mine)
+			todo.addOps(deleteKey(mine.key))
 		}
 		w.sent = true
 		return todo, err
@@ -199,32 +201,29 @@ func (w *wait) try(ctx context.Context, a *attempt) (*state, error) {
 
 // join is the change that takes a place at the end of the queue.
 func (w *wait) join(line clientv3.LeaseID) *change {
-	rec := record{Shared: w.r.Shared, Holder: w.r.Holder, Alone: w.r.FenceAbove > 0 || w.r.AtLeast > 0}
-	return &change{ops: []clientv3.Op{put(w.place.key(waiting, w.id), rec.text(), line)}}
+	rec := record{ID: w.id, Shared: w.r.Shared, Holder: w.r.Holder, Alone: w.r.FenceAbove > 0 || w.r.AtLeast > 0}
+	return &change{ops: []*pb.RequestOp{putKey(w.key, rec.text(), line)}}
 }
 
 // claim takes the name for the first waiter in one transaction, if the name is free. Otherwise it
 // returns the state of the name. The place gets the first lease of the hold and stays until the
 // hold ends. The next waiter watches the place, so it is woken only once, by the Release.
 func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
-	fence, err := mint(0, w.r.FenceAbove)
+	fence, err := nextFence(0, w.r.FenceAbove)
 	if err != nil {
 		return nil, err
 	}
-	mine := w.place.key(waiting, w.id)
-	todo := change{ops: []clientv3.Op{clientv3.OpPut(mine, "", clientv3.WithIgnoreValue(), clientv3.WithLease(a.lease.id))}}
-	a.placed = true
-	a.hold(&todo, exclusive, fence)
-	a.raise(&todo, fence)
+	todo := change{ops: []*pb.RequestOp{putLease(w.key, a.lease.id)}}
+	a.addHold(&todo, exclusive, w.place.key(exclusive, ""), fence)
+	a.addFence(&todo, fence)
 	if a.guard == 0 {
-		todo.do(w.place.listNext())
+		todo.addOps(w.place.listNext())
 	}
-	from, to := w.place.taken(false)
+	from, to := w.place.blockingKeys(false)
 	first, last := w.place.queue()
-	conds := []clientv3.Cmp{
-		still(mine, w.created), empty(from, to),
-		clientv3.Compare(clientv3.CreateRevision(first).WithRange(last), ">", w.created-1),
-		clientv3.Compare(clientv3.Value(w.place.fence), "<", fenceText(fence)),
+	conds := []*pb.Compare{
+		createdAt(w.key, w.created), noKeys(from, to), createdAfter(first, last, w.created-1),
+		valueBelow(w.place.fence, fenceText(fence)),
 	}
 	reply, err := w.s.conn.commit(ctx, conds, todo.ops, w.place.reads())
 	switch {
@@ -233,7 +232,8 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	case err != nil:
 		return nil, failure(ctx, err, true)
 	case reply.Succeeded:
-		a.entry.created = reply.Header.Revision
+		a.entry.modified = reply.Header.Revision
+		a.own = keyVersion{w.key, reply.Header.Revision}
 		if a.guard == 0 {
 			list := reply.Responses[len(reply.Responses)-1].GetResponseRange()
 			a.next = nextOf(w.place.dir, list.Kvs, w.created)
@@ -246,21 +246,21 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 // watch waits until a key that keeps the waiter out is deleted, or for some time. If the name is
 // passed on to the waiter meanwhile, watch returns the hold.
 func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
-	before := st.ahead(w.created, w.r.Shared)
+	before := st.waiterAhead(w.created, w.r.Shared)
 	if before == nil {
-		from, to := w.place.taken(false)
+		from, to := w.place.blockingKeys(false)
 		w.s.watch(ctx, from, st.revision+1, deleted, clientv3.WithRange(to), clientv3.WithFilterPut())
 		return nil
 	}
 	w.s.watch(ctx, before.key, st.revision+1, func(e *clientv3.Event) bool {
-		h = passed(&w.place, w.r, w.id, e, w.s.line.known(0))
+		h = w.holdPassedOn(e, w.s.line.known(0))
 		return h != nil || deleted(e)
 	})
 	return h
 }
 
-// aside waits without a place in the queue until the name may be free.
-func (w *wait) aside(ctx context.Context) error {
+// waitOutside waits without a place in the queue until the name may be free.
+func (w *wait) waitOutside(ctx context.Context) error {
 	var since time.Time
 	for {
 		st, err := w.look(ctx)
@@ -280,9 +280,9 @@ func (w *wait) aside(ctx context.Context) error {
 }
 
 func (w *wait) look(ctx context.Context) (*state, error) {
-	ctx, cancel := limit(ctx)
+	ctx, cancel := w.s.conn.limits.limit(ctx)
 	defer cancel()
-	return w.s.conn.read(ctx, w.place, w.r.Name)
+	return w.s.conn.readState(ctx, w.place, w.r.Name)
 }
 
 // blocked reports whether a try would fail. A reader that waits for its promotion does not wait for
@@ -291,5 +291,5 @@ func (w *wait) blocked(st *state) bool {
 	if st.excluded(w.id, w.r.Shared) {
 		return true
 	}
-	return st.hold(w.id) == nil && st.ahead(0, w.r.Shared) != nil
+	return st.liveHold(w.id) == nil && st.waiterAhead(0, w.r.Shared) != nil
 }

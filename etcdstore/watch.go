@@ -12,18 +12,27 @@ import (
 // deleted reports whether an event is the deletion of a key.
 func deleted(e *clientv3.Event) bool { return e.Type == mvccpb.Event_DELETE }
 
+// watchLag is how long a watch stays open after the event that a waiter waited for.
+const watchLag = 100 * time.Millisecond
+
 // watch returns after an event for which wake returns true, when the watch fails, or after some
 // time.
 func (s *Store) watch(ctx context.Context, key string, revision int64, wake func(*clientv3.Event) bool, opts ...clientv3.OpOption) {
-	client, err := s.conn.get(ctx)
+	client, err := s.conn.getClient(ctx)
 	if err != nil {
 		pause(ctx, 50*time.Millisecond)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookAgain+rand.N(lookAgain/4))
-	defer cancel()
+	open, end := context.WithTimeout(s.line.ctx, lookAgain+rand.N(lookAgain/4))
+	stop := context.AfterFunc(ctx, end)
+	defer func() {
+		// To end a watch takes a request. A holder that was just woken should not wait for it.
+		if stop() {
+			time.AfterFunc(watchLag, end)
+		}
+	}()
 	opts = append(opts, clientv3.WithRev(revision))
-	for reply := range client.Watch(clientv3.WithRequireLeader(ctx), key, opts...) {
+	for reply := range client.Watch(clientv3.WithRequireLeader(open), key, opts...) {
 		if reply.Err() != nil {
 			pause(ctx, 50*time.Millisecond)
 			return

@@ -18,8 +18,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// send has h answer one request with the given fence headers.
-func send(h http.Handler, method, path string, fences ...string) *http.Response {
+// sendRequest has h answer one request with the given fence headers.
+func sendRequest(h http.Handler, method, path string, fences ...string) *http.Response {
 	req := httptest.NewRequest(method, path, nil)
 	for _, f := range fences {
 		req.Header.Add("padlock-fence", f)
@@ -59,7 +59,7 @@ func TestMiddleware(t *testing.T) {
 		{"/a", []string{"5", "5"}, 400},
 		{"/a", []string{strings.Repeat("9", 10000)}, 400},
 	} {
-		resp := send(h, "PUT", test.path, test.fences...)
+		resp := sendRequest(h, "PUT", test.path, test.fences...)
 		body, _ := io.ReadAll(resp.Body)
 		if resp.StatusCode != test.status || (string(body) == "served") != (test.status == 200) || len(body) > 200 {
 			t.Errorf("%s %.50q: %d %s", test.path, test.fences, resp.StatusCode, body)
@@ -76,14 +76,14 @@ func TestMiddlewareOptions(t *testing.T) {
 	var reg fence.Register
 	m := fence.Middleware{Register: &reg, Optional: true, Name: func(r *http.Request) string { return r.URL.Query().Get("id") }}
 	h := m.Wrap(served)
-	if resp := send(h, "GET", "/a?id=x"); resp.StatusCode != 200 {
+	if resp := sendRequest(h, "GET", "/a?id=x"); resp.StatusCode != 200 {
 		t.Errorf("without a fence, which is optional: %d", resp.StatusCode)
 	}
-	send(h, "PUT", "/a?id=x", "5")
-	if resp := send(h, "PUT", "/other?id=x", "4"); resp.StatusCode != 412 {
+	sendRequest(h, "PUT", "/a?id=x", "5")
+	if resp := sendRequest(h, "PUT", "/other?id=x", "4"); resp.StatusCode != 412 {
 		t.Errorf("a stale fence for the same name: %d", resp.StatusCode)
 	}
-	if resp := send(h, "PUT", "/a?id=x", "bad"); resp.StatusCode != 400 {
+	if resp := sendRequest(h, "PUT", "/a?id=x", "bad"); resp.StatusCode != 400 {
 		t.Errorf("a malformed fence, though none is needed: %d", resp.StatusCode)
 	}
 	if reg.Seen("x") != 5 {
@@ -97,7 +97,7 @@ func TestMiddlewareGuardsTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := (&fence.Middleware{}).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-time.After(time.Minute) }))
 		start := time.Now()
-		go send(h, "PUT", "/a", "1")
+		go sendRequest(h, "PUT", "/a", "1")
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -108,7 +108,7 @@ func TestMiddlewareGuardsTheHandler(t *testing.T) {
 		if w.Code != 503 || time.Since(start) != time.Second {
 			t.Errorf("%d after %v", w.Code, time.Since(start))
 		}
-		if resp := send(h, "PUT", "/a", "3"); resp.StatusCode != 200 || time.Since(start) != 2*time.Minute {
+		if resp := sendRequest(h, "PUT", "/a", "3"); resp.StatusCode != 200 || time.Since(start) != 2*time.Minute {
 			t.Errorf("%d after %v", resp.StatusCode, time.Since(start))
 		}
 	})
@@ -185,7 +185,7 @@ func TestTransportBare(t *testing.T) {
 // Methods that write nothing need no fence, but a stale fence is refused.
 func TestMiddlewareSafeMethods(t *testing.T) {
 	h := (&fence.Middleware{}).Wrap(served)
-	send(h, "PUT", "/a", "5")
+	sendRequest(h, "PUT", "/a", "5")
 	for method, status := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 200, "TRACE": 200, "POST": 428, "DELETE": 428, "PATCH": 428, "get": 428, "": 428} {
 		req := httptest.NewRequest("PUT", "/a", nil)
 		req.Method = method
@@ -194,7 +194,7 @@ func TestMiddlewareSafeMethods(t *testing.T) {
 			t.Errorf("%q without a fence: %d", method, w.Code)
 		}
 	}
-	if resp := send(h, "GET", "/a", "4"); resp.StatusCode != 412 {
+	if resp := sendRequest(h, "GET", "/a", "4"); resp.StatusCode != 412 {
 		t.Errorf("GET with a stale fence: %d", resp.StatusCode)
 	}
 }
@@ -202,15 +202,15 @@ func TestMiddlewareSafeMethods(t *testing.T) {
 // The clients choose the paths, so a Middleware remembers only a bounded number of them.
 func TestMiddlewareForgets(t *testing.T) {
 	h := (&fence.Middleware{}).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	send(h, "PUT", "/a", "5")
+	sendRequest(h, "PUT", "/a", "5")
 	for i := range 100_000 {
 		req := &http.Request{Method: "PUT", URL: &url.URL{Path: "/" + strconv.Itoa(i)}, Header: http.Header{fence.Header: {"5"}}}
 		h.ServeHTTP(httptest.NewRecorder(), req)
 	}
-	if resp := send(h, "PUT", "/a", "4"); resp.StatusCode != 200 {
+	if resp := sendRequest(h, "PUT", "/a", "4"); resp.StatusCode != 200 {
 		t.Errorf("the first of 100,001 paths is not forgotten: %d", resp.StatusCode)
 	}
-	if resp := send(h, "PUT", "/1", "4"); resp.StatusCode != 412 {
+	if resp := sendRequest(h, "PUT", "/1", "4"); resp.StatusCode != 412 {
 		t.Errorf("a later one is: %d", resp.StatusCode)
 	}
 }
@@ -218,7 +218,7 @@ func TestMiddlewareForgets(t *testing.T) {
 func TestA412OfSomethingElse(t *testing.T) {
 	other := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(412) })
 	for _, f := range []string{"", "7"} {
-		if err := fence.CheckResponse(send(other, "PUT", "/", f)); err != nil {
+		if err := fence.CheckResponse(sendRequest(other, "PUT", "/", f)); err != nil {
 			t.Error(err)
 		}
 	}

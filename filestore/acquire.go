@@ -15,11 +15,11 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	f, err := s.begin(ctx, r.Name)
+	f, err := s.beginCall(ctx, r.Name)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	if r.Detached {
 		return s.acquireLease(f, &r)
 	}
@@ -72,7 +72,7 @@ func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request)
 		return nil
 	}
 	wall := s.config.wall()
-	return s.arm(ctx, f, h, later(h.atLeast, in(r.AtLeast, wall), wall))
+	return s.arm(ctx, f, h, laterOf(h.atLeast, momentIn(r.AtLeast, wall), wall))
 }
 
 // try makes one attempt to take the lock.
@@ -125,12 +125,12 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	h := f.newHold()
 	h.token, h.conn, h.fence, h.shared, h.holder, h.since = r.Token, c, fence, r.Shared, r.Holder, wall.UnixMicro()
 	if r.AtLeast > 0 {
-		h.atLeast = in(r.AtLeast, wall)
+		h.atLeast = momentIn(r.AtLeast, wall)
 	}
 	if r.Shared {
-		b.next.share(f, h, rec, wall)
+		b.next.setShared(f, h, rec, wall)
 	} else {
-		b.next.own(f, h)
+		b.next.setExclusive(f, h)
 	}
 	if err := b.write(c); err != nil && (stored || r.AtLeast > 0) {
 		return nil, unavailable(f.path, err)

@@ -24,12 +24,12 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 	if !rec.valid {
 		return nil
 	}
-	if left := rec.intentEnd.left(wall); rec.intent != 0 && left > 0 {
+	if left := rec.intentEnd.timeLeft(wall); rec.intent != 0 && left > 0 {
 		return &refusal{intent: rec.intent, left: left}
 	}
-	left := rec.cool.left(wall)
+	left := rec.cool.timeLeft(wall)
 	if !shared {
-		left = max(left, rec.readCool.left(wall))
+		left = max(left, rec.readCool.timeLeft(wall))
 	}
 	if left > 0 {
 		return &refusal{cooling: true, left: left}
@@ -51,16 +51,16 @@ func (s *Store) insist(f *file, try func() error) error {
 			return err
 		}
 		if no.queued {
-			if err := s.rest(f); err != nil {
+			if err := s.pauseUnlocked(f); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// rest waits a moment, so that a waiter that was woken can take the lock and the refusal can name
-// it as the holder.
-func (s *Store) rest(f *file) error {
+// pauseUnlocked waits a moment, so that a waiter that was woken can take the lock and the refusal
+// can name it as the holder.
+func (s *Store) pauseUnlocked(f *file) error {
 	f.mu.Unlock() // the waiter may belong to this store
 	time.Sleep(recordPause)
 	f.mu.Lock()

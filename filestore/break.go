@@ -14,11 +14,11 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
 	}
-	f, err := s.begin(ctx, name)
+	f, err := s.beginCall(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	var fence uint64

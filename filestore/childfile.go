@@ -16,7 +16,7 @@ func (s *Store) File(name, token string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	file, err := h.conn.dup(f.path)
 	if err != nil {
 		return nil, unavailable(f.path, err)

@@ -21,7 +21,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	switch {
 	case h.shared && !r.Shared:
 		err = s.promote(ctx, f, h, &r)
@@ -49,10 +49,10 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	if rec.newer {
 		return newer(f.path)
 	}
-	if rec.intent != 0 && rec.intent != h.slotID && rec.intentEnd.left(wall) > 0 {
+	if rec.intent != 0 && rec.intent != h.slotID && rec.intentEnd.timeLeft(wall) > 0 {
 		return driver.ErrPromotionConflict
 	}
-	if err := s.note(f, h, b); err != nil {
+	if err := s.writeIntent(f, h, b); err != nil {
 		return err
 	}
 	if no := coolingFor(rec, h, wall); no != nil {
@@ -76,11 +76,11 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	}
 }
 
-// note writes the intent, or renews it. An intent lasts for driver.MaxIntent.
-func (s *Store) note(f *file, h *hold, b *buffer) error {
+// writeIntent writes the intent, or renews it. An intent lasts for driver.MaxIntent.
+func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	wall := s.config.wall()
-	b.next.share(f, h, &b.rec, wall)
-	b.next.intent, b.next.intentEnd = h.slotID, in(driver.MaxIntent, wall)
+	b.next.setShared(f, h, &b.rec, wall)
+	b.next.intent, b.next.intentEnd = h.slotID, momentIn(driver.MaxIntent, wall)
 	if err := b.write(h.conn); err != nil {
 		return unavailable(f.path, err)
 	}
@@ -91,9 +91,9 @@ func (s *Store) note(f *file, h *hold, b *buffer) error {
 // coolingFor returns the reason why h cannot be promoted even if there is no other reader, or nil.
 // The reason is a cool-down, or the AtLeast of a reader that died.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
-	left := rec.cool.left(wall)
-	if rec.readCool.left(wall) > h.atLeast.left(wall)+time.Millisecond {
-		left = max(left, rec.readCool.left(wall))
+	left := rec.cool.timeLeft(wall)
+	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {
+		left = max(left, rec.readCool.timeLeft(wall))
 	}
 	if left == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	}
 	next := *h
 	next.fence, next.shared, next.intent = fence, false, 0
-	b.next.own(f, &next)
+	b.next.setExclusive(f, &next)
 	if err := b.write(h.conn); err != nil && stored {
 		return s.backToShared(f, h, unavailable(f.path, err))
 	}
@@ -165,7 +165,7 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 	delete(slots, h.slot)
 	for i := range slotCount {
 		if o, ok := slots[i]; ok && o.state(o.boot) != processDead {
-			n.recorded = append(n.recorded, o.hold(true))
+			n.recorded = append(n.recorded, o.holdOf(true))
 		}
 	}
 	locks, complete, err := s.seen.locksOf(s.dir, h.conn)
@@ -176,12 +176,12 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 	n.complete = complete
 	found := false
 	for _, l := range locks {
-		if !found && l.shared && own.took(l) { // one lock of this process belongs to h
+		if !found && l.shared && own.tookLock(l) { // one lock of this process belongs to h
 			found = true
 			continue
 		}
 		n.writer = n.writer || !l.shared
-		n.holds = append(n.holds, l.hold(rec, slots))
+		n.holds = append(n.holds, l.holder(rec, slots))
 	}
 	return n
 }
@@ -208,8 +208,8 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	next := *h
 	next.shared = true
 	wall := s.config.wall()
-	b.next.share(f, &next, &record{valid: true, fence: h.fence, epoch: h.fence}, wall)
-	b.next.intent, b.next.intentEnd = newID(), in(driver.MaxIntent, wall)
+	b.next.setShared(f, &next, &record{valid: true, fence: h.fence, epoch: h.fence}, wall)
+	b.next.intent, b.next.intentEnd = newID(), momentIn(driver.MaxIntent, wall)
 	if err := b.write(h.conn); err != nil {
 		return unavailable(f.path, err)
 	}

@@ -101,7 +101,7 @@ func TestPromotionLosesToAForeignWriter(t *testing.T) {
 	f, _ := s.enter("job")
 	h := f.find("us")
 	h.passed = false // otherwise verify would notice the loss first
-	s.leave(f)
+	s.endCall(f)
 	foreign(t, s, "job", syscall.LOCK_EX)
 	if _, err := promote(s, "job", "us"); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("got %v", err)
@@ -227,5 +227,5 @@ func abandon(s *Store, name, token string) {
 	h := f.find(token)
 	f.forget(h)
 	h.conn.close()
-	s.leave(f)
+	s.endCall(f)
 }

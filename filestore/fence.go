@@ -16,7 +16,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	if err != nil {
 		return err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	if fence <= h.fence {
 		return nil
 	}

@@ -26,15 +26,15 @@ type file struct {
 	prev, next *file // in Store.idle; guarded by Store.mu
 }
 
-// begin is the first step of every method that uses a file.
-func (s *Store) begin(ctx context.Context, name string) (*file, error) {
+// beginCall is the first step of every method that uses a file.
+func (s *Store) beginCall(ctx context.Context, name string) (*file, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	return s.enter(name)
 }
 
-// enter returns the file of a name, with mu locked, for one call. leave ends the call.
+// enter returns the file of a name, with mu locked, for one call. endCall ends the call.
 func (s *Store) enter(name string) (*file, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -53,16 +53,17 @@ func (s *Store) enter(name string) (*file, error) {
 	f.mu.Lock()
 	select {
 	case <-s.done: // Close has already dealt with this file
-		s.leave(f)
+		s.endCall(f)
 		return nil, driver.ErrClosed
 	default:
 		return f, nil
 	}
 }
 
-// leave ends a call. If the file has no open descriptor, no holds and no waiters, the store forgets
-// the file. The store keeps a spare descriptor for the next Acquire, unless too many are open.
-func (s *Store) leave(f *file) {
+// endCall ends a call. If the file has no open descriptor, no holds and no waiters, the store
+// forgets the file. The store keeps a spare descriptor for the next Acquire, unless too many are
+// open.
+func (s *Store) endCall(f *file) {
 	f.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,6 @@ package filestore
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -21,8 +20,6 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	rec := b.read(f.spare)
 	sure = true
 	switch {
-	case no.queued: // the lock is free for a moment, or readers hold it and a writer is ahead of this caller
-		held.Holds, sure = s.occupants(f.spare, rec)
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
 		held.Holds = []driver.Hold{rec.coolDown(held.Until)}
@@ -31,14 +28,14 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 		}
 	case no.intent != 0:
 		held.Holds = []driver.Hold{promoting(f.spare, rec, no.intent)}
-	default:
+	default: // if the refusal is queued, there may be no holder, or only readers
 		held.Holds, sure = s.occupants(f.spare, rec)
-		for i := 0; i < recordTries && anyForeign(held.Holds); i++ {
-			// The holder may be a process that uses padlock, has locked the file and has not yet
-			// written its record.
+		for i := 0; i < recordTries && foreigners(held.Holds) > 0; i++ {
 			time.Sleep(recordPause)
 			rec = b.read(f.spare)
-			held.Holds, sure = s.occupants(f.spare, rec)
+			if holds, certain := s.occupants(f.spare, rec); foreigners(holds) <= foreigners(held.Holds) {
+				held.Holds, sure = holds, certain
+			}
 		}
 	}
 	if rec.valid && string(rec.name) != f.name {
@@ -47,22 +44,31 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	return held, sure
 }
 
-// If the file has no record of a holder, the store looks again, up to recordTries times, with a
-// pause before each look. If there is still no record, the holder counts as foreign.
+// The kernel's list may show a lock for which the file has no record. The lock may belong to
+// another program. Or it belongs to padlock: a process has just taken the lock and has not yet
+// written its record, or a waiter looks at the lock and has it for an instant. So the store looks
+// again, up to recordTries times, with a pause before each look. It keeps the look that shows the
+// fewest locks without a record, and these count as foreign.
 const (
 	recordTries = 5
 	recordPause = 400 * time.Microsecond
 )
 
-func anyForeign(holds []driver.Hold) bool {
-	return slices.ContainsFunc(holds, func(h driver.Hold) bool { return h.Foreign })
+// foreigners counts the holds that seem to belong to programs other than padlock.
+func foreigners(holds []driver.Hold) (n int) {
+	for i := range holds {
+		if holds[i].Foreign {
+			n++
+		}
+	}
+	return n
 }
 
 // promoting returns the reader whose intent is in the record.
 func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 	for _, s := range readSlots(c, rec.epoch) {
 		if s.id == intent {
-			return s.hold(true)
+			return s.holdOf(true)
 		}
 	}
 	return driver.Hold{Shared: true}
@@ -90,11 +96,11 @@ func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold)
 		return state == processUnknown || state == processAlive && !listed
 	}
 	if rec.mode == modeExclusive && credible(&rec.owner, rec.boot) {
-		holds = append(holds, rec.hold(false))
+		holds = append(holds, rec.holdOf(false))
 	}
 	for i := range slotCount {
 		if s, ok := slots[i]; ok && rec.mode == modeShared && credible(&s.owner, s.boot) {
-			holds = append(holds, s.hold(true))
+			holds = append(holds, s.holdOf(true))
 		}
 	}
 	if len(holds) == 0 {
@@ -109,7 +115,7 @@ func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold)
 func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kernelLock) []driver.Hold {
 	holds := make([]driver.Hold, 0, len(locks))
 	for _, l := range locks {
-		h := l.hold(rec, slots)
+		h := l.holder(rec, slots)
 		if l.pid <= 0 || !l.ended() {
 			holds = append(holds, h)
 			continue
@@ -127,15 +133,16 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 	return holds
 }
 
-// hold returns the holder of the lock. If the holder has a slot, hold removes that slot from slots.
-func (l kernelLock) hold(rec *record, slots map[int]slot) driver.Hold {
-	if !l.shared && rec.mode == modeExclusive && rec.owner.took(l) {
-		return l.seenFromHere(&rec.owner, rec.hold(false))
+// holder returns the holder of the lock. If the holder has a slot, holder removes that slot from
+// slots.
+func (l kernelLock) holder(rec *record, slots map[int]slot) driver.Hold {
+	if !l.shared && rec.mode == modeExclusive && rec.owner.tookLock(l) {
+		return l.seenFromHere(&rec.owner, rec.holdOf(false))
 	}
 	for i := range slotCount {
-		if s, ok := slots[i]; ok && l.shared && s.took(l) {
+		if s, ok := slots[i]; ok && l.shared && s.tookLock(l) {
 			delete(slots, i)
-			return l.seenFromHere(&s.owner, s.hold(true))
+			return l.seenFromHere(&s.owner, s.holdOf(true))
 		}
 	}
 	if l.pid <= 0 { // the process is outside of this container, so the holder is unknown
@@ -156,8 +163,8 @@ func (l kernelLock) seenFromHere(o *owner, h driver.Hold) driver.Hold {
 	return h
 }
 
-// took reports whether the process that wrote o took the lock l.
-func (o *owner) took(l kernelLock) bool {
+// tookLock reports whether the process that wrote o took the lock l.
+func (o *owner) tookLock(l kernelLock) bool {
 	switch {
 	case o.proc == 0:
 		return false

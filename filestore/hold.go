@@ -27,18 +27,18 @@ type hold struct {
 var errNoSuchHold = fmt.Errorf("%w: this store has no such hold", driver.ErrLost)
 
 // live verifies the hold of token and returns it. If it returns no error, its caller must call
-// leave.
+// endCall.
 func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return nil, nil, err
 	}
-	f, err := s.begin(ctx, name)
+	f, err := s.beginCall(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	h := f.find(token)
 	if h == nil || h.reserved != nil {
-		s.leave(f)
+		s.endCall(f)
 		return nil, nil, errNoSuchHold
 	}
 	ok, err := s.verify(f, h)
@@ -46,7 +46,7 @@ func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, err
 		err = fmt.Errorf("%w: %s was removed, replaced or unlocked by another program", driver.ErrLost, f.path)
 	}
 	if err != nil {
-		s.leave(f)
+		s.endCall(f)
 		return nil, nil, err
 	}
 	return f, h, nil
@@ -74,7 +74,7 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 		return false, nil
 	}
 	if rec.fence < h.fence {
-		b.next.own(f, h)
+		b.next.setExclusive(f, h)
 		_ = b.write(h.conn) // after an error, the next call tries again
 	}
 	return true, nil
@@ -108,6 +108,6 @@ func (s *Store) giveBack(f *file, c *conn) bool {
 		c.close()
 		return false
 	}
-	f.keep(c)
+	f.keepSpare(c)
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -35,9 +36,23 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
 	}
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return driver.State{}, err
 	}
+	state, err := s.stateAt(name)
+	for i := 0; err == nil && doubtful(&state, i); i++ {
+		time.Sleep(recordPause)
+		next, err := s.stateAt(name)
+		if err != nil {
+			return next, err
+		}
+		keepClearer(&state, next)
+	}
+	return state, err
+}
+
+// stateAt looks once at the lock of a name.
+func (s *Store) stateAt(name string) (driver.State, error) {
 	path := filepath.Join(s.dir, fileName(name))
 	c, rec, slots, err := readState(path)
 	if errors.Is(err, fs.ErrNotExist) && s.dirThere() {
@@ -61,6 +76,23 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return state, err
 }
 
+// doubtful reports whether a state may show a waiter that looks at the lock as its holder, so that
+// another look is needed (see recordTries). looks is the number of further looks so far. The lock
+// may have no record. Or the waiter is the last holder, whose record is still in the file, and
+// other processes wait, too.
+func doubtful(state *driver.State, looks int) bool {
+	exclusive := len(state.Holds) == 1 && !state.Holds[0].Shared
+	return looks < recordTries && (foreigners(state.Holds) > 0 || exclusive && state.Waiters > 0)
+}
+
+// keepClearer replaces state by a later look, except if the later look shows more locks without a
+// record.
+func keepClearer(state *driver.State, next driver.State) {
+	if foreigners(next.Holds) <= foreigners(state.Holds) {
+		*state = next
+	}
+}
+
 // locksOn returns the locks on the file of c. complete is false if there may be locks that are not
 // visible.
 func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kernelLock, complete bool, err error) {
@@ -78,24 +110,71 @@ func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kerne
 // padlock has written some of the files, List returns their States together with
 // driver.ErrUnavailable.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, unavailable(s.dir, err)
 	}
+	files := make([]string, len(entries))
+	for i, entry := range entries {
+		files[i] = entry.Name()
+	}
+	states, err := s.statesOf(ctx, files, prefix)
+	for looks := 0; ; looks++ {
+		files = files[:0]
+		for i := range states {
+			if doubtful(&states[i], looks) {
+				files = append(files, filepath.Base(states[i].Path))
+			}
+		}
+		if len(files) == 0 {
+			return states, err
+		}
+		time.Sleep(recordPause)
+		later, laterErr := s.statesOf(ctx, files, prefix)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		states, err = withLater(states, later, looks), cmp.Or(err, laterErr)
+	}
+}
+
+// withLater returns states with the results of a later look at those that are doubtful. If the
+// later look does not have a doubtful state, its lock is free, and withLater leaves the state out.
+func withLater(states, later []driver.State, looks int) []driver.State {
+	byPath := map[string]driver.State{}
+	for _, state := range later {
+		byPath[state.Path] = state
+	}
+	kept := states[:0]
+	for _, state := range states {
+		if doubtful(&state, looks) {
+			next, held := byPath[state.Path]
+			if !held {
+				continue
+			}
+			keepClearer(&state, next)
+		}
+		kept = append(kept, state)
+	}
+	return kept
+}
+
+// statesOf looks once at the locks of files, which are in the store's directory. It returns the
+// states that stateOfEntry returns.
+func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (states []driver.State, err error) {
 	var locks map[uint64][]kernelLock
 	complete := true
 	if !s.config.probes {
 		locks, complete, err = s.seen.list(s.dir, 0)
 	}
-	var states []driver.State
-	for _, entry := range entries {
+	for _, file := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		state, ok, readErr := s.stateOfEntry(entry.Name(), prefix, locks)
+		state, ok, readErr := s.stateOfEntry(file, prefix, locks)
 		if ok {
 			states = append(states, state)
 		}
@@ -166,12 +245,12 @@ func compatible(part, prefix string) bool {
 func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelLock) driver.State {
 	state := driver.State{Fence: rec.fence, Waiters: -1, Holds: s.attribute(c, &rec, slots, locks)}
 	wall := s.config.wall()
-	left, exclusive := rec.cool.left(wall), false
+	left, exclusive := rec.cool.timeLeft(wall), false
 	for _, l := range locks {
 		exclusive = exclusive || !l.shared
 	}
 	if len(locks) == 0 {
-		left = max(left, rec.readCool.left(wall))
+		left = max(left, rec.readCool.timeLeft(wall))
 	}
 	switch {
 	case left > 0 && rec.lease.taken():
@@ -207,8 +286,8 @@ func (s *Store) dirThere() bool {
 	return err == nil && st.IsDir()
 }
 
-// usable is the first step of every method that does not use a file.
-func (s *Store) usable(ctx context.Context) error {
+// checkUsable is the first step of every method that does not use a file.
+func (s *Store) checkUsable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 		})
 		if err == nil {
 			c.unlock()
-			f.keep(c)
+			f.keepSpare(c)
 		}
 		return err
 	})
@@ -47,7 +47,7 @@ func (s *Store) claimLease(f *file, h *hold, r *driver.Request, b *buffer) (driv
 	h.reserved = nil
 	f.forget(h)
 	h.conn.unlock()
-	f.keep(h.conn)
+	f.keepSpare(h.conn)
 	return g, nil
 }
 
@@ -86,14 +86,14 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, atLeast moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
-		atLeast = later(atLeast, in(r.AtLeast, wall), wall)
+		atLeast = laterOf(atLeast, momentIn(r.AtLeast, wall), wall)
 	}
-	ttl := max(r.TTL, atLeast.left(wall))
+	ttl := max(r.TTL, atLeast.timeLeft(wall))
 	if left, ok := b.rec.has(r.Token, wall); ok {
 		ttl = max(ttl, left)
 	}
 	b.next = record{
-		fence: fence, epoch: fence, cool: in(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
+		fence: fence, epoch: fence, cool: momentIn(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
 		lease: lease{sha256.Sum256([]byte(r.Token)), atLeast},
 	}
 	if err := b.writeWhole(c); err != nil {
@@ -128,7 +128,7 @@ func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.
 			return c, err
 		}
 		if i < recordTries { // a process that only looks at the lock has it for an instant
-			if err := s.rest(f); err != nil {
+			if err := s.pauseUnlocked(f); err != nil {
 				return nil, err
 			}
 			continue
@@ -153,11 +153,11 @@ func (s *Store) busyLease(f *file, token string, b *buffer) error {
 
 // extendLease is Extend for a detached hold.
 func (s *Store) extendLease(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	f, err := s.begin(ctx, name)
+	f, err := s.beginCall(ctx, name)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	if ttl == 0 {
@@ -170,14 +170,14 @@ func (s *Store) extendLease(ctx context.Context, name, token string, ttl time.Du
 		}
 		g = driver.Grant{Fence: b.rec.fence, From: s.config.clock.Now(), TTL: max(left, ttl)}
 		b.next = b.rec
-		b.next.cool = in(g.TTL, wall)
+		b.next.cool = momentIn(g.TTL, wall)
 		return nil
 	})
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	c.unlock() // the name stays taken, so no waiter is woken
-	f.keep(c)
+	f.keepSpare(c)
 	return g, nil
 }
 
@@ -218,7 +218,7 @@ func (s *Store) releaseLease(f *file, token string, keep time.Duration) (driver.
 		}
 		b.next.cool = b.rec.lease.atLeast
 		if keep > 0 {
-			b.next.cool = later(b.next.cool, in(keep, wall), wall)
+			b.next.cool = laterOf(b.next.cool, momentIn(keep, wall), wall)
 		}
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) {
 	const replaced = 100
 	for range replaced {
-		c, err := s.open(f)
+		c, err := s.openSpare(f)
 		if err != nil {
 			return nil, unavailable(f.path, err)
 		}
@@ -38,7 +38,7 @@ func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) 
 			c.close()
 		case refused != nil:
 			c.unlock() // nothing has changed, so no waiter is woken
-			f.keep(c)
+			f.keepSpare(c)
 			return nil, refused
 		default:
 			return c, nil
@@ -47,8 +47,8 @@ func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) 
 	return nil, fmt.Errorf("%w: %s: the lock file is replaced again and again; find the program that does it", driver.ErrUnavailable, f.path)
 }
 
-// open returns the spare descriptor, or a new one if there is none.
-func (s *Store) open(f *file) (*conn, error) {
+// openSpare returns the spare descriptor, or a new one if there is none.
+func (s *Store) openSpare(f *file) (*conn, error) {
 	if c := f.spare; c != nil {
 		f.spare = nil
 		return c, nil
@@ -68,8 +68,8 @@ func (s *Store) openPath(path string) (*conn, error) {
 	return c, err
 }
 
-// keep makes c the spare descriptor, or closes c if there is one already.
-func (f *file) keep(c *conn) {
+// keepSpare makes c the spare descriptor, or closes c if there is one already.
+func (f *file) keepSpare(c *conn) {
 	if f.spare == nil {
 		f.spare = c
 	} else {

@@ -37,9 +37,9 @@ type moment struct {
 	boot int64 // ns since boot; 0 if unknown
 }
 
-// The function in returns the moment that is d later than now. wall is the current time of the wall
+// momentIn returns the moment that is d later than now. wall is the current time of the wall
 // clock.
-func in(d time.Duration, wall time.Time) moment {
+func momentIn(d time.Duration, wall time.Time) moment {
 	m := moment{wall: wall.Add(d).UnixMicro()}
 	if now := bootNow(); now > 0 && machine().boot != [16]byte{} {
 		m.boot = now + int64(d)
@@ -47,9 +47,9 @@ func in(d time.Duration, wall time.Time) moment {
 	return m
 }
 
-// left returns the time until m, or 0 if m is past. If the result would be longer than the longest
-// cool-down, the clock was set back, and m counts as past.
-func (m moment) left(wall time.Time) time.Duration {
+// timeLeft returns the time until m, or 0 if m is past. If the result would be longer than the
+// longest cool-down, the clock was set back, and m counts as past.
+func (m moment) timeLeft(wall time.Time) time.Duration {
 	var d time.Duration
 	switch {
 	case m == moment{}:
@@ -65,9 +65,9 @@ func (m moment) left(wall time.Time) time.Duration {
 	return d
 }
 
-// later returns the later of two moments.
-func later(a, b moment, wall time.Time) moment {
-	if a.left(wall) > b.left(wall) {
+// laterOf returns the later of two moments.
+func laterOf(a, b moment, wall time.Time) moment {
+	if a.timeLeft(wall) > b.timeLeft(wall) {
 		return a
 	}
 	return b

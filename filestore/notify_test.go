@@ -19,7 +19,7 @@ func TestInotifyIsKeptForTheNextWaiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	n := &s.notify
 	descriptor := func() *os.File {
 		n.mu.Lock()

@@ -26,7 +26,7 @@ func (s *Store) enlist(f *file, w *waiter) error {
 	if w.aside || !s.guarantees.FIFO || f.spare == nil {
 		return nil
 	}
-	if t := w.ticket; t.queue != nil && t.queue.of(f.spare) && t.valid() && s.order.pipe.is(t.word.pipe()) {
+	if t := w.ticket; t.queue != nil && t.queue.liesIn(f.spare) && t.valid() && s.order.pipe.hasNumber(t.word.pipe()) {
 		return nil
 	}
 	s.delist(w, false)
@@ -36,11 +36,11 @@ func (s *Store) enlist(f *file, w *waiter) error {
 		return newer(f.path)
 	case err != nil:
 		s.noTicket(err)
-		f.queue.set(w, false, false)
+		f.queue.setTicket(w, false, false)
 		return nil
 	}
 	w.ticket = t
-	f.queue.set(w, true, false)
+	f.queue.setTicket(w, true, false)
 	s.order.pipe.add(t, w)
 	return nil
 }
@@ -50,7 +50,7 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	if err != nil {
 		return ticket{}, err
 	}
-	pipe, err := s.order.pipe.open(s)
+	pipe, err := s.order.pipe.openPipe(s)
 	if err != nil {
 		return ticket{}, err
 	}
@@ -68,7 +68,7 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 // trouble returns how often waiters got no ticket, when that last happened, and why it happened or
 // would happen now.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
-	_, err := o.pipe.open(s)
+	_, err := o.pipe.openPipe(s)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err == nil {
@@ -95,7 +95,7 @@ func (s *Store) delist(w *waiter, granted bool) {
 	w.ticket = ticket{}
 	first := false
 	_ = t.queue.guard(func() {
-		_, _, ahead := t.queue.first(t.number)
+		_, _, ahead := t.queue.firstTicket(t.number)
 		first = !ahead
 		t.queue.remove(t.number, t.word)
 	})
@@ -109,7 +109,7 @@ func (s *Store) delist(w *waiter, granted bool) {
 // stale reports whether the ticket of w is useless. Either the ticket is for another file than the
 // current one, or other processes would not find its pipe. The caller holds f.mu.
 func (s *Store) stale(f *file, w *waiter) bool {
-	return f.spare == nil || !w.ticket.queue.of(f.spare) || s.order.pipe.lost()
+	return f.spare == nil || !w.ticket.queue.liesIn(f.spare) || s.order.pipe.isLost()
 }
 
 // position returns how many waiters are ahead of w. It removes dead waiters at the head of the
@@ -118,11 +118,11 @@ func (s *Store) position(w *waiter) (ahead int) {
 	q := w.ticket.queue
 	_ = q.guard(func() {
 		for {
-			number, word, ok := q.first(w.ticket.number)
+			number, word, ok := q.firstTicket(w.ticket.number)
 			if !ok {
 				return
 			}
-			if s.reach(q, number, word, false) != reachedDead {
+			if s.reachWaiter(q, number, word, false) != reachedDead {
 				ahead = q.count(w.ticket.number)
 				return
 			}
@@ -159,7 +159,7 @@ func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 	converted := false
 	_ = q.guard(func() {
 		for {
-			number, word, ok := q.first(limit)
+			number, word, ok := q.firstTicket(limit)
 			if !ok {
 				q.free().Store(0)
 				return
@@ -182,7 +182,7 @@ func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 // whether the writer could have it now.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
-		if s.reach(q, number, word, false) != reachedDead {
+		if s.reachWaiter(q, number, word, false) != reachedDead {
 			return &refusal{queued: true}
 		}
 		q.remove(number, word)
@@ -198,7 +198,7 @@ func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn,
 	case now-free >= uint64(s.config.headPatience):
 		q.removeAll(word.pipe())
 		q.free().Store(now)
-	case s.reach(q, number, word, true) == reachedDead:
+	case s.reachWaiter(q, number, word, true) == reachedDead:
 		q.remove(number, word)
 	default:
 		return &refusal{queued: true, left: s.config.headPatience - time.Duration(now-free)}
@@ -206,8 +206,8 @@ func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn,
 	return nil
 }
 
-// taken records in the queue that a waiter tried the lock and found it held.
-func (w *waiter) taken() {
+// foundHeld records in the queue that a waiter tried the lock and found it held.
+func (w *waiter) foundHeld() {
 	if q := w.ticket.queue; q != nil {
 		_ = q.guard(func() {
 			if q.free().Load() != 0 {
@@ -256,11 +256,11 @@ func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 func (s *Store) wakeFirst(q *ticketQueue, onlyReader bool) (ok bool) {
 	_ = q.guard(func() {
 		for {
-			number, word, waits := q.first(math.MaxUint64)
+			number, word, waits := q.firstTicket(math.MaxUint64)
 			if ok = !waits || onlyReader && !word.shared(); ok {
 				return
 			}
-			switch s.reach(q, number, word, true) {
+			switch s.reachWaiter(q, number, word, true) {
 			case reachedLiving:
 				ok = true
 				return
@@ -280,7 +280,7 @@ func (s *Store) waiting(c *conn) int {
 	}
 	q := &ticketQueue{ino: c.ino}
 	return c.readTickets(func(number uint64, word ticketWord) bool {
-		return s.reach(q, number, word, false) != reachedDead
+		return s.reachWaiter(q, number, word, false) != reachedDead
 	})
 }
 
@@ -299,8 +299,8 @@ func (s *Store) someoneWaits(f *file) (waits bool) {
 	}
 	_ = q.guard(func() {
 		for {
-			number, word, ok := q.first(math.MaxUint64)
-			if waits = ok && s.reach(q, number, word, false) != reachedDead; waits || !ok {
+			number, word, ok := q.firstTicket(math.MaxUint64)
+			if waits = ok && s.reachWaiter(q, number, word, false) != reachedDead; waits || !ok {
 				return
 			}
 			q.remove(number, word)

@@ -35,7 +35,7 @@ func (*Store) position(*waiter) int { return 0 }
 
 func (*Store) yield(*file, *conn, bool, []byte) *refusal { return nil }
 
-func (*waiter) taken() {}
+func (*waiter) foundHeld() {}
 
 func (*Store) offer(*file, *conn, int64) {}
 

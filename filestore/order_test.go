@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -291,8 +292,12 @@ func TestReadersComeTogether(t *testing.T) {
 	}
 	release(t, s, "job", "us", driver.Released)
 	claim(0, 3, "r1", "r2", "r3")
-	// A waiter that looks has the lock for a moment, and the kernel's list may show that too.
-	if h := refused(t, s, shared("job", "newcomer")); h.Waiters != 3 || len(h.Holds) < 3 {
+	h := refused(t, s, shared("job", "newcomer"))
+	labels := map[string]int{}
+	for _, held := range h.Holds {
+		labels[held.Label]++
+	}
+	if want := map[string]int{"r1": 1, "r2": 1, "r3": 1}; h.Waiters != 3 || !maps.Equal(labels, want) {
 		t.Errorf("a newcomer while there are readers and a waiting writer: %+v", h)
 	}
 	for i, token := range []string{"r1", "r2", "r3"} {

@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -61,43 +62,112 @@ func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
 // list returns the locks on files of the directory, by inode. If ino is not 0, it returns only the
 // locks of that inode.
 //
-// A single read returns the list as it is at one moment. A long list takes several reads, and a
-// lock may be skipped if other locks go away between two reads. So if list looks for one inode and
-// does not find it, it reads again. If it looks for all locks, it reads at least three times, until
-// a read finds nothing new.
+// A single read returns the list as it is at one moment. A list longer than a page takes several
+// reads. If other locks come or go between two reads, a lock may be missing from the text, or its
+// line may be there twice. So list reads such a list again, up to maxTexts times, until enough
+// texts agree about the locks of each file.
 func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
 	device, err := k.calibrate(dir)
 	if err != nil {
 		return nil, false, err
 	}
-	locks = map[uint64][]kernelLock{}
-	for i := range 6 {
+	found := vote{}
+	for i := range maxTexts {
 		start := time.Now()
-		text, reads, err := readLocks(i * page / 6)
+		text, reads, err := readLocks(i * stride % maxTexts * page / maxTexts)
 		if err != nil {
 			return nil, false, errNoList
 		}
 		k.mu.Lock()
 		k.size, k.cost, k.at = len(text), time.Since(start), start
 		k.mu.Unlock()
-		missed := addLocks(locks, parseLocks(text, device, ino))
-		if i == 0 && reads == 1 || ino != 0 && len(locks) > 0 || ino == 0 && i >= 2 && missed == 0 {
+		settled := found.add(parseLocks(text, device, ino))
+		if i == 0 && reads == 1 || found[ino].isCertain() || ino == 0 && i >= 2 && settled {
 			break
 		}
 	}
-	return locks, machine().sees && !k.narrow, nil
+	return found.winners(), machine().sees && !k.narrow, nil
 }
 
-// addLocks copies the locks of a file from the second map to the first one, if the first one has no
-// locks of that file. It returns for how many files it did so.
-func addLocks(locks, more map[uint64][]kernelLock) (missed int) {
-	for ino, on := range more {
-		if locks[ino] == nil {
-			locks[ino] = on
-			missed++
+const (
+	maxTexts = 16 // how often list reads a list that takes several reads
+	stride   = 7  // the parts of successive texts begin far from each other: one file's lines are close together
+	majority = 3  // how many more texts must agree about a file than say anything else about it
+)
+
+// vote counts, by inode, how many texts of the kernel's list say the same about a file.
+type vote map[uint64]candidates
+
+type candidates []candidate
+
+type candidate struct {
+	locks []kernelLock
+	texts int // how many texts say that the file has these locks
+}
+
+// add counts a further text. It reports whether earlier texts had the same files, and enough texts
+// agree about each of them.
+func (v vote) add(text map[uint64][]kernelLock) (settled bool) {
+	settled = true
+	for ino, locks := range text {
+		had := v[ino] != nil
+		slices.SortFunc(locks, kernelLock.compare)
+		v[ino] = v[ino].add(locks)
+		settled = settled && had && v[ino].isCertain()
+	}
+	return settled
+}
+
+func (c candidates) add(locks []kernelLock) candidates {
+	if c.isCertain() {
+		return c
+	}
+	for i := range c {
+		if slices.Equal(c[i].locks, locks) {
+			c[i].texts++
+			return c
 		}
 	}
-	return missed
+	return append(c, candidate{locks, 1})
+}
+
+// winner returns the locks that most texts say the file has, and how many texts more say so than
+// say anything else.
+func (c candidates) winner() (locks []kernelLock, ahead int) {
+	best, second := 0, 0
+	for i := range c {
+		if c[i].texts > best {
+			locks, best, second = c[i].locks, c[i].texts, best
+		} else {
+			second = max(second, c[i].texts)
+		}
+	}
+	return locks, best - second
+}
+
+// isCertain reports whether the winner is certain. An exclusive lock needs no second text, because
+// no other lock of its file can be missing or there twice.
+func (c candidates) isCertain() bool {
+	locks, ahead := c.winner()
+	return ahead >= majority || len(locks) == 1 && !locks[0].shared
+}
+
+func (v vote) winners() map[uint64][]kernelLock {
+	locks := make(map[uint64][]kernelLock, len(v))
+	for ino, c := range v {
+		locks[ino], _ = c.winner()
+	}
+	return locks
+}
+
+func (l kernelLock) compare(other kernelLock) int {
+	if l.shared != other.shared {
+		if l.shared {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Compare(l.pid, other.pid)
 }
 
 // page is how much of the list one read returns.

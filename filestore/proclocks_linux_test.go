@@ -1,6 +1,12 @@
 package filestore
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+)
 
 // A line that two reads show is one exclusive lock. Two equal lines of readers are two locks.
 func TestLinesThatAreReadTwice(t *testing.T) {
@@ -10,4 +16,75 @@ func TestLinesThatAreReadTwice(t *testing.T) {
 	if len(locks[12]) != 1 || len(locks[13]) != 2 {
 		t.Errorf("the locks are %v", locks)
 	}
+}
+
+// The kernel's list is longer than a page, and locks of other files come and go. A reader may be
+// missing from one text of the list, or appear twice in it. Inspect and List show each reader once.
+func TestLongList(t *testing.T) {
+	s := open(t, t.TempDir())
+	const readers = 20
+	for i := range readers {
+		take(t, s, shared("job", fmt.Sprint("r", i)))
+	}
+	for i := range 70 {
+		take(t, s, request(fmt.Sprint("other", i), "us"))
+	}
+	locksComeAndGo(t)
+	wrong := 0
+	for range 60 {
+		if n := len(inspect(t, s, "job").Holds); n != readers {
+			t.Logf("Inspect shows %d readers", n)
+			wrong++
+		}
+		states, err := s.List(patience(t), "job")
+		if err != nil || len(states) != 1 {
+			t.Fatalf("List: %+v, %v", states, err)
+		}
+		if n := len(states[0].Holds); n != readers {
+			t.Logf("List shows %d readers", n)
+			wrong++
+		}
+	}
+	// Texts that agree may all be wrong, because nothing but this test changes locks without a
+	// pause.
+	if wrong > 2 {
+		t.Errorf("%d of 120 looks were wrong", wrong)
+	}
+}
+
+// locksComeAndGo locks and unlocks many files of another directory until the end of the test.
+func locksComeAndGo(t *testing.T) {
+	dir, end := t.TempDir(), make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 2 {
+		files := make([]*os.File, 30)
+		for j := range files {
+			file, err := os.Create(fmt.Sprint(dir, "/", i, "-", j))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[j] = file
+		}
+		all.Go(func() {
+			for over := false; !over; {
+				for _, how := range []int{syscall.LOCK_EX, syscall.LOCK_UN} {
+					for _, file := range files {
+						_ = syscall.Flock(int(file.Fd()), how)
+					}
+				}
+				select {
+				case <-end:
+					over = true
+				default:
+				}
+			}
+			for _, file := range files {
+				_ = file.Close()
+			}
+		})
+	}
+	t.Cleanup(func() {
+		close(end)
+		all.Wait()
+	})
 }

@@ -59,8 +59,9 @@ func (q *queue) join(w *waiter) {
 	}
 }
 
-// leave removes w. If w was the first waiter without a ticket, leave wakes the next one of these.
-func (q *queue) leave(w *waiter) {
+// leaveQueue removes w. If w was the first waiter without a ticket, leaveQueue wakes the next one
+// of these.
+func (q *queue) leaveQueue(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if w.aside {
@@ -75,9 +76,9 @@ func (q *queue) leave(w *waiter) {
 	}
 }
 
-// set records whether w has a ticket and whether w watches the file. If w was the first waiter
-// without a ticket and has one now, set wakes the next waiter without a ticket.
-func (q *queue) set(w *waiter, ordered, watching bool) {
+// setTicket records whether w has a ticket and whether w watches the file. If w was the first
+// waiter without a ticket and has one now, setTicket wakes the next waiter without a ticket.
+func (q *queue) setTicket(w *waiter, ordered, watching bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	wasFirst := q.firstUnordered() == w
@@ -120,8 +121,8 @@ func (q *queue) notified() {
 	}
 }
 
-// turn reports whether w may look at the lock when it is woken or its timer fires.
-func (q *queue) turn(w *waiter) bool {
+// mayLook reports whether w may look at the lock when it is woken or its timer fires.
+func (q *queue) mayLook(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return w.aside || w.ordered || q.firstUnordered() == w

@@ -165,25 +165,25 @@ func (r *record) decode(b []byte) {
 	}
 }
 
-// own makes r the head record of the exclusive hold h.
-func (r *record) own(f *file, h *hold) {
+// setExclusive makes r the head record of the exclusive hold h.
+func (r *record) setExclusive(f *file, h *hold) {
 	*r = record{
 		mode: modeExclusive, fence: h.fence, epoch: h.fence, cool: h.atLeast,
 		owner: ownerOf(&h.holder, h.since), name: bytesOf(f.name),
 	}
 }
 
-// share makes r the head record after the shared hold h was granted. The argument old is the
+// setShared makes r the head record after the shared hold h was granted. The argument old is the
 // previous record. If that record is not valid, the slots of its epoch become stale.
-func (r *record) share(f *file, h *hold, old *record, wall time.Time) {
+func (r *record) setShared(f *file, h *hold, old *record, wall time.Time) {
 	*r = *old
 	if !old.valid {
 		r.epoch = h.fence
 	}
 	r.mode, r.owner, r.name, r.lease = modeShared, owner{}, bytesOf(f.name), lease{}
 	r.fence = max(h.fence, old.fence)
-	r.readCool = later(old.readCool, h.atLeast, wall)
-	if old.intentEnd.left(wall) == 0 {
+	r.readCool = laterOf(old.readCool, h.atLeast, wall)
+	if old.intentEnd.timeLeft(wall) == 0 {
 		r.intent, r.intentEnd = 0, moment{}
 	}
 }
@@ -240,8 +240,8 @@ func appendBytes(b, text []byte) []byte {
 	return append(b, text...)
 }
 
-// hold returns the holder as Inspect reports it.
-func (o *owner) hold(shared bool) driver.Hold {
+// holdOf returns the holder as Inspect reports it.
+func (o *owner) holdOf(shared bool) driver.Hold {
 	h := driver.Hold{Shared: shared, Since: time.UnixMicro(o.since)}
 	h.Host, h.Label, h.PID, h.Plan = string(o.host), string(o.label), int(o.pid), time.Duration(o.plan)
 	if o.plan > 0 {
@@ -252,7 +252,7 @@ func (o *owner) hold(shared bool) driver.Hold {
 
 // coolDown returns the cool-down that the last holder left, as Inspect reports it.
 func (r *record) coolDown(until time.Time) driver.Hold {
-	h := r.hold(false)
+	h := r.holdOf(false)
 	return driver.Hold{Cooling: true, Holder: h.Holder, Until: until, PlannedEnd: until}
 }
 
@@ -319,12 +319,12 @@ func (r *record) has(token string, wall time.Time) (left time.Duration, ok bool)
 	if !r.valid || !r.lease.taken() || r.lease.token != sha256.Sum256([]byte(token)) {
 		return 0, false
 	}
-	return r.cool.left(wall), true
+	return r.cool.timeLeft(wall), true
 }
 
 // leased returns the holder of the lease, as Inspect reports it.
 func (r *record) leased(until time.Time) driver.Hold {
-	h := r.hold(false)
+	h := r.holdOf(false)
 	h.Until = until
 	return h
 }

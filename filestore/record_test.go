@@ -112,22 +112,22 @@ func TestMoment(t *testing.T) {
 		{"future", moment{wall: wall.Add(time.Hour).UnixMicro()}, time.Hour},
 		{"not possible, the clock was set back", moment{wall: wall.Add(driver.MaxTTL + time.Hour).UnixMicro()}, 0},
 	} {
-		if got := c.m.left(wall); got < c.want-time.Second || got > c.want {
+		if got := c.m.timeLeft(wall); got < c.want-time.Second || got > c.want {
 			t.Errorf("%s: %v left, want %v", c.what, got, c.want)
 		}
 	}
 	if machine().boot == [16]byte{} {
 		return // no boot clock on this system
 	}
-	m := in(time.Minute, wall)
-	if left := m.left(wall.Add(-24 * time.Hour)); left < 59*time.Second || left > time.Minute {
+	m := momentIn(time.Minute, wall)
+	if left := m.timeLeft(wall.Add(-24 * time.Hour)); left < 59*time.Second || left > time.Minute {
 		t.Errorf("after the wall clock was set back by a day, a minute has %v left", left)
 	}
-	if left := m.left(wall.Add(24 * time.Hour)); left < 59*time.Second {
+	if left := m.timeLeft(wall.Add(24 * time.Hour)); left < 59*time.Second {
 		t.Errorf("after the wall clock was set forward by a day, a minute has %v left", left)
 	}
 	m.boot = 0 // as after a reboot
-	if left := m.left(wall.Add(20 * time.Second)); left < 39*time.Second || left > 40*time.Second {
+	if left := m.timeLeft(wall.Add(20 * time.Second)); left < 39*time.Second || left > 40*time.Second {
 		t.Errorf("by the wall clock, a minute has %v left after 20 s", left)
 	}
 }

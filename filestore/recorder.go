@@ -16,7 +16,7 @@ const recordDir = "history"
 // records returns the directory of the records. A directory that every user may write to has none,
 // because any user could then make and remove the records of others.
 func (s *Store) records(ctx context.Context) (recordfile.Dir, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return recordfile.Dir{}, err
 	}
 	if s.config.access == world {

@@ -24,7 +24,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	return driver.Grant{Fence: h.fence}, nil
 }
 
@@ -37,11 +37,11 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
 		return driver.Gone, err
 	}
-	f, err := s.begin(ctx, name)
+	f, err := s.beginCall(ctx, name)
 	if err != nil {
 		return driver.Gone, err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	h := f.find(token)
 	if h == nil {
 		return s.releaseLease(f, token, keep)
@@ -63,13 +63,13 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 	wall := s.config.wall()
 	rest := h.atLeast
 	if keep > 0 {
-		rest = later(rest, in(keep, wall), wall)
+		rest = laterOf(rest, momentIn(keep, wall), wall)
 	}
-	if rest.left(wall) == 0 && h.intent == 0 || !isLinked(h.conn) {
+	if rest.timeLeft(wall) == 0 && h.intent == 0 || !isLinked(h.conn) {
 		return nil
 	}
 	err := s.change(ctx, f, h, func(rec *record) {
-		rec.cool = later(rec.cool, rest, wall)
+		rec.cool = laterOf(rec.cool, rest, wall)
 		if rec.intent == h.intent {
 			rec.intent, rec.intentEnd = 0, moment{}
 		}

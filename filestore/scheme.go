@@ -16,16 +16,16 @@ func Scheme() driver.Scheme {
 		Names:       []string{"file"},
 		Help:        "lock files in a directory of one machine",
 		Example:     "file:///var/lib/locks",
-		Guarantees:  usual,
+		Guarantees:  usualGuarantees,
 		Open:        openURL,
 		Symfony:     []string{"flock"},
 		FromSymfony: fromSymfony,
-		Instead:     instead,
+		Instead:     urlForDSN,
 	}
 }
 
-// usual returns the promises of a store in a private directory.
-func usual() driver.Guarantees { return promise(&config{}, os.TempDir()) }
+// usualGuarantees returns the promises of a store in a private directory.
+func usualGuarantees() driver.Guarantees { return promise(&config{}, os.TempDir()) }
 
 func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
 	s, err := FromURL(ctx, u)
@@ -75,8 +75,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return u, nil
 }
 
-// instead recognises a DSN of PHP's Symfony Lock.
-func instead(text string) string {
+// urlForDSN recognises a DSN of PHP's Symfony Lock.
+func urlForDSN(text string) string {
 	path, found := strings.CutPrefix(text, "flock://")
 	path, _, _ = strings.Cut(path, "?")
 	switch {

@@ -93,9 +93,9 @@ func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)
 		if rec.newer {
 			return newer(f.path)
 		}
-		b.next.share(f, h, rec, s.config.wall())
+		b.next.setShared(f, h, rec, s.config.wall())
 	} else {
-		b.next.own(f, h)
+		b.next.setExclusive(f, h)
 	}
 	edit(&b.next)
 	if err := b.write(h.conn); err != nil {
@@ -118,7 +118,7 @@ func (s *Store) wake(f *file, c *conn) {
 func (s *Store) arm(ctx context.Context, f *file, h *hold, m moment) error {
 	err := s.change(ctx, f, h, func(rec *record) {
 		if h.shared {
-			rec.readCool = later(rec.readCool, m, s.config.wall())
+			rec.readCool = laterOf(rec.readCool, m, s.config.wall())
 		} else {
 			rec.cool = m
 		}

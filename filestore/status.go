@@ -11,7 +11,7 @@ import (
 // Status implements driver.Reporter. It reports whether waiters now get the lock in the order of
 // their arrival. For example, if the disk is full, waiters get no tickets, and the order is lost.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	f := driver.Finding{Name: "waiting", Value: "in order of arrival"}

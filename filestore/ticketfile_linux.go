@@ -17,8 +17,8 @@ func openQueue(c *conn) (*ticketQueue, error) {
 	return q, nil
 }
 
-// of reports whether the queue lies in the file that c has open.
-func (q *ticketQueue) of(c *conn) bool { return q.ino == c.ino && q.dev == c.dev }
+// liesIn reports whether the queue lies in the file that c has open.
+func (q *ticketQueue) liesIn(c *conn) bool { return q.ino == c.ino && q.dev == c.dev }
 
 func (q *ticketQueue) hold() *ticketQueue {
 	q.refs.Add(1)
@@ -134,7 +134,7 @@ func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (co
 
 // queueOf returns the mapped queue of the file that c has open.
 func (f *file) queueOf(c *conn) (*ticketQueue, error) {
-	if q := f.tickets; q != nil && q.of(c) {
+	if q := f.tickets; q != nil && q.liesIn(c) {
 		return q, nil
 	}
 	q, err := openQueue(c)

@@ -123,7 +123,7 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		return ticket{}, errNewerQueue
 	}
 	for {
-		q.first(math.MaxUint64) // raises head
+		q.firstTicket(math.MaxUint64) // raises head
 		head, n := q.bounds()
 		if n-head >= ticketRoom {
 			return ticket{}, errQueueFull
@@ -133,7 +133,7 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		}
 		slot, word := q.word(n), newTicketWord(state, n, pipe)
 		old := slot.Load()
-		if ticketWord(old).is(n) { // another process has put its word here but has not raised next yet
+		if ticketWord(old).isFor(n) { // another process has put its word here but has not raised next yet
 			q.next().CompareAndSwap(n, n+1)
 			continue
 		}
@@ -157,8 +157,8 @@ func (q *ticketQueue) bounds() (head, next uint64) {
 	return head, next
 }
 
-// first returns the first waiting ticket whose number is below limit, and raises head to it.
-func (q *ticketQueue) first(limit uint64) (number uint64, word ticketWord, ok bool) {
+// firstTicket returns the first waiting ticket whose number is below limit, and raises head to it.
+func (q *ticketQueue) firstTicket(limit uint64) (number uint64, word ticketWord, ok bool) {
 	head, next := q.bounds()
 	for n := head; n < min(next, limit); n++ {
 		if word := ticketWord(q.word(n).Load()); word.waits(n) {

@@ -38,7 +38,7 @@ func join(t *testing.T, q *ticketQueue, c *conn, state ticketState, pipe uint64)
 // firstIs checks which ticket is the first of all.
 func firstIs(t *testing.T, q *ticketQueue, want ticket) {
 	t.Helper()
-	number, word, ok := q.first(math.MaxUint64)
+	number, word, ok := q.firstTicket(math.MaxUint64)
 	if !ok || number != want.number || word != want.word {
 		t.Fatalf("the first is %d (%x), %v; want %d (%x)", number, word, ok, want.number, want.word)
 	}
@@ -62,7 +62,7 @@ func TestTicketsAreInOrder(t *testing.T) {
 			t.Fatal("valid:", a.valid(), b.valid(), d.valid())
 		}
 		q.removeAll(2 + round)
-		if _, _, ok := q.first(math.MaxUint64); ok || q.count(math.MaxUint64) != 0 {
+		if _, _, ok := q.firstTicket(math.MaxUint64); ok || q.count(math.MaxUint64) != 0 {
 			t.Fatal("somebody is left")
 		}
 	}
@@ -104,7 +104,7 @@ func TestQueueOverGarbage(t *testing.T) {
 		q.next().Store(h.next)
 		q.head().Store(h.head)
 		_ = q.guard(func() { q.count(math.MaxUint64) })
-		_ = q.guard(func() { q.first(math.MaxUint64) })
+		_ = q.guard(func() { q.firstTicket(math.MaxUint64) })
 		c.readTickets(func(uint64, ticketWord) bool { return true })
 		got := join(t, q, c, ticketWaits, 3)
 		if !got.valid() {
@@ -142,7 +142,7 @@ func TestTicketsOfMany(t *testing.T) {
 					t.Errorf("ticket %d after %d, twice: %v, %v", got.number, last, twice, err)
 				}
 				last = got.number
-				q.first(math.MaxUint64)
+				q.firstTicket(math.MaxUint64)
 				if !got.valid() {
 					t.Errorf("ticket %d is gone", got.number)
 				}

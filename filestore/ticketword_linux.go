@@ -28,12 +28,12 @@ func (t ticketWord) pipe() uint64 { return uint64(t) & pipeMask }
 
 func (t ticketWord) shared() bool { return t.state() == ticketWaitsShared }
 
-// is reports whether t was written for the ticket with this number.
-func (t ticketWord) is(number uint64) bool {
+// isFor reports whether t was written for the ticket with this number.
+func (t ticketWord) isFor(number uint64) bool {
 	return uint64(t)>>pipeBits&numberMask == number&numberMask && t != 0
 }
 
-func (t ticketWord) waits(number uint64) bool { return t.is(number) && t.state() != ticketGone }
+func (t ticketWord) waits(number uint64) bool { return t.isFor(number) && t.state() != ticketGone }
 
 // queueHeader is a copy of the four numbers before the tickets.
 type queueHeader struct{ next, head, free, format uint64 }

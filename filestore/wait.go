@@ -50,13 +50,13 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	f, err := s.begin(ctx, r.Name)
+	f, err := s.beginCall(ctx, r.Name)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	h := f.find(r.Token)
 	if h != nil && (h.reserved != nil || h.shared == r.Shared || r.Shared) {
-		s.leave(f)
+		s.endCall(f)
 		return driver.Grant{}, nil // the token already has the hold that it wants
 	}
 	w := newWaiter(!reserve || h != nil)
@@ -65,16 +65,16 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if s.refresh(f) == nil {
 		_ = s.enlist(f, w) // if this fails, the first look reports the error
 	}
-	s.leave(f)
+	s.endCall(f)
 
 	g, err := s.wait(ctx, f, w, &r)
-	f.queue.leave(w)
+	f.queue.leaveQueue(w)
 	s.delist(w, err == nil)
 	if f, err := s.enter(r.Name); err == nil {
 		if f.queue.len() == 0 {
 			s.notify.unwatch(f)
 		}
-		s.leave(f) // this forgets the file if nothing uses it any more
+		s.endCall(f) // this forgets the file if nothing uses it any more
 	}
 	return g, err
 }
@@ -83,12 +83,12 @@ func (s *Store) wait(ctx context.Context, f *file, w *waiter, r *driver.Request)
 	p := pacer{first: s.config.firstLook, slow: s.config.slowLook}
 	for {
 		next := time.Hour
-		if f.queue.turn(w) {
-			l, err := s.look(ctx, w, r)
+		if f.queue.mayLook(w) {
+			l, err := s.lookOnce(ctx, w, r)
 			if l.done || err != nil {
 				return l.grant, err
 			}
-			next = p.next(l)
+			next = p.nextPause(l)
 		}
 		if err := s.pause(ctx, w, next, &p); err != nil {
 			return driver.Grant{}, err
@@ -118,13 +118,13 @@ type pacer struct {
 	delay       time.Duration // the last delay
 }
 
-// next returns the time until the next look. It is short at first and grows with each look. It has
-// a random part, so that two waiters do not look at the same time. If the reason for the refusal
-// has a known end, the next look waits for that end.
-func (p *pacer) next(l look) time.Duration {
+// nextPause returns the time until the next look. It is short at first and grows with each look. It
+// has a random part, so that two waiters do not look at the same time. If the reason for the
+// refusal has a known end, the next look waits for that end.
+func (p *pacer) nextPause(l look) time.Duration {
 	limit := pollLook
 	if l.ahead > 0 {
-		return p.behind(l)
+		return p.pauseBehind(l)
 	}
 	if l.subscribed {
 		limit = p.slow
@@ -139,9 +139,9 @@ func (p *pacer) next(l look) time.Duration {
 	return p.delay + rand.N(p.delay/2+1)
 }
 
-// behind does the same as next, but for a waiter that is not the first. Such a waiter is woken when
-// its turn comes. It looks only to find dead and stopped processes ahead of it.
-func (p *pacer) behind(l look) time.Duration {
+// pauseBehind does the same as nextPause, but for a waiter that is not the first. Such a waiter is
+// woken when its turn comes. It looks only to find dead and stopped processes ahead of it.
+func (p *pacer) pauseBehind(l look) time.Duration {
 	p.delay = p.slow // used once the waiter is the first
 	d := time.Duration(min(l.ahead, behindLooks)) * p.slow
 	switch no := l.refusal; {
@@ -162,14 +162,14 @@ type look struct {
 	ahead      int      // how many waiters with tickets are ahead of this one
 }
 
-// look tries the lock. A waiter that has no ticket, or whose ticket is the first in the queue,
+// lookOnce tries the lock. A waiter that has no ticket, or whose ticket is the first in the queue,
 // subscribes to wake-ups before its last try. So it misses no release between the two.
-func (s *Store) look(ctx context.Context, w *waiter, r *driver.Request) (l look, err error) {
-	f, err := s.begin(ctx, r.Name)
+func (s *Store) lookOnce(ctx context.Context, w *waiter, r *driver.Request) (l look, err error) {
+	f, err := s.beginCall(ctx, r.Name)
 	if err != nil {
 		return l, err
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	w.looks++
 	s.looks.Add(1)
 	for {
@@ -208,10 +208,10 @@ func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 		return true
 	}
 	if !l.refusal.queued {
-		w.taken()
+		w.foundHeld()
 	}
 	l.ahead = s.position(w)
-	f.queue.set(w, true, l.ahead == 0)
+	f.queue.setTicket(w, true, l.ahead == 0)
 	switch {
 	case l.ahead > 0:
 		return false
@@ -245,7 +245,7 @@ func (s *Store) unclaimed(name string, h *hold) {
 	if err != nil {
 		return // Close has ended the reservation
 	}
-	defer s.leave(f)
+	defer s.endCall(f)
 	if f.find(h.token) == h && h.reserved != nil {
 		f.forget(h)
 		s.letGo(f, h)
@@ -319,7 +319,7 @@ func (s *Store) probe(f *file, shared bool) error {
 		return err
 	}
 	c.unlock()
-	f.keep(c)
+	f.keepSpare(c)
 	return nil
 }
 

@@ -313,17 +313,17 @@ func TestQueue(t *testing.T) {
 	q.wake()
 	q.wake()
 	told(a, p)
-	if !q.turn(a) || !q.turn(p) || q.turn(b) {
+	if !q.mayLook(a) || !q.mayLook(p) || q.mayLook(b) {
 		t.Error("it is a's turn, and p's as always, not b's")
 	}
-	q.leave(p)
+	q.leaveQueue(p)
 	told()
-	q.leave(a)
+	q.leaveQueue(a)
 	told(b)
-	if !q.turn(b) {
+	if !q.mayLook(b) {
 		t.Error("it is b's turn")
 	}
-	q.leave(b)
+	q.leaveQueue(b)
 	told()
 	if q.len() != 0 {
 		t.Error("somebody is left")
@@ -414,7 +414,7 @@ func TestPaceOfPolling(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		p := pacer{first: firstLook, slow: slowLook}
 		for range 20 {
-			d := p.next(look{refusal: &refusal{}, subscribed: told})
+			d := p.nextPause(look{refusal: &refusal{}, subscribed: told})
 			if d < time.Millisecond || d > slowLook*3/2+1 || !told && d > pollLook*3/2+1 {
 				t.Errorf("told %v: a look after %v", told, d)
 			}

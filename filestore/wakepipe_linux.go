@@ -51,15 +51,15 @@ const (
 
 func pipeName(id uint64) string { return fmt.Sprintf("%010x", id) }
 
-// open makes the FIFO if there is none, and returns its number.
-func (p *wakePipe) open(s *Store) (uint64, error) {
+// openPipe makes the FIFO if there is none, and returns its number.
+func (p *wakePipe) openPipe(s *Store) (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.closed:
 		return 0, os.ErrClosed
 	case p.id != 0:
-		p.keep()
+		p.keepOpen()
 		return p.id, nil
 	}
 	id, file, err := s.makePipe()
@@ -70,14 +70,14 @@ func (p *wakePipe) open(s *Store) (uint64, error) {
 	if p.waiters == nil {
 		p.waiters = map[wakeKey]*waiter{}
 	}
-	p.running.Go(func() { p.run(file) })
-	p.keep()
+	p.running.Go(func() { p.wakeFromPipe(file) })
+	p.keepOpen()
 	return id, nil
 }
 
-// keep starts a timer. When the timer fires and no waiter has a ticket, the pipe is closed. The
+// keepOpen starts a timer. When the timer fires and no waiter has a ticket, the pipe is closed. The
 // caller holds mu.
-func (p *wakePipe) keep() {
+func (p *wakePipe) keepOpen() {
 	if p.stop != nil {
 		p.stop()
 	}
@@ -86,13 +86,13 @@ func (p *wakePipe) keep() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.id == id && len(p.waiters) == 0 {
-			p.shut()
+			p.closePipe()
 		}
 	}).Stop
 }
 
-// shut closes and removes the FIFO. The caller holds mu.
-func (p *wakePipe) shut() {
+// closePipe closes and removes the FIFO. The caller holds mu.
+func (p *wakePipe) closePipe() {
 	if p.id == 0 {
 		return
 	}
@@ -108,14 +108,14 @@ func (p *wakePipe) close() {
 	if p.stop != nil {
 		p.stop()
 	}
-	p.shut()
+	p.closePipe()
 	p.mu.Unlock()
 	p.running.Wait()
 }
 
-// lost reports whether other processes cannot find the pipe, because its file was removed. In that
-// case, lost also closes the pipe.
-func (p *wakePipe) lost() bool {
+// isLost reports whether other processes cannot find the pipe, because its file was removed. In
+// that case, isLost also closes the pipe.
+func (p *wakePipe) isLost() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.id == 0 {
@@ -124,12 +124,12 @@ func (p *wakePipe) lost() bool {
 	if _, err := os.Lstat(p.file.Name()); !errors.Is(err, os.ErrNotExist) {
 		return false
 	}
-	p.shut()
+	p.closePipe()
 	return true
 }
 
-// is reports whether id is the number of the open pipe.
-func (p *wakePipe) is(id uint64) bool {
+// hasNumber reports whether id is the number of the open pipe.
+func (p *wakePipe) hasNumber(id uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.id == id
@@ -147,13 +147,13 @@ func (p *wakePipe) remove(t ticket) {
 	defer p.mu.Unlock()
 	delete(p.waiters, wakeKey{t.queue.ino, t.number})
 	if len(p.waiters) == 0 && p.id != 0 {
-		p.keep()
+		p.keepOpen()
 	}
 }
 
-// own reports whether id is the number of this store's pipe. If it is, and wake is true, own wakes
-// the waiter of key.
-func (p *wakePipe) own(id uint64, key wakeKey, wake bool) bool {
+// wakeOwn reports whether id is the number of this store's pipe. If it is, and wake is true,
+// wakeOwn wakes the waiter of key.
+func (p *wakePipe) wakeOwn(id uint64, key wakeKey, wake bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.id != id {
@@ -165,9 +165,9 @@ func (p *wakePipe) own(id uint64, key wakeKey, wake bool) bool {
 	return true
 }
 
-// run wakes the waiters whose tickets are written into the pipe. If part of a ticket is missing, it
-// wakes all waiters.
-func (p *wakePipe) run(file *os.File) {
+// wakeFromPipe wakes the waiters whose tickets are written into the pipe. If part of a ticket is
+// missing, it wakes all waiters.
+func (p *wakePipe) wakeFromPipe(file *os.File) {
 	buf := make([]byte, 64*wakeSize)
 	for {
 		n, err := file.Read(buf)
@@ -296,10 +296,10 @@ const (
 	reachedUnknown                // the waiter cannot be woken now, but will look without a wake-up
 )
 
-// reach finds out whether the waiter of a ticket is alive. If wake is true, it also wakes the
+// reachWaiter finds out whether the waiter of a ticket is alive. If wake is true, it also wakes the
 // waiter.
-func (s *Store) reach(q *ticketQueue, number uint64, word ticketWord, wake bool) reached {
-	if s.order.pipe.own(word.pipe(), wakeKey{q.ino, number}, wake) {
+func (s *Store) reachWaiter(q *ticketQueue, number uint64, word ticketWord, wake bool) reached {
+	if s.order.pipe.wakeOwn(word.pipe(), wakeKey{q.ino, number}, wake) {
 		return reachedLiving
 	}
 	path := filepath.Join(s.dir, waitersDir, pipeName(word.pipe()))

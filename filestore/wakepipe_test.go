@@ -58,7 +58,7 @@ func TestPipeIsPrivate(t *testing.T) {
 // pipeID returns the number of the pipe that the store has open.
 func (s *Store) pipeID(t testing.TB) uint64 {
 	t.Helper()
-	id, err := s.order.pipe.open(s)
+	id, err := s.order.pipe.openPipe(s)
 	if err != nil {
 		t.Fatal(err)
 	}

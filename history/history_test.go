@@ -309,3 +309,24 @@ func TestUnknownRecords(t *testing.T) {
 		t.Errorf("%+v, %v", runs, err)
 	}
 }
+
+// A file store that keeps its history in the directory of the machine's writes it once.
+func TestOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	store, err := filestore.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	l := history.Open(filepath.Join(dir, "history"), store)
+	put(t, l, run("a", 1, 0))
+	if runs, err := l.Runs(t.Context(), "a"); err != nil || len(runs) != 1 || l.Shared() {
+		t.Errorf("%d runs, %v; written to the store too: %v", len(runs), err, l.Shared())
+	}
+	if runs, err := history.Open("", store).Runs(t.Context(), "a"); err != nil || len(runs) != 1 {
+		t.Errorf("the store has %d runs, %v", len(runs), err)
+	}
+	if !history.Open(filepath.Join(t.TempDir(), "history"), store).Shared() {
+		t.Error("a store elsewhere gets no history")
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,10 +27,22 @@ func Open(dir string, store driver.Store) *Log {
 	if dir != "" {
 		l.dir = &recordfile.Dir{Path: dir}
 	}
-	if store != nil {
+	if store != nil && !keepsIn(store, dir) {
 		l.store, _ = driver.As[driver.Recorder](store)
 	}
 	return l
+}
+
+// keepsIn reports whether the store keeps its history in the given directory, for this user only.
+// That is so for the store that padlock uses by default. One writer is enough then.
+func keepsIn(store driver.Store, dir string) bool {
+	local, ok := driver.As[interface{ Dir() string }](store)
+	if !ok || filepath.Clean(dir) != filepath.Join(local.Dir(), "history") {
+		return false
+	}
+	const writableForOthers = 0o022 // the store's files have other permissions then
+	info, err := os.Stat(local.Dir())
+	return err == nil && info.Mode().Perm()&writableForOthers == 0
 }
 
 // Shared reports whether the store keeps a history, so that other machines see it.
@@ -38,7 +52,7 @@ func (l *Log) Shared() bool { return l.store != nil }
 // the directory or the store cannot be read, it returns the runs of the other one together with the
 // error. A name without runs is no error.
 func (l *Log) Runs(ctx context.Context, name string) ([]Run, error) {
-	all, err := l.read(ctx, name)
+	all, err := l.readRecords(ctx, name)
 	var runs []Run
 	counts := map[byte]int{}
 	for _, r := range all {
@@ -50,9 +64,9 @@ func (l *Log) Runs(ctx context.Context, name string) ([]Run, error) {
 	return runs, err
 }
 
-// read returns all records of name, the newest first. Each is taken from the place that knows its
-// end.
-func (l *Log) read(ctx context.Context, name string) ([]Run, error) {
+// readRecords returns all records of name, the newest first. Each is taken from the place that
+// knows its end.
+func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 	byID := map[string]Run{}
 	collect := func(records []driver.Record) {
 		for _, record := range records {
@@ -143,7 +157,7 @@ type Summary struct {
 
 // Summary returns the latest news of name. The errors are those of Runs.
 func (l *Log) Summary(ctx context.Context, name string) (Summary, error) {
-	runs, err := l.read(ctx, name)
+	runs, err := l.readRecords(ctx, name)
 	s := Summary{Name: name}
 	keep := func(place **Run, r *Run) {
 		if *place == nil {

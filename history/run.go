@@ -50,7 +50,7 @@ type Run struct {
 	Reason string
 
 	Skipped bool            // the command was not run
-	By      []driver.Holder // who held the lock when the run was skipped, at most MaxBy
+	By      []driver.Holder // the holders of the lock when the run was skipped, at most MaxBy
 
 	// Running means that this run holds the lock. Only MarkRunning sets it.
 	Running bool
@@ -150,8 +150,8 @@ const (
 func (r *Run) encode() string {
 	t := text{
 		Version: formatVersion, Start: r.Start.UnixMicro(), Waited: r.Waited.Microseconds(), Exit: r.Exit,
-		Signal: cut(r.Signal, maxWord), Reason: cut(r.Reason, maxWord), Skipped: r.Skipped, Fence: r.Fence,
-		holder: holder{cut(r.Host, maxHost), r.PID, cut(r.Label, maxLabel)},
+		Signal: cutText(r.Signal, maxWord), Reason: cutText(r.Reason, maxWord), Skipped: r.Skipped, Fence: r.Fence,
+		holder: holder{cutText(r.Host, maxHost), r.PID, cutText(r.Label, maxLabel)},
 	}
 	if !r.End.IsZero() {
 		t.End = r.End.UnixMicro()
@@ -160,7 +160,7 @@ func (r *Run) encode() string {
 		t.Slot = &r.Slot
 	}
 	for _, h := range r.By[:min(len(r.By), MaxBy)] {
-		t.By = append(t.By, holder{cut(h.Host, maxHost), h.PID, cut(h.Label, maxByLabel)})
+		t.By = append(t.By, holder{cutText(h.Host, maxHost), h.PID, cutText(h.Label, maxByLabel)})
 	}
 	b, err := json.Marshal(t)
 	if err != nil {
@@ -169,8 +169,8 @@ func (r *Run) encode() string {
 	return string(b)
 }
 
-// cut shortens a text to n bytes and replaces what is not UTF-8.
-func cut(s string, n int) string {
+// cutText shortens a text to n bytes and replaces what is not UTF-8.
+func cutText(s string, n int) string {
 	if len(s) > n {
 		s = s[:n]
 	}
@@ -226,7 +226,7 @@ func MarkRunning(runs []Run, state driver.State) {
 			continue
 		}
 		for _, h := range state.Holds {
-			r.Running = r.Running || !h.Cooling && h.PID == r.PID && h.PID != 0 && cut(h.Host, maxHost) == r.Host
+			r.Running = r.Running || !h.Cooling && h.PID == r.PID && h.PID != 0 && cutText(h.Host, maxHost) == r.Host
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,66 +28,29 @@ func mustOpen(t testing.TB, addr string, opts ...memcachestore.Option) *memcache
 type bench struct {
 	srv  *server.Server
 	opts []memcachestore.Option
-	mu   sync.Mutex
-	by   map[driver.Store]*server.Proxy
-	made chan *server.Proxy
+	*server.Proxies[driver.Store]
 }
 
-// newBench starts the proxies before the suite calls open, because the suite counts the goroutines
-// that open starts.
 func newBench(t testing.TB, srv *server.Server, opts ...memcachestore.Option) *bench {
-	b := &bench{srv: srv, opts: opts, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
-	var wg sync.WaitGroup
-	ctx := t.Context()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, srv.Addr())
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
-	})
-	t.Cleanup(wg.Wait)
-	return b
+	return &bench{srv: srv, opts: opts, Proxies: server.NewProxies[driver.Store](t, srv.Addr())}
 }
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	p := <-b.made
-	through := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, p.Addr())
-	}
-	s, err := memcachestore.Open(ctx, memcachestore.Config{Addr: b.srv.Addr(), Dial: through}, b.opts...)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.by[s] = p
-	return s, nil
-}
-
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
+	return b.Open(func(addr string) (driver.Store, error) {
+		through := func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+		return memcachestore.Open(ctx, memcachestore.Config{Addr: b.srv.Addr(), Dial: through}, b.opts...)
+	})
 }
 
 func (b *bench) harness() drivertest.Harness {
 	return drivertest.Harness{
 		Open:          b.open,
-		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
-		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(changes); return nil },
-		Restart: func(keep bool) error {
-			b.srv.Kill()
-			b.srv.Restart(keep)
-			return nil
-		},
-		Pause: func() (func() error, error) {
-			b.srv.Pause()
-			return func() error { b.srv.Resume(); return nil }, nil
-		},
+		CutConnection: b.Cut,
+		LoseReply:     b.LoseReply(changes),
+		Restart:       b.srv.Crash,
+		Pause:         b.srv.Freeze,
 	}
 }
 

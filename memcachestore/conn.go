@@ -51,7 +51,7 @@ func newClient(c Config) *client { return &client{config: c, turn: make(chan str
 func (c *client) do(ctx context.Context, request []byte) (reply, error) {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	l, got, err := c.send(limited, request)
+	l, got, err := c.sendRequest(limited, request)
 	if err != nil {
 		return reply{}, err
 	}
@@ -60,14 +60,14 @@ func (c *client) do(ctx context.Context, request []byte) (reply, error) {
 		return a.reply, a.err
 	case <-limited.Done():
 		if ctx.Err() == nil {
-			l.end(errors.New("the server is silent"))
+			l.endLink(errors.New("the server is silent"))
 		}
 		return reply{}, limited.Err()
 	}
 }
 
-// send returns when the request was written.
-func (c *client) send(ctx context.Context, request []byte) (*link, <-chan answer, error) {
+// sendRequest returns when the request was written.
+func (c *client) sendRequest(ctx context.Context, request []byte) (*link, <-chan answer, error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -89,14 +89,14 @@ func (c *client) send(ctx context.Context, request []byte) (*link, <-chan answer
 	// all callers.
 	_ = l.conn.SetWriteDeadline(time.Now().Add(driver.MaxSilence)) // if it fails, so does the write
 	if _, err := l.conn.Write(request); err != nil {
-		l.end(err)
+		l.endLink(err)
 		return nil, nil, err
 	}
 	return l, got, nil
 }
 
-// live returns a connection that has not ended, or whose end is not known yet. The caller has the
-// turn.
+// live returns a connection that has not ended, or whose end is not known yet. The caller
+// must hold c.turn.
 func (c *client) live(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	l, closed := c.link, c.closed
@@ -198,7 +198,7 @@ func (c *client) close() {
 	l := c.link
 	c.mu.Unlock()
 	if l != nil {
-		l.end(driver.ErrClosed)
+		l.endLink(driver.ErrClosed)
 	}
 	c.reads.Wait()
 }
@@ -230,17 +230,17 @@ func (l *link) read() {
 	for {
 		r, err := readReply(from)
 		if err != nil {
-			l.end(err)
+			l.endLink(err)
 			return
 		}
 		got := l.next()
 		if got == nil {
-			l.end(fmt.Errorf("a reply that nobody asked for: %q", r.line))
+			l.endLink(fmt.Errorf("a reply that nobody asked for: %q", r.line))
 			return
 		}
 		got <- answer{reply: r}
 		if r.confused() {
-			l.end(errors.New("another request was refused: " + r.line))
+			l.endLink(errors.New("another request was refused: " + r.line))
 			return
 		}
 	}
@@ -257,8 +257,8 @@ func (l *link) next() chan<- answer {
 	return got
 }
 
-// end closes the connection. Every request without a reply gets err.
-func (l *link) end(err error) {
+// endLink closes the connection. Every request without a reply gets err.
+func (l *link) endLink(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {

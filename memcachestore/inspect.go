@@ -15,12 +15,12 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return state, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return state, err
 	}
 	i, err := s.read(ctx, s.keyFor(name))
 	if i != nil {
-		state.Holds = []driver.Hold{s.hold(i, time.Now())}
+		state.Holds = []driver.Hold{s.holdOf(i, time.Now())}
 	}
 	return state, err
 }
@@ -38,7 +38,7 @@ const (
 
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return nil, err
 	}
 	general, err := s.stats(ctx, "stats\r\n")

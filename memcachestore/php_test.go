@@ -1,13 +1,9 @@
 package memcachestore_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -17,57 +13,10 @@ import (
 	"github.com/padlock-go/padlock/memcachestore"
 )
 
-// A php is a process with Symfony's MemcachedStore.
-type php struct {
-	t   *testing.T
-	in  io.Writer
-	out *bufio.Reader
-}
-
-func startPHP(t *testing.T, dsn string) *php {
+func startPHP(t *testing.T, dsn string) *server.PHP {
 	t.Helper()
-	path, err := exec.LookPath("php")
-	for _, file := range []string{"Lock", "Cache"} {
-		if err == nil {
-			_, err = os.Stat("/usr/share/php/Symfony/Component/" + file + "/autoload.php")
-		}
-	}
-	if err == nil {
-		err = exec.Command(path, "-r", "exit(extension_loaded('memcached') ? 0 : 1);").Run()
-	}
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatalf("php with Symfony Lock, Symfony Cache and memcached is missing, and under CI it may not be: %v", err)
-	}
-	if err != nil {
-		t.Skipf("php with Symfony Lock, Symfony Cache and memcached is missing: %v", err)
-	}
-	cmd := exec.Command(path, "testdata/lock.php", dsn)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	return &php{t, in, bufio.NewReader(out)}
-}
-
-// says sends a line to PHP and checks the answer.
-func (p *php) says(want, line string) {
-	p.t.Helper()
-	fmt.Fprintln(p.in, line)
-	if got, err := p.out.ReadString('\n'); strings.TrimSpace(got) != want {
-		p.t.Fatalf("%s: PHP says %q, %v; want %q", line, got, err, want)
-	}
+	needs := server.PHPNeeds{Extension: "memcached", Symfony: []string{"Lock", "Cache"}}
+	return server.StartPHP(t, needs, "testdata/lock.php", dsn)
 }
 
 // symfony opens the store for a DSN as package open does.
@@ -106,34 +55,34 @@ func TestSymfony(t *testing.T) {
 	}
 }
 
-func exclude(t *testing.T, p *php, s *memcachestore.Store, name string) {
+func exclude(t *testing.T, p *server.PHP, s *memcachestore.Store, name string) {
 	t.Helper()
 	r := request(name, "GO token of "+name[:1])
 	take(t, s, r)
-	p.says("no", "acquire "+name)
+	p.Ask("no", "acquire "+name)
 	release(t, s, r, driver.Released)
 
-	p.says("yes", "acquire "+name)
+	p.Ask("yes", "acquire "+name)
 	refused(t, s, request(name, "another"))
 	if _, err := s.Extend(t.Context(), name, "another", time.Minute); err == nil {
 		t.Errorf("Extend of a name that PHP holds succeeds")
 	}
 	release(t, s, request(name, "another"), driver.Gone)
-	p.says("yes", "refresh "+name)
-	p.says("yes", "held "+name)
+	p.Ask("yes", "refresh "+name)
+	p.Ask("yes", "held "+name)
 	if state, err := s.Inspect(t.Context(), name); err != nil || len(state.Holds) != 1 {
 		t.Errorf("Inspect: %+v, %v; PHP holds the name", state, err)
 	}
-	p.says("yes", "release "+name)
+	p.Ask("yes", "release "+name)
 
 	take(t, s, r)
 	if _, err := s.Extend(t.Context(), name, r.Token, 2*time.Minute); err != nil {
 		t.Error(err)
 	}
-	p.says("no", "acquire "+name)
+	p.Ask("no", "acquire "+name)
 	release(t, s, r, driver.Released)
-	p.says("yes", "acquire "+name)
-	p.says("yes", "release "+name)
+	p.Ask("yes", "acquire "+name)
+	p.Ask("yes", "release "+name)
 }
 
 // The layouts have different keys.

@@ -16,18 +16,18 @@ func Scheme() driver.Scheme {
 		Names:       []string{scheme},
 		Help:        "a memcached server: best effort, since a restart or an eviction loses locks",
 		Example:     example,
-		Guarantees:  usual,
+		Guarantees:  usualGuarantees,
 		Open:        openURL,
 		Symfony:     []string{scheme},
 		FromSymfony: fromSymfony,
-		Instead:     instead,
+		Instead:     urlForDSN,
 		Servers:     servers,
 		At:          at,
 	}
 }
 
-// usual returns the guarantees of a store without options.
-func usual() driver.Guarantees { return new(config).guarantees() }
+// usualGuarantees returns the guarantees of a store without options.
+func usualGuarantees() driver.Guarantees { return new(config).guarantees() }
 
 func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
 	var opts []Option
@@ -59,8 +59,8 @@ func at(u *url.URL, address string) *url.URL {
 
 var dsnPattern = regexp.MustCompile(`^memcached:[^/]`)
 
-// instead recognises a DSN of PHP's Symfony.
-func instead(text string) string {
+// urlForDSN recognises a DSN of PHP's Symfony.
+func urlForDSN(text string) string {
 	if dsnPattern.MatchString(text) {
 		return "memcached://HOST:PORT"
 	}

@@ -69,8 +69,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin is the first step of every call.
-func (s *Store) begin(ctx context.Context) error {
+// beginCall is the first step of every call.
+func (s *Store) beginCall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if r.Shared {
 		return driver.Grant{}, fmt.Errorf("shared locks in memcached: %w", errors.ErrUnsupported)
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	k, g := s.keyFor(r.Name), driver.Grant{TTL: max(r.TTL, r.AtLeast)}
@@ -157,14 +157,14 @@ func (s *Store) succeed(old *item, r *driver.Request) (*note, error) {
 		return old.renewed(next.Life, max(old.AtLeast, atLeast)), nil
 	case old != nil && r.Replaces != "" && old.Token == r.Replaces:
 		next.Life = max(next.Life, old.left)
-		if rest := old.rest(); rest > 0 {
+		if rest := old.restOfAtLeast(); rest > 0 {
 			next.AtLeast = max(next.AtLeast, rest+1)
 		}
 		return next, nil
 	case r.Replaces != "":
 		return nil, driver.ErrLost
 	}
-	h := s.hold(old, time.Now())
+	h := s.holdOf(old, time.Now())
 	return nil, &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
 }
 
@@ -186,7 +186,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 			return driver.Grant{}, err
 		}
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	k := s.keyFor(name)
@@ -217,7 +217,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
 		return driver.Gone, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Gone, err
 	}
 	k := s.keyFor(name)
@@ -226,7 +226,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		if err != nil || old == nil || old.Token != token {
 			return driver.Gone, err
 		}
-		if ended, err := s.end(ctx, k, old, keep); ended || err != nil {
+		if ended, err := s.endValue(ctx, k, old, keep); ended || err != nil {
 			return outcome(ended), err
 		}
 	}
@@ -240,10 +240,11 @@ func outcome(ended bool) driver.Outcome {
 	return driver.Gone
 }
 
-// end removes a value, or replaces it by a cool-down. It returns false if the value has changed.
-func (s *Store) end(ctx context.Context, k key, old *item, keep time.Duration) (bool, error) {
+// endValue removes a value, or replaces it by a cool-down. It returns false if the value has
+// changed.
+func (s *Store) endValue(ctx context.Context, k key, old *item, keep time.Duration) (bool, error) {
 	life := 0
-	if rest := old.rest(); rest > 0 {
+	if rest := old.restOfAtLeast(); rest > 0 {
 		life = rest + 1
 	}
 	if keep > 0 {

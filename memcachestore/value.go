@@ -36,8 +36,9 @@ type item struct {
 // age is the time since the grant in seconds. The true time differs by less than a second.
 func (i *item) age() int { return i.Age + i.Life - i.left }
 
-// rest returns how many seconds of AtLeast remain. The true time may be shorter, but not longer.
-func (i *item) rest() int {
+// restOfAtLeast returns how many seconds of AtLeast remain. The true time may be shorter, but not
+// longer.
+func (i *item) restOfAtLeast() int {
 	if i.AtLeast == 0 {
 		return 0
 	}
@@ -92,8 +93,8 @@ func (s *Store) decode(r *reply) (*item, error) {
 	return i, nil
 }
 
-// hold describes the value to others.
-func (s *Store) hold(i *item, now time.Time) driver.Hold {
+// holdOf describes the value to others.
+func (s *Store) holdOf(i *item, now time.Time) driver.Hold {
 	h := driver.Hold{Until: now.Add(time.Duration(i.left) * time.Second)}
 	if s.symfony {
 		return h

@@ -58,8 +58,8 @@ func (e *entry) lose(token string) {
 	e.lost = append(e.lost, token)
 }
 
-// busy reports whether e is held, waited for or cooling down.
-func (e *entry) busy(now driver.Instant) bool {
+// isBusy reports whether e is held, waited for or cooling down.
+func (e *entry) isBusy(now driver.Instant) bool {
 	for i := range e.holds {
 		if e.holds[i].until > now {
 			return true
@@ -129,7 +129,7 @@ func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 func (e *entry) release(token string, keep time.Duration, now driver.Instant) driver.Outcome {
 	h := e.find(token)
 	if h == nil {
-		if e.leave(token) {
+		if e.leaveQueues(token) {
 			return driver.Released
 		}
 		if i := slices.Index(e.lost, token); i >= 0 {
@@ -187,8 +187,8 @@ func (e *entry) reports(now driver.Instant, except string) []driver.Hold {
 	return out
 }
 
-// leave removes token from the queue and the watchers.
-func (e *entry) leave(token string) bool {
+// leaveQueues removes token from the queue and the watchers.
+func (e *entry) leaveQueues(token string) bool {
 	waits := func(w *waiter) bool { return w.r.Token == token }
 	queue := slices.IndexFunc(e.queue, waits)
 	if queue >= 0 {

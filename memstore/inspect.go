@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	now := s.clock.Now()
 	var out []driver.State
 	for name, e := range s.entries {
-		if strings.HasPrefix(name, prefix) && e.busy(now) {
+		if strings.HasPrefix(name, prefix) && e.isBusy(now) {
 			out = append(out, e.state(now))
 		}
 	}

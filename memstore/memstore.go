@@ -141,7 +141,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	}
 	defer s.unlock()
 	now := s.clock.Now()
-	h, err := s.hold(name, token, now)
+	h, err := s.liveHold(name, token, now)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -151,24 +151,40 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	out, _, err := s.releaseTimed(ctx, name, token, keep)
+	return out, err
+}
+
+// ReleaseTimed returns a function that releases a hold as Release does and also returns the instant
+// of the release, so that a Locker with a padlock.Counter need not read the clock too. If store is
+// not s, but a store that s is a part of, ReleaseTimed returns nil, so that nobody evades the
+// Release of that store.
+func (s *Store) ReleaseTimed(store driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error) {
+	if store != driver.Store(s) {
+		return nil
+	}
+	return s.releaseTimed
+}
+
+func (s *Store) releaseTimed(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
-		return driver.Gone, err
+		return driver.Gone, 0, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
-		return driver.Gone, err
+		return driver.Gone, 0, err
 	}
 	if err := s.enter(ctx); err != nil {
-		return driver.Gone, err
+		return driver.Gone, 0, err
 	}
 	defer s.unlock()
 	e := s.entries[name]
 	if e == nil {
-		return driver.Gone, nil
+		return driver.Gone, 0, nil
 	}
 	now := s.clock.Now()
 	out := e.release(token, keep, now)
 	s.advance(e, now)
-	return out, nil
+	return out, now, nil
 }
 
 // Convert implements driver.Converter.
@@ -181,7 +197,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer s.unlock()
 	now := s.clock.Now()
-	h, err := s.hold(r.Name, r.Token, now)
+	h, err := s.liveHold(r.Name, r.Token, now)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -216,7 +232,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		return err
 	}
 	defer s.unlock()
-	h, err := s.hold(name, token, s.clock.Now())
+	h, err := s.liveHold(name, token, s.clock.Now())
 	if err != nil {
 		return err
 	}

@@ -81,12 +81,12 @@ func (s *space) setAlarm(e *entry, now driver.Instant) {
 		e.stop()
 	}
 	e.alarm = next
-	e.stop = s.clock.AfterFunc(next.Sub(now), func() { s.look(e, next) })
+	e.stop = s.clock.AfterFunc(next.Sub(now), func() { s.alarmFired(e, next) })
 }
 
-// look runs when an alarm fires. The argument at is the instant for which the alarm was set. The
-// entry may have been forgotten and reused for another name in the meantime.
-func (s *space) look(e *entry, at driver.Instant) {
+// alarmFired runs when an alarm fires. The argument at is the instant for which the alarm was set.
+// The entry may have been forgotten and reused for another name in the meantime.
+func (s *space) alarmFired(e *entry, at driver.Instant) {
 	s.mu.Lock()
 	defer s.unlock()
 	if s.entries[e.name] == e && e.stop != nil && e.alarm == at {

@@ -18,7 +18,7 @@ func Scheme() driver.Scheme {
 		InProcess:  true,
 		Guarantees: func() driver.Guarantees { return guarantees },
 		Open:       openURL,
-		Instead:    instead,
+		Instead:    symfonyDSN,
 	}
 }
 
@@ -29,8 +29,8 @@ func openURL(_ context.Context, u *url.URL, _ driver.Opening) (driver.Store, err
 	return New(), nil
 }
 
-// instead recognises the DSN of PHP's Symfony Lock.
-func instead(text string) string {
+// symfonyDSN recognises the DSN of PHP's Symfony Lock.
+func symfonyDSN(text string) string {
 	if text == "in-memory" {
 		return "memory:"
 	}

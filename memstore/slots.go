@@ -29,7 +29,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 			free = i
 		}
 	}
-	if gate := s.entries[driver.SlotGate(r.Name, n)]; free < 0 || !ahead && gate != nil && gate.busy(now) {
+	if gate := s.entries[driver.SlotGate(r.Name, n)]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {
 		return 0, driver.Grant{}, s.slotsHeld(&r, n, now)
 	}
 	g, err := s.grant(s.entry(driver.SlotName(r.Name, free)), &r, now)

@@ -104,7 +104,7 @@ func (s *space) entry(name string) *entry {
 func (s *space) sweep() {
 	now := s.clock.Now()
 	for _, e := range s.entries {
-		if !e.busy(now) {
+		if !e.isBusy(now) {
 			s.forget(e, now)
 		}
 	}
@@ -207,8 +207,8 @@ func (s *space) replace(e *entry, r *driver.Request, now driver.Instant) (driver
 	return h.answer(now), nil
 }
 
-// hold returns the live hold of token, or the error that says why there is none.
-func (s *space) hold(name, token string, now driver.Instant) (*hold, error) {
+// liveHold returns the live hold of token, or the error that says why there is none.
+func (s *space) liveHold(name, token string, now driver.Instant) (*hold, error) {
 	e := s.entries[name]
 	if e == nil {
 		return nil, driver.ErrLost

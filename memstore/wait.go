@@ -57,12 +57,12 @@ func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant
 		e.watchers = append(e.watchers, w)
 	}
 	s.advance(e, s.clock.Now())
-	return w.leave, nil
+	return w.givePlaceUp, nil
 }
 
-// leave gives up the place, and lets in the waiters behind it. It returns true if the waiter had
-// not been answered yet; then the function answer will not be called.
-func (w *waiter) leave() bool {
+// givePlaceUp gives up the place, and lets in the waiters behind it. It returns true if the waiter
+// had not been answered yet; then the function answer will not be called.
+func (w *waiter) givePlaceUp() bool {
 	s := w.of.space
 	s.mu.Lock()
 	defer s.unlock()
@@ -71,7 +71,7 @@ func (w *waiter) leave() bool {
 	}
 	w.out = true
 	e := s.entries[w.r.Name]
-	e.leave(w.r.Token)
+	e.leaveQueues(w.r.Token)
 	s.advance(e, s.clock.Now())
 	return true
 }

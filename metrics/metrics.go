@@ -2,11 +2,9 @@ package metrics
 
 import (
 	"context"
-	"hash/maphash"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/group"
@@ -29,24 +27,9 @@ type Metrics struct {
 	all       map[place]*series
 	groups    map[string]int // how many groups each store has
 	elections map[string]candidate
-
-	// recent has figures that were used lately, by a hash of the name. To find figures in it takes
-	// a fraction of the time of group and all.
-	seed   maphash.Seed
-	recent [recentMost]atomic.Pointer[found]
 }
 
-// recentMost bounds the memory of Metrics.recent. Each found can keep a name of driver.MaxName
-// bytes.
-const recentMost = 256
-
-// A found has the figures of one name.
-type found struct {
-	store, name string
-	series      *series
-}
-
-var _ padlock.Observer = (*Metrics)(nil)
+var _ padlock.Counter = (*Metrics)(nil)
 
 // place is where a lock is counted.
 type place struct{ store, group string }
@@ -82,7 +65,6 @@ func New(opts ...Option) *Metrics {
 	m := &Metrics{
 		group: group.Of, most: DefaultMaxGroups,
 		all: make(map[place]*series), groups: make(map[string]int), elections: make(map[string]candidate),
-		seed: maphash.MakeSeed(),
 	}
 	for _, o := range opts {
 		o(m)
@@ -103,17 +85,14 @@ func (m *Metrics) Observe(_ context.Context, e padlock.Event) {
 	if e.Kind == padlock.EventReleased || e.Kind == padlock.EventConverted { // they have no figures
 		return
 	}
-	slot := &m.recent[maphash.String(m.seed, e.Name)%recentMost]
-	f := slot.Load()
-	if f == nil || f.name != e.Name || f.store != e.Store {
-		f = &found{e.Store, e.Name, m.at(e.Store, e.Name)}
-		slot.Store(f)
-	}
-	f.series.count(&e)
+	m.seriesOf(e.Store, e.Name).Count(padlock.Count{Kind: e.Kind, Mode: e.Mode, Outcome: e.Outcome, HandOver: e.HandOver, Took: e.Took, Slack: e.Slack})
 }
 
-// The method at returns the figures for a name.
-func (m *Metrics) at(store, name string) *series {
+// TallyOf implements padlock.Counter.
+func (m *Metrics) TallyOf(store, name string) padlock.Tally { return m.seriesOf(store, name) }
+
+// seriesOf returns the figures for a name.
+func (m *Metrics) seriesOf(store, name string) *series {
 	p := place{store, m.group(name)}
 	m.mu.RLock()
 	s := m.all[p]
@@ -152,38 +131,38 @@ type series struct {
 	slack     histogram
 	renewal   histogram
 
-	held, pending                        atomic.Int64
+	pending                              atomic.Int64
 	contended, forgotten, failed, unsure atomic.Uint64
 	cleaned, dropped                     atomic.Uint64
 	handedOver                           [handOvers]atomic.Uint64
 	lost                                 [outcomes]atomic.Uint64
 }
 
-// count counts one event. The comments of padlock's EventKinds say which events begin and end an
+// Count counts one event. The comments of padlock's EventKinds say which events begin and end an
 // acquire and a hold.
-func (s *series) count(e *padlock.Event) {
+func (s *series) Count(e padlock.Count) {
 	switch e.Kind {
 	case padlock.EventAcquiring:
 		s.pending.Add(1)
 	case padlock.EventContended:
 		s.contended.Add(1)
 	case padlock.EventAcquired:
-		s.pending.Add(-1)
-		s.held.Add(1)
-		at(&s.wait, e).add(e.Took)
+		s.began(e)
 		if way := int(e.HandOver); 0 < way && way < handOvers {
 			s.handedOver[way].Add(1)
 		}
 	case padlock.EventRefused:
-		s.pending.Add(-1)
-		at(&s.wait, e).add(e.Took)
+		s.began(e)
 	case padlock.EventRenewed:
 		s.slack.add(e.Slack)
 		s.renewal.add(e.Took)
 	case padlock.EventRenewFailed:
 		s.failed.Add(1)
-	case padlock.EventReleasing, padlock.EventEnded, padlock.EventLost:
-		s.end(e)
+	case padlock.EventReleasing:
+		e.Outcome = padlock.OutcomeReleased
+		histogramOf(&s.use, e).add(e.Took)
+	case padlock.EventEnded, padlock.EventLost:
+		s.endHold(e)
 	case padlock.EventForgotten:
 		s.forgotten.Add(1)
 	case padlock.EventUncertain:
@@ -195,25 +174,57 @@ func (s *series) count(e *padlock.Event) {
 	}
 }
 
-// end counts the end of a hold.
-func (s *series) end(e *padlock.Event) {
-	s.held.Add(-1)
-	ended := *e
-	if e.Kind == padlock.EventReleasing {
-		ended.Outcome = padlock.OutcomeReleased
+// began counts the end of an acquire.
+func (s *series) began(e padlock.Count) {
+	if !e.AtOnce {
+		s.pending.Add(-1)
 	}
-	at(&s.use, &ended).add(e.Took)
+	histogramOf(&s.wait, e).add(e.Took)
+}
+
+// endHold counts the end of a hold.
+func (s *series) endHold(e padlock.Count) {
+	histogramOf(&s.use, e).add(e.Took)
 	if e.Kind == padlock.EventLost {
 		s.lost[within(int(e.Outcome), outcomes)].Add(1)
 	}
 }
 
-// The method at returns the histogram for the mode and the outcome of an event.
-func at(all *[modes][outcomes]atomic.Pointer[histogram], e *padlock.Event) *histogram {
-	slot := &all[within(int(e.Mode), modes)][within(int(e.Outcome), outcomes)]
-	if h := slot.Load(); h != nil {
-		return h
+// heldNow returns how many locks are held now. It reads the ends before the beginnings, so the
+// number is never negative.
+func (s *series) heldNow() int64 {
+	ends := count(&s.use, func(padlock.Outcome) bool { return true })
+	return count(&s.wait, func(o padlock.Outcome) bool { return o == padlock.OutcomeAcquired }) - ends
+}
+
+// count returns the number of durations in the histograms of the outcomes that are wanted.
+func count(all *[modes][outcomes]atomic.Pointer[histogram], wanted func(padlock.Outcome) bool) (n int64) {
+	for mode := range all {
+		for outcome := range all[mode] {
+			if h := all[mode][outcome].Load(); h != nil && wanted(padlock.Outcome(outcome)) {
+				buckets, _ := h.read()
+				for _, k := range buckets {
+					n += int64(k)
+				}
+			}
+		}
 	}
+	return n
+}
+
+// histogramOf returns the histogram for the mode and the outcome of an event.
+func histogramOf(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Count) *histogram {
+	if uint(e.Mode) < uint(modes) && uint(e.Outcome) < uint(outcomes) {
+		if h := all[e.Mode][e.Outcome].Load(); h != nil {
+			return h
+		}
+	}
+	return newAt(all, e)
+}
+
+// newAt is a function of its own, so that at is inlined.
+func newAt(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Count) *histogram {
+	slot := &all[within(int(e.Mode), modes)][within(int(e.Outcome), outcomes)]
 	slot.CompareAndSwap(nil, new(histogram))
 	return slot.Load()
 }
@@ -224,25 +235,4 @@ func within(i, n int) int {
 		return n - 1
 	}
 	return i
-}
-
-// bounds are the upper bounds of the buckets. The last bucket has no upper bound.
-var bounds = [...]time.Duration{
-	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond,
-	time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
-}
-
-// histogram counts durations. The sum of the buckets is the number of all durations.
-type histogram struct {
-	buckets [len(bounds) + 1]atomic.Uint64
-	sum     atomic.Int64 // nanoseconds
-}
-
-func (h *histogram) add(d time.Duration) {
-	i := 0
-	for i < len(bounds) && d > bounds[i] {
-		i++
-	}
-	h.buckets[i].Add(1)
-	h.sum.Add(int64(d))
 }

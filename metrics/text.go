@@ -74,8 +74,8 @@ func (m *Metrics) write(p *page) {
 	rows := m.rows()
 	p.histograms(rows, "padlock_lock_wait_seconds", "How long acquires took, by mode and outcome.", func(s *series) histograms { return byOutcome(&s.wait) })
 	p.histograms(rows, "padlock_lock_use_seconds", "How long locks were held, by mode and outcome.", func(s *series) histograms { return byOutcome(&s.use) })
-	p.gauge(rows, "padlock_locks", "Locks that are held now.", func(s *series) *atomic.Int64 { return &s.held })
-	p.gauge(rows, "padlock_lock_pending_requests", "Acquires that are under way now.", func(s *series) *atomic.Int64 { return &s.pending })
+	p.gauge(rows, "padlock_locks", "Locks that are held now.", (*series).heldNow)
+	p.gauge(rows, "padlock_lock_pending_requests", "Acquires that are under way now.", func(s *series) int64 { return s.pending.Load() })
 	p.counter(rows, "padlock_lock_contended_total", "Acquires that found the name held.", func(s *series) *atomic.Uint64 { return &s.contended })
 	p.counters(rows, "padlock_lock_hand_overs_total", "Locks that came directly from the previous holder.", "way", func(s *series, i int) (string, *atomic.Uint64) {
 		if i+1 >= handOvers {
@@ -132,10 +132,10 @@ func (p *page) head(name, kind, help string) {
 	promtext.Head(p.w, name, kind, help)
 }
 
-func (p *page) gauge(rows []row, name, help string, of func(*series) *atomic.Int64) {
+func (p *page) gauge(rows []row, name, help string, of func(*series) int64) {
 	p.head(name, "gauge", help)
 	for _, r := range rows {
-		fmt.Fprintf(p.w, "%s{%s} %d\n", name, r.labels, of(r.series).Load())
+		fmt.Fprintf(p.w, "%s{%s} %d\n", name, r.labels, of(r.series))
 	}
 }
 
@@ -197,19 +197,19 @@ func (p *page) histograms(rows []row, name, help string, of func(*series) histog
 	}
 }
 
-// histogram writes one histogram. An event that arrives meanwhile may be in the sum of the
-// durations and not yet in the count. The count always equals the sum of the buckets.
+// histogram writes one histogram.
 func (p *page) histogram(name, labels string, h *histogram) {
 	n := uint64(0)
-	for i := range h.buckets {
-		n += h.buckets[i].Load()
+	counts, sum := h.read()
+	for i, k := range counts {
+		n += k
 		le := "+Inf"
 		if i < len(bounds) {
 			le = seconds(bounds[i])
 		}
 		fmt.Fprintf(p.w, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels, le, n)
 	}
-	fmt.Fprintf(p.w, "%s_sum{%s} %s\n%s_count{%s} %d\n", name, labels, seconds(time.Duration(h.sum.Load())), name, labels, n)
+	fmt.Fprintf(p.w, "%s_sum{%s} %s\n%s_count{%s} %d\n", name, labels, seconds(sum), name, labels, n)
 }
 
 func seconds(d time.Duration) string { return promtext.Number(d.Seconds()) }

@@ -1,19 +1,16 @@
 package mongostore_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/mongostore"
 )
 
@@ -99,48 +96,16 @@ func TestBesideSymfony(t *testing.T) {
 	}
 }
 
-// A php is a process with Symfony's MongoDbStore.
-type php struct {
-	t   *testing.T
-	in  io.Writer
-	out *bufio.Reader
-}
-
 // startPHP starts PHP with Debian's Symfony. The extension mongodb is Debian's php-mongodb. The
 // library mongodb/mongodb is in no Debian package: PHP_MONGODB names its directory.
-func startPHP(t *testing.T, dsn string) *php {
+func startPHP(t *testing.T, dsn string) *server.PHP {
 	t.Helper()
 	library := os.Getenv("PHP_MONGODB")
 	if library == "" {
 		t.Skip("PHP_MONGODB is not set: give the directory of the PHP library mongodb/mongodb")
 	}
-	cmd := exec.Command("php", "testdata/lock.php", dsn, library)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	return &php{t, in, bufio.NewReader(out)}
-}
-
-// says checks what PHP answers to a line.
-func (p *php) says(want, line string) {
-	p.t.Helper()
-	fmt.Fprintln(p.in, line)
-	if got, err := p.out.ReadString('\n'); strings.TrimSpace(got) != want {
-		p.t.Fatalf("%s: PHP says %q, %v; want %q", line, got, err, want)
-	}
+	needs := server.PHPNeeds{Extension: "mongodb", Symfony: []string{"Lock"}}
+	return server.StartPHP(t, needs, "testdata/lock.php", dsn, library)
 }
 
 // PHP and padlock exclude each other in both directions, with a DSN as PHP has it. FERRETDB is the
@@ -155,14 +120,14 @@ func TestPHP(t *testing.T) {
 	}
 }
 
-func exclude(t *testing.T, p *php, s *mongostore.Store, name string) {
+func exclude(t *testing.T, p *server.PHP, s *mongostore.Store, name string) {
 	t.Helper()
 	r := request(name, "GO token of "+name[:1])
 	take(t, s, r)
-	p.says("no", "acquire "+name)
+	p.Ask("no", "acquire "+name)
 	release(t, s, r, 0)
 
-	p.says("yes", "acquire "+name)
+	p.Ask("yes", "acquire "+name)
 	if !refused(t, s, request(name, "another")).Foreign() {
 		t.Error("PHP's hold is not foreign")
 	}
@@ -172,21 +137,21 @@ func exclude(t *testing.T, p *php, s *mongostore.Store, name string) {
 	if got, err := s.Release(t.Context(), name, "another", 0); got != driver.Gone || err != nil {
 		t.Errorf("Release of a name that PHP holds: %v, %v", got, err)
 	}
-	p.says("yes", "refresh "+name)
-	p.says("yes", "held "+name)
+	p.Ask("yes", "refresh "+name)
+	p.Ask("yes", "held "+name)
 	if state, err := s.Inspect(t.Context(), name); err != nil || len(state.Holds) != 1 {
 		t.Errorf("Inspect: %+v, %v; PHP holds the name", state, err)
 	}
-	p.says("yes", "release "+name)
+	p.Ask("yes", "release "+name)
 
 	take(t, s, r)
 	if _, err := s.Extend(t.Context(), name, r.Token, 2*time.Minute); err != nil {
 		t.Error(err)
 	}
-	p.says("no", "acquire "+name)
+	p.Ask("no", "acquire "+name)
 	release(t, s, r, 0)
-	p.says("yes", "acquire "+name)
-	p.says("yes", "release "+name)
+	p.Ask("yes", "acquire "+name)
+	p.Ask("yes", "release "+name)
 }
 
 // PHP respects the holds of the default layout, and the default layout respects those of PHP.
@@ -202,24 +167,24 @@ func TestPHPBesideTheDefaultLayout(t *testing.T) {
 	defer s.Close()
 	r := request("job", "one")
 	first := take(t, s, r)
-	p.says("no", "acquire job")
+	p.Ask("no", "acquire job")
 	release(t, s, r, 0)
-	p.says("yes", "acquire job")
+	p.Ask("yes", "acquire job")
 	if !refused(t, s, r).Foreign() {
 		t.Error("PHP's hold is not foreign")
 	}
-	p.says("yes", "refresh job")
+	p.Ask("yes", "refresh job")
 	refused(t, s, request("job", "two"))
-	p.says("yes", "release job")
+	p.Ask("yes", "release job")
 	if g := take(t, s, request("job", "three")); g.Fence <= first.Fence {
 		t.Errorf("fence %d after %d and PHP's deletion", g.Fence, first.Fence)
 	}
 	reader := request("reads", "one")
 	reader.Shared = true
 	take(t, s, reader)
-	p.says("no", "acquire reads")
+	p.Ask("no", "acquire reads")
 	release(t, s, reader, time.Minute)
-	p.says("no", "acquire reads")
+	p.Ask("no", "acquire reads")
 }
 
 // foreign returns a function that takes a name in Symfony's layout. The suite uses it as another

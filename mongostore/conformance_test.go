@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
@@ -44,91 +43,53 @@ func with(u *url.URL, name, value string) *url.URL {
 // A bench opens stores on one server. If the URL names one server without TLS, there is a proxy for
 // each store.
 type bench struct {
-	config mongostore.Config
-	opts   []mongostore.Option
-	addr   string // of the only server
-	made   chan *server.Proxy
-	mu     sync.Mutex
-	by     map[driver.Store]*server.Proxy
+	config                        mongostore.Config
+	opts                          []mongostore.Option
+	*server.Proxies[driver.Store] // nil if there are no proxies
 }
 
 func newBench(t *testing.T, u *url.URL, opts ...mongostore.Option) *bench {
-	b := &bench{opts: opts, by: map[driver.Store]*server.Proxy{}}
+	b := &bench{opts: opts}
 	b.config = mongostore.Config{URI: u.String(), Database: "padlock_test", Collection: "test-" + rand.Text()}
 	addresses, encrypted := mongostore.Scheme().Servers(u)
 	if len(addresses) != 1 || encrypted {
 		return b
 	}
-	// The proxies start before open, because the suite counts the goroutines that start in open.
-	b.addr, b.made = addresses[0], make(chan *server.Proxy)
+	b.Proxies = server.NewProxies[driver.Store](t, addresses[0])
 	query := u.Query()
 	query.Del("replicaSet") // its members would be reached without the proxy
 	query.Set("directConnection", "true")
 	direct := *u
 	direct.RawQuery = query.Encode()
 	b.config.URI = direct.String()
-	ctx := t.Context()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, b.addr)
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
-	})
-	t.Cleanup(wg.Wait)
 	return b
 }
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	c := b.config
-	var p *server.Proxy
-	if b.made != nil {
-		p = <-b.made
+	if b.Proxies == nil {
+		return mongostore.Open(ctx, b.config, b.opts...)
+	}
+	return b.Open(func(addr string) (driver.Store, error) {
+		c := b.config
 		c.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, p.Addr())
+			return new(net.Dialer).DialContext(ctx, network, addr)
 		}
-	}
-	s, err := mongostore.Open(ctx, c, b.opts...)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.by[s] = p
-	return s, nil
-}
-
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
+		return mongostore.Open(ctx, c, b.opts...)
+	})
 }
 
 func (b *bench) harness() drivertest.Harness {
 	h := drivertest.Harness{Open: b.open, Slow: true}
-	if b.made != nil {
-		h.CutConnection = func(s driver.Store) error { b.proxy(s).Cut(); return nil }
-		h.Pause = b.pause
-		h.LoseReply = func(s driver.Store) error { b.proxy(s).LoseReply(changes); return nil }
+	if b.Proxies != nil {
+		h.CutConnection, h.LoseReply, h.Pause = b.Cut, b.LoseReply(changes), b.pause
 	}
 	return h
 }
 
 // pause makes the server silent for all stores.
 func (b *bench) pause() (resume func() error, err error) {
-	silence := func(on bool) error {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		for _, p := range b.by {
-			p.Silence(on)
-		}
-		return nil
-	}
-	return func() error { return silence(false) }, silence(true)
+	b.Silence(true)
+	return func() error { b.Silence(false); return nil }, nil
 }
 
 // changes returns true for a request that can change a lock.

@@ -56,19 +56,19 @@ func some(array expr) expr           { return gt(size(array), int32(0)) }
 // or0 is x, or zero if x is missing.
 func or0(x, zero expr) expr { return op("$ifNull", x, zero) }
 
-// A call of only keeps the elements of an array for which cond holds. cond calls an element $$h.
-func only(array, cond expr) expr {
+// keepElements keeps the elements of an array for which cond holds. cond calls an element $$h.
+func keepElements(array, cond expr) expr {
 	return bson.D{{Key: "$filter", Value: object("input", array, "as", "h", "cond", cond)}}
 }
 
-// each makes a new array: change replaces every element for which cond holds. Both expressions call
-// an element $$h.
-func each(array, cond, change expr) expr {
+// mapElements makes a new array: change replaces every element for which cond holds. Both
+// expressions call an element $$h.
+func mapElements(array, cond, change expr) expr {
 	return bson.D{{Key: "$map", Value: object("input", array, "as", "h", "in", either(cond, change, "$$h"))}}
 }
 
-// last is the latest time in an array, or the server's time if that is later.
-func last(times expr) expr {
+// lastTime is the latest time in an array, or the server's time if that is later.
+func lastTime(times expr) expr {
 	return bson.D{{Key: "$reduce", Value: object("input", times, "initialValue", now, "in", greatest("$$value", "$$this"))}}
 }
 
@@ -85,8 +85,8 @@ func choose(other expr, branches ...branch) expr {
 	return bson.D{{Key: "$switch", Value: object("branches", all, "default", other)}}
 }
 
-// after is the server's time plus d. MongoDB's times are whole milliseconds.
-func after(d time.Duration) expr { return add(now, millis(d)) }
+// timeAfter is the server's time plus d. MongoDB's times are whole milliseconds.
+func timeAfter(d time.Duration) expr { return add(now, millis(d)) }
 
 // millis rounds up, so that a lease is never shorter than it should be.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

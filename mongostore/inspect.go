@@ -47,7 +47,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		return nil, err
 	}
 	defer end()
-	cursor, err := s.conn.locks.Find(limited, named(prefix), options.Find().SetProjection(projection))
+	cursor, err := s.conn.locks.Find(limited, busyNames(prefix), options.Find().SetProjection(projection))
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}
@@ -68,9 +68,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	return out, errors.Join(failed, failure(ctx, cursor.Err(), false))
 }
 
-// named is the filter for the busy names that may begin with prefix. Strings are compared byte by
-// byte. Names that are not UTF-8 are binary data, which is ordered by its length first.
-func named(prefix string) bson.D {
+// busyNames is the filter for the busy names that may begin with prefix. Strings are compared byte
+// by byte. Names that are not UTF-8 are binary data, which is ordered by its length first.
+func busyNames(prefix string) bson.D {
 	for !utf8.ValidString(prefix) {
 		prefix = prefix[:len(prefix)-1]
 	}

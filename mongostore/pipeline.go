@@ -66,17 +66,17 @@ var open = []bson.D{
 		literal(object("fence", int64(0), "holds", list{}, "cool", epoch)),
 		either(untouched, "$padlock", object("fence", or0("$padlock.fence", int64(0)), "holds", list{foreign})),
 	)),
-	set("p", merge("$p", object("live", only("$padlock.holds", gt("$$h.u", now))))),
+	set("p", merge("$p", object("live", keepElements("$padlock.holds", gt("$$h.u", now))))),
 }
 
 // write ends every pipeline.
 var write = []bson.D{
-	set("p", merge("$p", object("rest", only("$padlock.holds", gt("$$h.u", now))))),
+	set("p", merge("$p", object("rest", keepElements("$padlock.holds", gt("$$h.u", now))))),
 	set("p", merge("$p", object(
 		"token", choose("",
 			branch{in(false, "$p.rest.s"), op("$arrayElemAt", "$p.rest.t", int32(0))},
 			branch{or(some("$p.rest"), gt("$padlock.cool", now)), nobody}),
-		"until", greatest(last("$p.rest.u"), "$padlock.cool"),
+		"until", greatest(lastTime("$p.rest.u"), "$padlock.cool"),
 	))),
 	set("padlock", merge("$padlock", object(
 		"v", int32(version), "token", "$p.token", "until", "$p.until",
@@ -122,7 +122,7 @@ func isToken(token any) expr { return eq("$$h.t", token) }
 // most driver.MaxIntent. If one would last longer, the clock was set back, and the intent does not
 // count.
 func intended(token any) expr {
-	return and(gt("$padlock.intent.u", now), op("$lte", "$padlock.intent.u", after(driver.MaxIntent)),
+	return and(gt("$padlock.intent.u", now), op("$lte", "$padlock.intent.u", timeAfter(driver.MaxIntent)),
 		in("$padlock.intent.t", "$p.live.t"), ne("$padlock.intent.t", token))
 }
 
@@ -137,9 +137,9 @@ func intended(token any) expr {
 //	else                                   grant
 func acquire(r *driver.Request) []bson.D {
 	token := literal(text(r.Token))
-	until, least := after(max(r.TTL, r.AtLeast)), expr(epoch)
+	until, least := timeAfter(max(r.TTL, r.AtLeast)), expr(epoch)
 	if r.AtLeast > 0 {
-		least = after(r.AtLeast)
+		least = timeAfter(r.AtLeast)
 	}
 	longer := object("u", greatest("$$h.u", until), "l", greatest("$$h.l", least))
 	if r.Replaces != "" {
@@ -158,8 +158,8 @@ func acquire(r *driver.Request) []bson.D {
 		choose("grant",
 			branch{holds(token), "repeat"},
 			branch{or(blocked, usedUp("$p.fence")), refuse}),
-		[]bson.D{object("others", only("$p.live", ne("$$h.t", token))), object("fence", fence)},
-		branch{"repeat", object("holds", each("$padlock.holds", isToken(token), merge("$$h", longer)))},
+		[]bson.D{object("others", keepElements("$p.live", ne("$$h.t", token))), object("fence", fence)},
+		branch{"repeat", object("holds", mapElements("$padlock.holds", isToken(token), merge("$$h", longer)))},
 		branch{"grant", object("fence", "$p.fence", "holds", op("$concatArrays", "$p.live", list{hold}))},
 	)
 }
@@ -173,10 +173,10 @@ func replace(r *driver.Request, token any, longer bson.D) []bson.D {
 			branch{holds(token), "repeat"},
 			branch{and(holds(old), op("$lt", "$p.fence", int64(driver.MaxFence))), "replace"}),
 		[]bson.D{object("fence", nextFence(r.FenceAbove))},
-		branch{"repeat", object("holds", each("$padlock.holds", isToken(token), merge("$$h", longer)))},
+		branch{"repeat", object("holds", mapElements("$padlock.holds", isToken(token), merge("$$h", longer)))},
 		branch{"replace", object(
 			"fence", "$p.fence",
-			"holds", each("$p.live", isToken(old), merge("$$h", longer, taken)),
+			"holds", mapElements("$p.live", isToken(old), merge("$$h", longer, taken)),
 			"intent", either(eq("$padlock.intent.t", old), object("t", token, "u", "$padlock.intent.u"), "$padlock.intent"),
 		)},
 	)
@@ -186,7 +186,7 @@ func replace(r *driver.Request, token any, longer bson.D) []bson.D {
 func extend(token string, ttl time.Duration) []bson.D {
 	t := literal(text(token))
 	return pipeline(either(holds(t), "extend", refuse), nil,
-		branch{"extend", object("holds", each("$padlock.holds", isToken(t), merge("$$h", object("u", greatest("$$h.u", after(ttl))))))},
+		branch{"extend", object("holds", mapElements("$padlock.holds", isToken(t), merge("$$h", object("u", greatest("$$h.u", timeAfter(ttl))))))},
 	)
 }
 
@@ -194,11 +194,11 @@ func extend(token string, ttl time.Duration) []bson.D {
 // asked for, or the rest of AtLeast.
 func release(token string, keep time.Duration) []bson.D {
 	t := literal(text(token))
-	end := greatest(after(keep), "$p.mine.l")
+	end := greatest(timeAfter(keep), "$p.mine.l")
 	return pipeline(either(in(t, "$padlock.holds.t"), "release", refuse),
-		[]bson.D{object("mine", op("$arrayElemAt", only("$p.live", isToken(t)), int32(0)))},
+		[]bson.D{object("mine", op("$arrayElemAt", keepElements("$p.live", isToken(t)), int32(0)))},
 		branch{"release", merge(
-			object("holds", only("$padlock.holds", ne("$$h.t", t)), "intent", withdrawn(t)),
+			object("holds", keepElements("$padlock.holds", ne("$$h.t", t)), "intent", withdrawn(t)),
 			either(and(holds(t), gt(end, now), op("$gte", end, "$padlock.cool")),
 				object("cool", end, "cooled", "$p.mine.h"), object()),
 		)},
@@ -221,7 +221,7 @@ func withdrawn(token any) expr {
 //	else                                    promote
 func convert(r *driver.Request) []bson.D {
 	t := literal(text(r.Token))
-	longer := object("s", r.Shared, "u", greatest("$$h.u", after(r.TTL)))
+	longer := object("s", r.Shared, "u", greatest("$$h.u", timeAfter(r.TTL)))
 	stays := op("$not", some("$p.reads"))
 	if r.Shared {
 		stays = op("$not", false)
@@ -233,11 +233,11 @@ func convert(r *driver.Request) []bson.D {
 			branch{intended(t), refuse},
 			branch{gt(size("$p.live"), int32(1)), "intend"},
 			branch{usedUp("$p.fence"), refuse}),
-		[]bson.D{object("reads", only("$p.live", and(isToken(t), "$$h.s")), "fence", nextFence(r.FenceAbove))},
-		branch{"mode", object("intent", withdrawn(t), "holds", each("$padlock.holds", isToken(t), merge("$$h", longer)))},
-		branch{"intend", object("intent", object("t", t, "u", after(driver.MaxIntent)))},
+		[]bson.D{object("reads", keepElements("$p.live", and(isToken(t), "$$h.s")), "fence", nextFence(r.FenceAbove))},
+		branch{"mode", object("intent", withdrawn(t), "holds", mapElements("$padlock.holds", isToken(t), merge("$$h", longer)))},
+		branch{"intend", object("intent", object("t", t, "u", timeAfter(driver.MaxIntent)))},
 		branch{"promote", object("fence", "$p.fence", "intent", withdrawn(t),
-			"holds", each("$padlock.holds", isToken(t), merge("$$h", longer, object("f", "$p.fence"))))},
+			"holds", mapElements("$padlock.holds", isToken(t), merge("$$h", longer, object("f", "$p.fence"))))},
 	)
 }
 
@@ -261,7 +261,7 @@ func raise(token string, fence uint64) []bson.D {
 	return pipeline(either(holds(t), "raise", refuse), nil,
 		branch{"raise", object(
 			"fence", greatest("$padlock.fence", int64(fence)),
-			"holds", each("$padlock.holds", isToken(t), higher),
+			"holds", mapElements("$padlock.holds", isToken(t), higher),
 		)},
 	)
 }

@@ -30,8 +30,8 @@ func until(t bson.DateTime, ttl time.Duration) bson.DateTime { return t + bson.D
 // field is a document of one field.
 func field(name string, v any) bson.D { return bson.D{{Key: name, Value: v}} }
 
-// mine is the filter for a live hold of token.
-func mine(name, token string, t bson.DateTime) bson.D {
+// ownHold is the filter for a live hold of token.
+func ownHold(name, token string, t bson.DateTime) bson.D {
 	return bson.D{{Key: "_id", Value: text(name)}, {Key: "token", Value: text(token)}, {Key: "expires_at", Value: field("$gt", t)}}
 }
 
@@ -77,7 +77,7 @@ func (s *symfony) acquire(ctx context.Context, r *driver.Request) (driver.Grant,
 func (s *symfony) replace(ctx, limited context.Context, r *driver.Request) (driver.Grant, error) {
 	t := wall()
 	for _, token := range []string{r.Token, r.Replaces} {
-		result, err := s.conn.locks.UpdateOne(limited, mine(r.Name, token, t), take(r.Token, until(t, r.TTL)))
+		result, err := s.conn.locks.UpdateOne(limited, ownHold(r.Name, token, t), take(r.Token, until(t, r.TTL)))
 		if err != nil {
 			return driver.Grant{}, failure(ctx, err, true)
 		}
@@ -97,10 +97,10 @@ func (s *symfony) extend(ctx context.Context, name, token string, ttl time.Durat
 	t := wall()
 	var d lease
 	if ttl == 0 {
-		err = s.conn.locks.FindOne(limited, mine(name, token, t)).Decode(&d)
+		err = s.conn.locks.FindOne(limited, ownHold(name, token, t)).Decode(&d)
 	} else {
 		update := field("$max", field("expires_at", until(t, ttl)))
-		err = s.conn.locks.FindOneAndUpdate(limited, mine(name, token, t), update,
+		err = s.conn.locks.FindOneAndUpdate(limited, ownHold(name, token, t), update,
 			options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&d)
 	}
 	switch {

@@ -53,8 +53,8 @@ func (c *conn) alive() bool { return c.bound.Err() == nil }
 // A row is a row of a result. A value that is NULL is not valid.
 type row []sql.NullString
 
-// yes reports whether a column is 1.
-func (r row) yes(i int) bool { return r[i].String == "1" }
+// isOne reports whether a column is 1.
+func (r row) isOne(i int) bool { return r[i].String == "1" }
 
 func (r row) number(i int) uint64 {
 	n, _ := strconv.ParseUint(r[i].String, 10, 64)
@@ -65,17 +65,17 @@ func (r row) number(i int) uint64 {
 func (c *conn) query(text string) ([]row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.send(c.limit, text)
+	return c.sendStatement(c.limit, text)
 }
 
-// one runs a statement that returns one row.
-func (c *conn) one(text string) (row, error) { return c.within(c.limit, text) }
+// queryOne runs a statement that returns one row.
+func (c *conn) queryOne(text string) (row, error) { return c.within(c.limit, text) }
 
 // within is like one, with another time limit.
 func (c *conn) within(limit time.Duration, text string) (row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.first(c.send(limit, text))
+	return c.first(c.sendStatement(limit, text))
 }
 
 func (c *conn) first(rows []row, err error) (row, error) {
@@ -92,7 +92,7 @@ func (c *conn) first(rows []row, err error) (row, error) {
 func (c *conn) exec(text string) (id int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = c.run(c.limit, func(ctx context.Context, dc any) error {
+	err = c.runRaw(c.limit, func(ctx context.Context, dc any) error {
 		e, ok := dc.(sqldriver.ExecerContext)
 		if !ok {
 			return errDriver
@@ -106,9 +106,9 @@ func (c *conn) exec(text string) (id int64, err error) {
 	return id, err
 }
 
-// send runs a statement. The caller holds mu.
-func (c *conn) send(limit time.Duration, text string) (out []row, err error) {
-	err = c.run(limit, func(ctx context.Context, dc any) error {
+// sendStatement runs a statement. The caller holds mu.
+func (c *conn) sendStatement(limit time.Duration, text string) (out []row, err error) {
+	err = c.runRaw(limit, func(ctx context.Context, dc any) error {
 		q, ok := dc.(sqldriver.QueryerContext)
 		if !ok {
 			return errDriver
@@ -124,10 +124,10 @@ func (c *conn) send(limit time.Duration, text string) (out []row, err error) {
 
 var errDriver = invalid("the driver of the pool cannot send a statement as a text; use github.com/go-sql-driver/mysql")
 
-// run calls f with the driver's connection. That costs less than package sql's own methods, which
-// start a goroutine for each query. The driver also needs time for a context that can end. So the
-// limit is a deadline of the socket, if the store knows the socket.
-func (c *conn) run(limit time.Duration, f func(ctx context.Context, dc any) error) error {
+// runRaw calls f with the driver's connection. That costs less than package sql's own methods,
+// which start a goroutine for each query. The driver also needs time for a context that can end. So
+// the limit is a deadline of the socket, if the store knows the socket.
+func (c *conn) runRaw(limit time.Duration, f func(ctx context.Context, dc any) error) error {
 	if !c.alive() {
 		return &connError{err: context.Cause(c.bound), unsent: true}
 	}
@@ -191,7 +191,7 @@ func (c *conn) failed(err error) error {
 		return err
 	}
 	unsent := errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
-	c.lose(err)
+	c.loseConn(err)
 	return &connError{err: context.Cause(c.bound), unsent: unsent}
 }
 
@@ -205,10 +205,10 @@ func (c *conn) judge(r row, i int) error {
 func (c *conn) demand(same bool, readOnly string) error {
 	switch {
 	case !same:
-		c.lose(errOtherSession)
+		c.loseConn(errOtherSession)
 		return errOtherSession
 	case readOnly != "0" && !strings.EqualFold(readOnly, "OFF") && !c.lenient:
-		c.lose(errReadOnly)
+		c.loseConn(errReadOnly)
 		return errReadOnly
 	}
 	return nil
@@ -216,23 +216,23 @@ func (c *conn) demand(same bool, readOnly string) error {
 
 // ping asks the server whether the session still exists. The caller holds mu.
 func (c *conn) ping() error {
-	r, err := c.first(c.send(c.limit, ping(c.mark)))
+	r, err := c.first(c.sendStatement(c.limit, ping(c.mark)))
 	if err != nil {
 		return err
 	}
-	return c.demand(r.yes(0), r[1].String)
+	return c.demand(r.isOne(0), r[1].String)
 }
 
 // verify checks that the session has a lock. If the session does not have it, verify ends the
 // connection.
 func (c *conn) verify(key string) error {
-	r, err := c.one(mine(c.mark, key))
+	r, err := c.queryOne(checkMine(c.mark, key))
 	if err == nil {
-		err = c.demand(r.yes(0), r[1].String)
+		err = c.demand(r.isOne(0), r[1].String)
 	}
-	if err == nil && !r.yes(2) {
+	if err == nil && !r.isOne(2) {
 		err = errors.New("the session did not have the lock")
-		c.lose(err)
+		c.loseConn(err)
 	}
 	return err
 }
@@ -251,7 +251,7 @@ func (c *conn) watch() {
 			continue
 		}
 		if c.mu.TryLock() { // otherwise a statement is running, and it has a limit of its own
-			c.look()
+			c.lookAtSocket()
 			c.mu.Unlock()
 		}
 		if c.socket != nil && c.load.Load() > 0 {
@@ -260,13 +260,14 @@ func (c *conn) watch() {
 			timer.Reset(c.every)
 		}
 	}
-	c.close()
+	c.closeConn()
 }
 
-// look looks at the socket, and asks the server if it is time for that. The caller holds mu.
-func (c *conn) look() {
+// lookAtSocket checks whether the socket has been closed, and asks the server if it is time for
+// that. The caller holds mu.
+func (c *conn) lookAtSocket() {
 	switch {
-	case c.due():
+	case c.pingDue():
 		_ = c.ping() // an error ends the connection
 	case c.load.Load() > 0:
 		c.peek()
@@ -286,7 +287,7 @@ func (c *conn) peek() {
 		return nil
 	})
 	if err != nil {
-		c.lose(err)
+		c.loseConn(err)
 	}
 }
 
@@ -309,8 +310,8 @@ func (c *conn) refresh() bool {
 	return c.alive()
 }
 
-// due reports whether it is time for a ping.
-func (c *conn) due() bool {
+// pingDue reports whether it is time for a ping.
+func (c *conn) pingDue() bool {
 	silent := time.Since(c.last)
 	if c.socket != nil { // the timer is more frequent
 		return silent > c.keep || c.load.Load() > 0 && silent > c.every
@@ -318,21 +319,22 @@ func (c *conn) due() bool {
 	return silent > c.keep || c.load.Load() > 0 && silent > c.every/2
 }
 
-// lose ends the connection, and with it everything that depends on it. Then the goroutine of watch
-// closes it.
-func (c *conn) lose(err error) {
+// loseConn ends the connection, and with it everything that depends on it. Then the goroutine of
+// watch closes it.
+func (c *conn) loseConn(err error) {
 	c.end(fmt.Errorf("%w: the connection to the server ended: %w", driver.ErrLost, err))
 }
 
-// shut is like lose. It is for connections that the store closes.
-func (c *conn) shut() {
+// shutDown is like loseConn. It is for connections that the store closes.
+func (c *conn) shutDown() {
 	c.end(fmt.Errorf("%w: the connection to the server was closed", driver.ErrClosed))
 }
 
-// close closes the connection and ends the statement that is running. The connection does not go
-// back to the pool, because other users of the pool would get its settings and perhaps its locks.
-func (c *conn) close() {
-	c.shut()
+// closeConn closes the connection and ends the statement that is running. The connection does not
+// go back to the pool, because other users of the pool would get its settings and perhaps its
+// locks.
+func (c *conn) closeConn() {
+	c.shutDown()
 	if !c.mu.TryLock() {
 		if c.socket != nil {
 			c.socket.Close() // without a socket, the end of bound ends the statement

@@ -115,7 +115,7 @@ func TestIdleConnections(t *testing.T) {
 		if alive := c.refresh(); alive == ended || f.looks != 1 {
 			t.Errorf("the connection has ended: %v; it is used again: %v, after %d looks", ended, alive, f.looks)
 		}
-		c.close()
+		c.closeConn()
 	}
 }
 
@@ -125,7 +125,7 @@ func TestLook(t *testing.T) {
 		c := (&fakeConn{ended: true}).conn(t)
 		c.last = time.Now()
 		c.load.Store(holds)
-		c.look()
+		c.lookAtSocket()
 		if c.alive() == (holds > 0) {
 			t.Errorf("%d holds, and the connection has ended: it is alive: %v", holds, c.alive())
 		}

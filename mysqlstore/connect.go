@@ -43,19 +43,19 @@ func Dialed(ctx context.Context, conn net.Conn) {
 func (d *dialer) connect(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	c, err := d.open(ctx)
+	c, err := d.openConn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.checkProxy(ctx, c); err != nil {
-		c.close()
+		c.closeConn()
 		return nil, err
 	}
 	return c, nil
 }
 
-// open takes a connection from the pool and prepares its session.
-func (d *dialer) open(ctx context.Context) (*conn, error) {
+// openConn takes a connection from the pool and prepares its session.
+func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 	var socket net.Conn
 	sc, err := d.db.Conn(context.WithValue(ctx, dialedKey{}, func(c net.Conn) { socket = c }))
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *dialer) open(ctx context.Context) (*conn, error) {
 	}
 	c := newConn(sc, socket, d.cfg)
 	if err := d.setUp(c); err != nil {
-		c.close()
+		c.closeConn()
 		return nil, failure(err)
 	}
 	return c, nil
@@ -74,13 +74,13 @@ func (d *dialer) open(ctx context.Context) (*conn, error) {
 
 // setUp sets the session up and checks the server.
 func (d *dialer) setUp(c *conn) error {
-	r, err := c.one(describe + c.mark + describeRest)
+	r, err := c.queryOne(describe + c.mark + describeRest)
 	if err != nil {
 		return err
 	}
 	c.id, c.place = r[0].String, r[5].String
 	mariaDB, err := checkVersion(r[2].String)
-	if err == nil && !r.yes(4) {
+	if err == nil && !r.isOne(4) {
 		err = errNull
 	}
 	if err == nil {
@@ -138,7 +138,7 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 			continue
 		}
 		if err := conflict(c, other); err != nil {
-			other.lose(err)
+			other.loseConn(err)
 			return err
 		}
 		alone = alone && !other.alive()
@@ -146,11 +146,11 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	if !alone {
 		return nil
 	}
-	second, err := d.open(ctx)
+	second, err := d.openConn(ctx)
 	if err != nil {
 		return err
 	}
-	defer second.close()
+	defer second.closeConn()
 	if err := compare(c, second); err != nil {
 		return err
 	}

@@ -52,8 +52,8 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	h.key = l.keys.lock(r.Name)
-	end, err := s.holds.begin(ctx, h.key)
+	h.key = l.keys.lockName(r.Name)
+	end, err := s.holds.beginTry(ctx, h.key)
 	if err != nil {
 		return err
 	}
@@ -69,19 +69,19 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	}
 	var fence uint64
 	if err = ctx.Err(); err == nil {
-		fence, err = s.ask(c, l, h, r)
+		fence, err = s.askServer(c, l, h, r)
 	}
 	if err == nil {
-		s.holds.set(h, held, c, fence, r)
+		s.holds.noteGrant(h, held, c, fence, r)
 	}
 	s.pool.finish(c, err == nil)
 	return err
 }
 
-// ask requests the lock from the server, in the session of c.
-func (s *Store) ask(c *conn, l *layout, h *hold, r *driver.Request) (fence uint64, err error) {
-	row, err := c.one(take(h.key, 0))
-	if yes, unsent := ended(err); yes {
+// askServer requests the lock from the server, in the session of c.
+func (s *Store) askServer(c *conn, l *layout, h *hold, r *driver.Request) (fence uint64, err error) {
+	row, err := c.queryOne(take(h.key, 0))
+	if yes, unsent := connEnded(err); yes {
 		if !unsent {
 			h.state, h.c = doubt, c
 		}
@@ -99,13 +99,13 @@ func (s *Store) ask(c *conn, l *layout, h *hold, r *driver.Request) (fence uint6
 	switch {
 	case !row[0].Valid:
 		return 0, s.undo(c, h.key, errNull)
-	case !row.yes(0):
+	case !row.isOne(0):
 		return 0, s.heldBy(c, l, h.key)
 	case s.cfg.noFences:
 		return 0, nil
 	}
 	fence, err = s.mint(c, l, h.key, r)
-	if yes, _ := ended(err); yes { // the session had the lock
+	if yes, _ := connEnded(err); yes { // the session had the lock
 		h.state, h.c = doubt, c
 		return 0, fmt.Errorf("%w: %s", driver.ErrUncertain, err)
 	}
@@ -168,7 +168,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		}
 		holder, err := json.Marshal(h.holder)
 		if err == nil {
-			_, err = h.c.exec(l.sql.raise(h.key, fence, h.name, h.c.mark, string(holder)))
+			_, err = h.c.exec(l.sql.raiseFence(h.key, fence, h.name, h.c.mark, string(holder)))
 		}
 		if err == nil {
 			h.fence = max(h.fence, fence)

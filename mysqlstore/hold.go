@@ -64,8 +64,8 @@ func (h *hold) report() driver.Hold {
 	return out
 }
 
-// The type holds contains the tokens of a store.
-type holds struct {
+// heldTokens contains the tokens of a store.
+type heldTokens struct {
 	mu    sync.Mutex
 	byID  map[id]*hold
 	byKey map[string]*hold // the latest grant of each lock
@@ -79,12 +79,12 @@ type try struct {
 	refs int
 }
 
-func newHolds() holds {
-	return holds{byID: map[id]*hold{}, byKey: map[string]*hold{}, tries: map[string]*try{}}
+func newHolds() heldTokens {
+	return heldTokens{byID: map[id]*hold{}, byKey: map[string]*hold{}, tries: map[string]*try{}}
 }
 
 // enter begins an operation on a token. leave ends it.
-func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
+func (hs *heldTokens) enter(ctx context.Context, name, token string) (*hold, error) {
 	hs.mu.Lock()
 	key := id{name, token}
 	h := hs.byID[key]
@@ -101,12 +101,12 @@ func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
 	return h, nil
 }
 
-func (hs *holds) leave(h *hold) {
+func (hs *heldTokens) leave(h *hold) {
 	<-h.turn
 	hs.forget(h)
 }
 
-func (hs *holds) forget(h *hold) {
+func (hs *heldTokens) forget(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if h.refs--; h.refs == 0 && h.state == none {
@@ -114,8 +114,8 @@ func (hs *holds) forget(h *hold) {
 	}
 }
 
-// begin starts a try for a lock, and returns the function that ends the try.
-func (hs *holds) begin(ctx context.Context, key string) (end func(), err error) {
+// beginTry starts a try for a lock, and returns the function that ends the try.
+func (hs *heldTokens) beginTry(ctx context.Context, key string) (end func(), err error) {
 	hs.mu.Lock()
 	t := hs.tries[key]
 	if t == nil {
@@ -138,8 +138,8 @@ func (hs *holds) begin(ctx context.Context, key string) (end func(), err error) 
 	return func() { <-t.turn; left() }, nil
 }
 
-// set records that a session was granted the lock for h.
-func (hs *holds) set(h *hold, st state, c *conn, fence uint64, r *driver.Request) {
+// noteGrant records that a session was granted the lock for h.
+func (hs *heldTokens) noteGrant(h *hold, st state, c *conn, fence uint64, r *driver.Request) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.state, h.c, h.fence, h.holder, h.since = st, c, fence, r.Holder, time.Now()
@@ -147,7 +147,7 @@ func (hs *holds) set(h *hold, st state, c *conn, fence uint64, r *driver.Request
 }
 
 // clear records that h no longer has the lock.
-func (hs *holds) clear(h *hold) {
+func (hs *heldTokens) clear(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if h.timer != nil {
@@ -160,7 +160,7 @@ func (hs *holds) clear(h *hold) {
 }
 
 // claimed records that a reservation became a hold.
-func (hs *holds) claimed(h *hold) {
+func (hs *heldTokens) claimed(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.state = held
@@ -168,7 +168,7 @@ func (hs *holds) claimed(h *hold) {
 
 // inTheWay returns the hold of this process on a lock. The server cannot find this conflict,
 // because it lets a session take a lock twice.
-func (hs *holds) inTheWay(key string) *driver.HeldError {
+func (hs *heldTokens) inTheWay(key string) *driver.HeldError {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.byKey[key]

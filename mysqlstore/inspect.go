@@ -24,13 +24,13 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		if err != nil {
 			return driver.State{}, err
 		}
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return driver.State{}, err
 		}
 		st := driver.State{Name: name, Waiters: -1}
 		var hold *driver.Hold
-		hold, st.Fence, err = s.look(c, l, l.keys.lock(name))
+		hold, st.Fence, err = s.lookUp(c, l, l.keys.lockName(name))
 		if hold != nil {
 			st.Holds = []driver.Hold{*hold}
 		}
@@ -49,18 +49,18 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		if err != nil {
 			return nil, err
 		}
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return nil, err
 		}
-		rows, err := c.query(l.sql.names(prefix))
+		rows, err := c.query(l.sql.holdersOf(prefix))
 		if err != nil {
 			return nil, failure(err)
 		}
 		var states []driver.State
 		for _, r := range rows {
 			name := r[5].String
-			if l.keys.lock(name) != r[6].String { // of another namespace
+			if l.keys.lockName(name) != r[6].String { // of another namespace
 				continue
 			}
 			hold, _ := s.read(c, r)
@@ -73,7 +73,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 // heldBy returns the error that names the holder of a lock.
 func (s *Store) heldBy(c *conn, l *layout, key string) error {
 	held := &driver.HeldError{Waiters: -1}
-	if hold, _, _ := s.look(c, l, key); hold != nil { // the error is right without the holder
+	if hold, _, _ := s.lookUp(c, l, key); hold != nil { // the error is right without the holder
 		held.Holds = []driver.Hold{*hold}
 	}
 	return held
@@ -83,11 +83,11 @@ func (s *Store) heldBy(c *conn, l *layout, key string) error {
 // than the grant, look reads the row again after this pause.
 const recordPause = 3 * time.Millisecond
 
-// look asks the server for the holder and the fence of a lock. If nobody holds the lock, the holder
-// is nil.
-func (s *Store) look(c *conn, l *layout, key string) (*driver.Hold, uint64, error) {
+// lookUp asks the server for the holder and the fence of a lock. If nobody holds the lock, the
+// holder is nil.
+func (s *Store) lookUp(c *conn, l *layout, key string) (*driver.Hold, uint64, error) {
 	if s.cfg.noFences {
-		r, err := c.one(owner(key))
+		r, err := c.queryOne(owner(key))
 		if err != nil || !r[0].Valid {
 			return nil, 0, err
 		}

@@ -25,9 +25,9 @@ type keyring struct {
 	database  string // of the table of fences, in small letters; the locks of a server have no database
 }
 
-// lock returns the server's name of a lock. It is 224 bits of a hash, or, with SymfonyLayout, the
-// SHA-256 that PHP's Symfony locks. It has no character that is special in SQL.
-func (k *keyring) lock(name string) string {
+// lockName returns the server's name of a lock. It is 224 bits of a hash, or, with SymfonyLayout,
+// the SHA-256 that PHP's Symfony locks. It has no character that is special in SQL.
+func (k *keyring) lockName(name string) string {
 	if k.symfony {
 		sum := sha256.Sum256([]byte(name))
 		return hex.EncodeToString(sum[:])

@@ -24,8 +24,8 @@ func (l *line) remove(w *waiter) {
 	l.waiters = slices.DeleteFunc(l.waiters, func(o *waiter) bool { return o == w })
 }
 
-// ahead returns how many waiters came before w.
-func (l *line) ahead(w *waiter) int { return max(0, slices.Index(l.waiters, w)) }
+// countAhead returns how many waiters came before w.
+func (l *line) countAhead(w *waiter) int { return max(0, slices.Index(l.waiters, w)) }
 
 // give hands a free slot to the first waiter that can use it.
 func (l *line) give(sl *slot) bool {

@@ -23,21 +23,21 @@ func TestLine(t *testing.T) {
 		line = append(line, w)
 	}
 	_, watcher := p.waiter("job", false)
-	if p.ahead(line[2]) != 2 {
-		t.Errorf("%d waiters are ahead of the third one", p.ahead(line[2]))
+	if p.countAhead(line[2]) != 2 {
+		t.Errorf("%d waiters are ahead of the third one", p.countAhead(line[2]))
 	}
 	p.giveBack(slots[3])
 	if len(line[0].place) != 1 || len(line[1].place)+len(line[2].place)+len(watcher.place) != 0 {
 		t.Fatal("a slot that became free did not go to the first waiter alone")
 	}
-	p.leave(line[0])
+	p.leaveLine(line[0])
 	if len(line[1].place) != 1 {
 		t.Error("a waiter that left with a slot did not pass it on")
 	}
 	if got := <-line[1].place; got != slots[3] || !got.taken {
 		t.Error("the slot that was passed on is another one, or is free")
 	}
-	p.leave(line[2])
+	p.leaveLine(line[2])
 	p.giveBack(slots[5])
 	if slots[5].taken {
 		t.Error("nobody waits for a slot, and it is not free")

@@ -74,7 +74,7 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		p.work.Go(c.close)
+		p.work.Go(c.closeConn)
 		return nil, driver.ErrClosed
 	}
 	sl.c = c
@@ -133,18 +133,18 @@ func (p *pool) choose() (*conn, *slot, error) {
 	return best, nil, nil
 }
 
-// finish ends the try that reserve began. keep is true if the session has the lock now.
-func (p *pool) finish(c *conn, keep bool) {
+// finish ends the try that reserve began. gotLock is true if the session has the lock now.
+func (p *pool) finish(c *conn, gotLock bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.ops--
-	if !keep {
+	if !gotLock {
 		c.load.Add(-1)
 	}
 }
 
-// any returns a connection for a statement that takes no lock.
-func (p *pool) any() (*conn, error) {
+// anyConn returns a connection for a statement that takes no lock.
+func (p *pool) anyConn() (*conn, error) {
 	for {
 		p.mu.Lock()
 		var best *conn
@@ -191,9 +191,9 @@ func (p *pool) giveBack(sl *slot) {
 	sl.taken = p.line.give(sl)
 }
 
-// leave ends a place in the line. If the waiter was given a slot meanwhile, the slot goes to the
-// next waiter.
-func (p *pool) leave(w *waiter) {
+// leaveLine ends a place in the line. If the waiter was given a slot meanwhile, the slot goes to
+// the next waiter.
+func (p *pool) leaveLine(w *waiter) {
 	p.mu.Lock()
 	p.line.remove(w)
 	p.mu.Unlock()
@@ -211,18 +211,18 @@ func (p *pool) wake(key string) {
 	p.line.wake(key)
 }
 
-func (p *pool) ahead(w *waiter) int {
+func (p *pool) countAhead(w *waiter) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.line.ahead(w)
+	return p.line.countAhead(w)
 }
 
-// close ends all connections. Their goroutines close them.
-func (p *pool) close() {
+// closeAll ends all connections. Their goroutines close them.
+func (p *pool) closeAll() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	for _, c := range p.live() {
-		c.shut()
+		c.shutDown()
 	}
 }

@@ -23,7 +23,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		defer s.holds.leave(h)
 		switch {
 		case h.state == none:
-			return driver.Gone, s.reach()
+			return driver.Gone, s.reachServer()
 		case h.state == doubt:
 			return driver.Gone, s.settle(h)
 		case !h.c.alive():
@@ -34,11 +34,11 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	})
 }
 
-// reach checks whether the server can be reached.
-func (s *Store) reach() error {
-	c, err := s.pool.any()
+// reachServer checks whether the server can be reached.
+func (s *Store) reachServer() error {
+	c, err := s.pool.anyConn()
 	if err == nil {
-		_, err = c.one(ping(c.mark))
+		_, err = c.queryOne(ping(c.mark))
 	}
 	return failure(err)
 }

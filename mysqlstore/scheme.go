@@ -22,11 +22,11 @@ func (o Opener) Scheme() driver.Scheme {
 		Names:       schemes,
 		Help:        "named locks (GET_LOCK) of a MySQL or MariaDB server, which end with the connection",
 		Example:     example,
-		Guarantees:  usual,
+		Guarantees:  usualPromises,
 		Open:        o.openURL,
 		Symfony:     schemes,
 		FromSymfony: fromSymfony,
-		Instead:     instead,
+		Instead:     foreignDSN,
 		Servers:     o.Servers,
 		At:          o.At,
 		Schema:      o.schema,
@@ -34,8 +34,8 @@ func (o Opener) Scheme() driver.Scheme {
 	}
 }
 
-// usual returns what a store without options promises.
-func usual() driver.Guarantees {
+// usualPromises returns what a store without options promises.
+func usualPromises() driver.Guarantees {
 	c := defaults()
 	return c.guarantees()
 }
@@ -87,7 +87,7 @@ func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err erro
 		if err != nil {
 			return 0, err
 		}
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return 0, err
 		}
@@ -100,8 +100,8 @@ func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err erro
 	return from, schemaVersion, err
 }
 
-// instead recognises the DSNs of PHP's PDO.
-func instead(text string) string {
+// foreignDSN recognises the DSNs of PHP's PDO.
+func foreignDSN(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	if !found || strings.HasPrefix(rest, "//") || !slices.Contains(schemes, scheme) {
 		return ""

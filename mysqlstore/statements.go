@@ -66,8 +66,8 @@ func ping(mark string) string {
 	return "SELECT IS_USED_LOCK('" + mark + "') = CONNECTION_ID(), @@global.read_only"
 }
 
-// mine makes the same check as ping, and also checks that the session has a lock.
-func mine(mark, key string) string {
+// checkMine makes the same check as ping, and also checks that the session has a lock.
+func checkMine(mark, key string) string {
 	return ping(mark) + ", IS_USED_LOCK('" + key + "') = CONNECTION_ID()"
 }
 
@@ -93,8 +93,9 @@ func (s *statements) mint(key string, above uint64, name, mark, holder string) s
 		" fence = IF(" + room + ", LAST_INSERT_ID(" + next + "), fence + LAST_INSERT_ID(0))"
 }
 
-// raise raises the fence of a lock to at least fence. The session must have the lock.
-func (s *statements) raise(key string, fence uint64, name, mark, holder string) string {
+// raiseFence makes the statement that raises the fence of a lock to at least fence. The session
+// must have the lock.
+func (s *statements) raiseFence(key string, fence uint64, name, mark, holder string) string {
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + key + "', " +
 		strconv.FormatUint(fence, 10) + ", " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
 		" ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence))"
@@ -116,8 +117,9 @@ func (s *statements) holder(key string) string {
 	return "SELECT IS_USED_LOCK('" + key + "')" + described + " FROM (SELECT 1) one LEFT JOIN " + s.table + " f ON f.lock_name = '" + key + "'"
 }
 
-// names reads the holders of all locks whose names begin with a prefix.
-func (s *statements) names(prefix string) string {
+// holdersOf makes the statement that reads the holders of all locks whose names begin with a
+// prefix.
+func (s *statements) holdersOf(prefix string) string {
 	return "SELECT IS_USED_LOCK(f.lock_name) owner" + described + ", f.name, f.lock_name FROM " + s.table + " f" +
 		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
 }
@@ -130,14 +132,14 @@ func (s *statements) dueSweep() string {
 		" ON DUPLICATE KEY UPDATE fence = IF(ABS(VALUES(fence) - fence) >= " + every + ", LAST_INSERT_ID(VALUES(fence)), fence + LAST_INSERT_ID(0))"
 }
 
-// old returns the condition for rows whose fence is older than keep.
-func old(keep time.Duration) string {
-	return "fence < " + now + " - " + strconv.FormatInt(keep.Microseconds(), 10)
+// olderThan returns the condition for rows whose fence is older than age.
+func olderThan(age time.Duration) string {
+	return "fence < " + now + " - " + strconv.FormatInt(age.Microseconds(), 10)
 }
 
 // oldRows reads the next rows that are old, and whether their locks are free.
 func (s *statements) oldRows(after string, keep time.Duration) string {
-	return "SELECT lock_name, IS_FREE_LOCK(lock_name) FROM " + s.table + " WHERE lock_name > " + text(after) + " AND lock_name <> '" + versionRow + "' AND " + old(keep) +
+	return "SELECT lock_name, IS_FREE_LOCK(lock_name) FROM " + s.table + " WHERE lock_name > " + text(after) + " AND lock_name <> '" + versionRow + "' AND " + olderThan(keep) +
 		" ORDER BY lock_name LIMIT " + strconv.Itoa(sweepBatch)
 }
 
@@ -149,7 +151,7 @@ func (s *statements) removeRows(locks []string, keep time.Duration) string {
 	for _, l := range locks {
 		list = append(list, text(l))
 	}
-	return "DELETE FROM " + s.table + " WHERE lock_name IN (" + strings.Join(list, ", ") + ") AND " + old(keep)
+	return "DELETE FROM " + s.table + " WHERE lock_name IN (" + strings.Join(list, ", ") + ") AND " + olderThan(keep)
 }
 
 // hostOf reads the host of a session, if the user may see that session.

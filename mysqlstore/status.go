@@ -11,11 +11,11 @@ import (
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	return calls.Do(ctx, &s.calls, func() ([]driver.Finding, error) {
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return nil, err
 		}
-		r, err := c.one(statusQuery)
+		r, err := c.queryOne(statusQuery)
 		if err != nil {
 			return nil, failure(err)
 		}

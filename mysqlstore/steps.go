@@ -46,8 +46,8 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 // undo releases a lock that the session may have. It returns the error that the caller passes to
 // it.
 func (s *Store) undo(c *conn, key string, why error) error {
-	if _, err := c.one(unlock(key)); err != nil {
-		c.lose(err)
+	if _, err := c.queryOne(unlock(key)); err != nil {
+		c.loseConn(err)
 	}
 	return why
 }
@@ -56,12 +56,12 @@ func (s *Store) undo(c *conn, key string, why error) error {
 // session may have the lock of h. A newer session may have got the same number. The mark tells them
 // apart, so settle never ends another session.
 func (s *Store) settle(h *hold) error {
-	c, err := s.pool.any()
+	c, err := s.pool.anyConn()
 	if err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
 	}
 	for began, pause := time.Now(), time.Millisecond; time.Since(began) < time.Second; pause *= 2 {
-		r, err := c.one(owner(h.c.mark))
+		r, err := c.queryOne(owner(h.c.mark))
 		if err != nil {
 			return fmt.Errorf("%w: %w", driver.ErrUncertain, failure(err))
 		}
@@ -110,20 +110,20 @@ func (s *Store) mint(c *conn, l *layout, key string, r *driver.Request) (uint64,
 // letGo releases the lock of h.
 func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	c := h.c
-	r, err := c.one(unlock(h.key))
+	r, err := c.queryOne(unlock(h.key))
 	switch {
-	case err == nil && r.yes(0):
+	case err == nil && r.isOne(0):
 		if h.state == reserved {
-			c.lose(errUnclaimed) // the server would soon end the session as idle
+			c.loseConn(errUnclaimed) // the server would soon end the session as idle
 		}
 		s.clear(h)
 		return driver.Released, nil
 	case err == nil:
-		c.lose(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
+		c.loseConn(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
 		s.clear(h)
 		return driver.Gone, nil
 	}
-	c.lose(err)
+	c.loseConn(err)
 	s.clear(h)
 	return driver.Gone, failure(&connError{err: err})
 }
@@ -148,7 +148,7 @@ func (s *Store) clear(h *hold) {
 func (s *Store) claim(h *hold) error {
 	h.timer.Stop()
 	if _, err := h.c.exec(setTimeout(s.cfg.sessionTimeout)); err != nil {
-		h.c.lose(err)
+		h.c.loseConn(err)
 		return driver.ErrLost
 	}
 	s.holds.claimed(h)

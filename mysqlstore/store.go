@@ -16,7 +16,7 @@ type Store struct {
 	cfg      config
 	promises driver.Guarantees
 	pool     pool
-	holds    holds
+	holds    heldTokens
 
 	calls calls.Calls
 
@@ -86,7 +86,7 @@ func (s *Store) prepare() (*layout, error) {
 	if l := s.ready.Load(); l != nil {
 		return l, nil
 	}
-	c, err := s.pool.any()
+	c, err := s.pool.anyConn()
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (s *Store) sweeper(l *layout, keep time.Duration) *sweeper {
 // Close ends the connections of the store. All holds end with them.
 func (s *Store) Close() error {
 	first := s.calls.End()
-	s.pool.close()
+	s.pool.closeAll()
 	s.calls.Work.Wait()
 	if first && s.cfg.ownsDB {
 		return s.pool.dialer.db.Close()

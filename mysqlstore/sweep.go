@@ -32,15 +32,15 @@ type sweeper struct {
 // background sweeps from time to time, until the store is closed.
 func (w *sweeper) background() {
 	calls.Regularly(w.ctx, sweepEvery, func() {
-		if w.due() {
+		if w.sweepDue() {
 			_, _ = w.sweep(sweepPause) // the next sweep tries again
 		}
 	})
 }
 
-// due returns true if this process has to sweep the table: the last sweep was long ago, and no
+// sweepDue returns true if this process has to sweep the table: the last sweep was long ago, and no
 // other process has started one. A process without a connection does not sweep.
-func (w *sweeper) due() bool {
+func (w *sweeper) sweepDue() bool {
 	all := w.live()
 	if len(all) == 0 {
 		return false
@@ -56,7 +56,7 @@ func (w *sweeper) sweep(pause time.Duration) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.close()
+	defer c.closeConn()
 	for after := ""; ; {
 		rows, err := c.query(w.sql.oldRows(after, w.keep))
 		if err != nil {
@@ -64,7 +64,7 @@ func (w *sweeper) sweep(pause time.Duration) (removed int, err error) {
 		}
 		var old []string
 		for _, r := range rows {
-			if after = r[0].String; r.yes(1) {
+			if after = r[0].String; r.isOne(1) {
 				old = append(old, after)
 			}
 		}

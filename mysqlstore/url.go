@@ -139,8 +139,8 @@ var parameters = map[string]func(t *target, value string) error{
 		}
 		return nil
 	},
-	"fences": func(t *target, v string) error { return t.answer("fences", v, "no", NoFences()) },
-	"lazy":   func(t *target, v string) error { return t.answer("lazy", v, "yes", Lazy()) },
+	"fences": func(t *target, v string) error { return t.addIf("fences", v, "no", NoFences()) },
+	"lazy":   func(t *target, v string) error { return t.addIf("lazy", v, "yes", Lazy()) },
 	"namespace": func(t *target, v string) error {
 		t.add(Namespace(v))
 		return nil
@@ -169,13 +169,13 @@ var parameters = map[string]func(t *target, value string) error{
 	},
 }
 
-// answer checks that a parameter has the value yes or no. If the value equals the argument when,
-// answer adds the option o.
-func (t *target) answer(name, value, when string, o Option) error {
+// addIf checks that a parameter has the value yes or no. If the value equals addValue, addIf adds
+// the option o.
+func (t *target) addIf(name, value, addValue string, o Option) error {
 	if value != "yes" && value != "no" {
 		return invalid("%s: it is yes or no", name)
 	}
-	if value == when {
+	if value == addValue {
 		t.add(o)
 	}
 	return nil

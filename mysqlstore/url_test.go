@@ -98,7 +98,7 @@ func TestNamesOfLocks(t *testing.T) {
 		"padlock:9bebf90c9837c004f8a4ef41015ea1a6d08689fc60c2bbb431bf2f89": {},
 		"padlock:64acbfb671d1171d91fe95d3f0ebb29757348cd9a11896e3637b921c": {database: "shop", namespace: "test"},
 	} {
-		if got := k.lock("user:42"); got != want || len(got) != 64 {
+		if got := k.lockName("user:42"); got != want || len(got) != 64 {
 			t.Errorf("the lock of %+v is %s; want %s", k, got, want)
 		}
 	}
@@ -106,13 +106,13 @@ func TestNamesOfLocks(t *testing.T) {
 	for _, k := range []keyring{
 		{symfony: true}, {}, {database: "d"}, {namespace: "d"}, {database: "dn"}, {database: "d", namespace: "n"}, {namespace: "dn"},
 	} {
-		lock := k.lock("user:42")
+		lock := k.lockName("user:42")
 		if other, same := seen[lock]; same {
 			t.Errorf("%+v and %+v have one lock", k, other)
 		}
 		seen[lock] = k
 	}
-	if a, b := (&keyring{database: "Shop"}).lock("x"), (&keyring{database: "shop"}).lock("x"); a != b {
+	if a, b := (&keyring{database: "Shop"}).lockName("x"), (&keyring{database: "shop"}).lockName("x"); a != b {
 		t.Error("a server that does not tell Shop from shop would have two locks")
 	}
 }

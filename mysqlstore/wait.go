@@ -17,8 +17,9 @@ const (
 	waitSlice = 10 * time.Minute
 	// reservation is how long the lock stays reserved for a waiter that was granted it.
 	reservation = 400 * time.Millisecond
-	// waiterTimeout is a time without a statement. After it, the server ends the session of a
-	// waiter, because the waiter's process may have been stopped. The server counts whole seconds.
+	// waiterTimeout is how long the session of a waiter may send no statement. Then the server ends
+	// the session, because the waiter's process may have been stopped. The server counts whole
+	// seconds.
 	waiterTimeout = time.Second
 	deadWaiter    = 3 * time.Second
 	// A waiter without a session pauses for pauseMin to 2 × pauseMin before it looks at the lock
@@ -46,7 +47,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if l == nil { // the server may be back soon
 		return driver.Grant{}, s.nap(ctx)
 	}
-	key := l.keys.lock(r.Name)
+	key := l.keys.lockName(r.Name)
 	place, w := s.pool.waiter(key, reserve)
 	if w != nil {
 		if place, err = s.standInLine(ctx, w); place == nil {
@@ -55,13 +56,13 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	}
 	g, err := s.waitIn(ctx, place, l, key, &r)
 	if err == nil && g == (driver.Grant{}) {
-		err = s.over(ctx)
+		err = s.endReason(ctx)
 	}
 	return g, s.calls.AfterClose(err)
 }
 
-// over returns the reason if a wait has to end, and nil otherwise.
-func (s *Store) over(ctx context.Context) error {
+// endReason returns the reason if a wait has to end, and nil otherwise.
+func (s *Store) endReason(ctx context.Context) error {
 	if s.calls.Closing.Err() != nil {
 		return driver.ErrClosed
 	}
@@ -77,7 +78,7 @@ func (s *Store) known(ctx context.Context) (*layout, error) {
 	if errors.Is(err, driver.ErrInvalid) {
 		return nil, err
 	}
-	return l, s.over(ctx)
+	return l, s.endReason(ctx)
 }
 
 // nap returns after a pause.
@@ -89,14 +90,14 @@ func (s *Store) nap(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-s.calls.Closing.Done():
 	}
-	return s.over(ctx)
+	return s.endReason(ctx)
 }
 
 // standInLine waits until a session for waiters is free, and returns its slot. It returns nil if
 // the lock may have become free while all these sessions were in use.
 func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 	for {
-		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.ahead(w)))
+		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.countAhead(w)))
 		select {
 		case sl := <-w.place:
 			pause.Stop()
@@ -110,8 +111,8 @@ func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 			}
 		}
 		pause.Stop()
-		s.pool.leave(w)
-		return nil, s.over(ctx)
+		s.pool.leaveLine(w)
+		return nil, s.endReason(ctx)
 	}
 }
 
@@ -119,12 +120,12 @@ func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 // answer.
 func (s *Store) looksFree(ctx context.Context, key string) bool {
 	free, err := calls.Do(ctx, &s.calls, func() (bool, error) {
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return true, err
 		}
-		r, err := c.one(isFree(key))
-		return err != nil || r.yes(0), err
+		r, err := c.queryOne(isFree(key))
+		return err != nil || r.isOne(0), err
 	})
 	return free || err != nil
 }
@@ -144,7 +145,7 @@ func (s *Store) waitIn(ctx context.Context, place *slot, l *layout, key string, 
 	if g.TTL == 0 {
 		// The server would soon end the session as idle. Until the session is closed, it may have
 		// the lock.
-		c.lose(errUnclaimed)
+		c.loseConn(errUnclaimed)
 		s.pool.giveBack(place)
 	}
 	if err == nil && g.TTL == 0 {
@@ -157,16 +158,16 @@ func (s *Store) waitIn(ctx context.Context, place *slot, l *layout, key string, 
 // ends the connection, and with it the lock if it was granted at the last moment. The server
 // notices the end of the connection within a second, or when it grants the lock.
 func (s *Store) block(ctx context.Context, c *conn, key string) (granted bool, err error) {
-	if err := s.over(ctx); err != nil {
+	if err := s.endReason(ctx); err != nil {
 		return false, err
 	}
 	if _, err := c.exec(setTimeout(waiterTimeout)); err != nil {
 		return false, nil // the caller asks again
 	}
-	stop := context.AfterFunc(ctx, func() { c.lose(errCancelled) })
+	stop := context.AfterFunc(ctx, func() { c.loseConn(errCancelled) })
 	row, err := c.within(waitSlice+c.limit, take(key, waitSlice))
 	if !stop() {
-		return false, s.over(ctx)
+		return false, s.endReason(ctx)
 	}
 	if err != nil {
 		return false, nil
@@ -174,7 +175,7 @@ func (s *Store) block(ctx context.Context, c *conn, key string) (granted bool, e
 	if err := c.judge(row, 1); errors.Is(err, driver.ErrInvalid) {
 		return false, err
 	}
-	return row.yes(0) && c.alive(), nil
+	return row.isOne(0) && c.alive(), nil
 }
 
 // handedOver reserves a lock that the session was granted. The reservation is for the token that
@@ -200,7 +201,7 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, l *layout,
 	stop := context.AfterFunc(c.bound, free)
 	h.key, h.back = key, func() { stop(); free() }
 	c.load.Add(1)
-	s.holds.set(h, reserved, c, fence, r)
+	s.holds.noteGrant(h, reserved, c, fence, r)
 	name, token := r.Name, r.Token
 	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
 	return driver.Grant{Fence: fence, TTL: reservation}, nil

@@ -33,8 +33,8 @@ func newTwin(first, second driver.Store) (driver.Store, error) {
 	return &twin{second, a, b, w}, nil
 }
 
-// same reports whether a name has one lock in both stores.
-func (t *twin) same(name string) bool {
+// sameLock reports whether a name has one lock in both stores.
+func (t *twin) sameLock(name string) bool {
 	a, err := t.first.Location(name)
 	if err != nil {
 		return false // the store returns the error
@@ -45,7 +45,7 @@ func (t *twin) same(name string) bool {
 
 // Acquire implements driver.Store.
 func (t *twin) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if t.same(r.Name) {
+	if t.sameLock(r.Name) {
 		return driver.Grant{TTL: r.TTL}, ctx.Err()
 	}
 	return t.Store.Acquire(ctx, r)
@@ -53,7 +53,7 @@ func (t *twin) Acquire(ctx context.Context, r driver.Request) (driver.Grant, err
 
 // Extend implements driver.Store. The first store knows how long the lease lasts.
 func (t *twin) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if !t.same(name) {
+	if !t.sameLock(name) {
 		return t.Store.Extend(ctx, name, token, ttl)
 	}
 	if ttl == 0 {
@@ -64,7 +64,7 @@ func (t *twin) Extend(ctx context.Context, name, token string, ttl time.Duration
 
 // Release implements driver.Store.
 func (t *twin) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if t.same(name) {
+	if t.sameLock(name) {
 		return driver.Released, ctx.Err()
 	}
 	return t.Store.Release(ctx, name, token, keep)

@@ -36,9 +36,9 @@ func (o *opener) unknown(scheme string) error {
 		return invalid("a store is named by a URL; for a directory on a drive write file:///%s:/…", strings.ToUpper(scheme))
 	}
 	if name := unservedName(scheme); name != "" {
-		return invalid("padlock has no store in %s (%s:); use %s", name, scheme, o.usable())
+		return invalid("padlock has no store in %s (%s:); use %s", name, scheme, o.usableStores())
 	}
-	return invalid("there is no store for %s: URLs; there are stores for %s", scheme, strings.Join(o.names(), ", "))
+	return invalid("there is no store for %s: URLs; there are stores for %s", scheme, strings.Join(o.schemeNames(), ", "))
 }
 
 // unknownDSN returns the error for a DSN of Symfony's that has no store.
@@ -54,8 +54,8 @@ func (o *opener) unknownDSN(scheme string) error {
 	return invalid("padlock does not know this DSN of PHP's Symfony; it can share %s", strings.Join(o.dsns(), " or "))
 }
 
-// usable returns an example URL of each store that several processes can use.
-func (o *opener) usable() string {
+// usableStores returns an example URL of each store that several processes can use.
+func (o *opener) usableStores() string {
 	var examples []string
 	for _, s := range o.schemes {
 		if !s.InProcess && !s.Composite {
@@ -65,8 +65,8 @@ func (o *opener) usable() string {
 	return strings.Join(examples, " or ")
 }
 
-// names returns the first scheme name of each store, with its colon.
-func (o *opener) names() []string {
+// schemeNames returns the first scheme name of each store, with its colon.
+func (o *opener) schemeNames() []string {
 	var names []string
 	for _, s := range o.schemes {
 		if !s.InProcess || !o.betweenProcesses {

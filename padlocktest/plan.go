@@ -104,8 +104,8 @@ func (s *Script) plan(p plan) {
 	s.plans = append(s.plans, &p)
 }
 
-// Script.on carries out a request by calling serve, with the trouble that is planned for its kind.
-func (s *Script) on(ctx context.Context, kind Request, serve func(context.Context) error) error {
+// carryOut carries out a request by calling serve, with the trouble that is planned for its kind.
+func (s *Script) carryOut(ctx context.Context, kind Request, serve func(context.Context) error) error {
 	var lost error
 	for _, p := range s.take(kind) {
 		if p.delay > 0 {

@@ -22,7 +22,7 @@ func (s *Script) Close() error { return s.mem.Close() }
 
 // Acquire implements driver.Store.
 func (s *Script) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
-	err = s.on(ctx, Acquire, func(ctx context.Context) error {
+	err = s.carryOut(ctx, Acquire, func(ctx context.Context) error {
 		if g, err = s.mem.Acquire(ctx, r); err != nil {
 			return s.heldBy(err)
 		}
@@ -32,7 +32,7 @@ func (s *Script) Acquire(ctx context.Context, r driver.Request) (g driver.Grant,
 		s.bind(r.Name, r.Token, &g)
 		return nil
 	})
-	return only(g, err)
+	return onlyError(g, err)
 }
 
 func (s *Script) heldBy(err error) error {
@@ -55,8 +55,8 @@ func (s *Script) heldBy(err error) error {
 	return err
 }
 
-// If err shows that the reply is lost, this function drops the grant.
-func only(g driver.Grant, err error) (driver.Grant, error) {
+// onlyError drops the grant if err shows that the reply is lost.
+func onlyError(g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -65,17 +65,17 @@ func only(g driver.Grant, err error) (driver.Grant, error) {
 
 // Extend implements driver.Store.
 func (s *Script) Extend(ctx context.Context, name, token string, ttl time.Duration) (g driver.Grant, err error) {
-	err = s.on(ctx, Extend, func(ctx context.Context) error {
+	err = s.carryOut(ctx, Extend, func(ctx context.Context) error {
 		g, err = s.mem.Extend(ctx, name, token, ttl)
 		g.From = 0
 		return err
 	})
-	return only(g, err)
+	return onlyError(g, err)
 }
 
 // Release implements driver.Store.
 func (s *Script) Release(ctx context.Context, name, token string, keep time.Duration) (out driver.Outcome, err error) {
-	err = s.on(ctx, Release, func(ctx context.Context) error {
+	err = s.carryOut(ctx, Release, func(ctx context.Context) error {
 		if out, err = s.mem.Release(ctx, name, token, keep); err == nil {
 			s.unbind(token)
 		}
@@ -86,21 +86,21 @@ func (s *Script) Release(ctx context.Context, name, token string, keep time.Dura
 
 // Wait implements driver.Waiter.
 func (s *Script) Wait(ctx context.Context, r driver.Request, reserve bool) (g driver.Grant, err error) {
-	err = s.on(ctx, Wait, func(ctx context.Context) error {
+	err = s.carryOut(ctx, Wait, func(ctx context.Context) error {
 		g, err = s.mem.Wait(ctx, r, reserve)
 		return err
 	})
-	return only(g, err)
+	return onlyError(g, err)
 }
 
 // Convert implements driver.Converter.
 func (s *Script) Convert(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
-	err = s.on(ctx, Convert, func(ctx context.Context) error {
+	err = s.carryOut(ctx, Convert, func(ctx context.Context) error {
 		g, err = s.mem.Convert(ctx, r)
 		g.From = 0
 		return s.heldBy(err)
 	})
-	return only(g, err)
+	return onlyError(g, err)
 }
 
 // Inspect implements driver.Inspector.

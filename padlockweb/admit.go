@@ -48,14 +48,14 @@ func (w *Web) visitor(r *http.Request) (v *visitor, wait time.Duration) {
 	}
 	w.refreshTokens()
 	if secret, ok := bearer(r); ok {
-		k, wait := w.try(r, secret)
+		k, wait := w.tryLogin(r, secret)
 		if k.name == "" {
 			return &visitor{}, wait
 		}
 		return newVisitor(k), 0
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
-		if k, ok := w.visits.find(c.Value, now()); ok {
+		if k, ok := w.visits.find(c.Value, timeNow()); ok {
 			if k, ok = w.tokens.current(k); ok {
 				return newVisitor(k), 0
 			}
@@ -66,7 +66,7 @@ func (w *Web) visitor(r *http.Request) (v *visitor, wait time.Duration) {
 
 // refreshTokens reads the token file again if it has changed.
 func (w *Web) refreshTokens() {
-	if err := w.tokens.refresh(now()); err != nil {
+	if err := w.tokens.refresh(timeNow()); err != nil {
 		w.logger.Error("the token file was not read; the tokens that were read last stay good", "error", err.Error())
 	}
 }
@@ -77,15 +77,15 @@ func bearer(r *http.Request) (secret string, ok bool) {
 	return strings.TrimSpace(secret), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// try compares a secret with the tokens, unless the client has failed too often.
-func (w *Web) try(r *http.Request, secret string) (k token, wait time.Duration) {
+// tryLogin compares a secret with the tokens, unless the client has failed too often.
+func (w *Web) tryLogin(r *http.Request, secret string) (k token, wait time.Duration) {
 	client := clientAddress(r.RemoteAddr)
-	if wait := w.attempts.wait(client, now()); wait > 0 {
+	if wait := w.attempts.waitTime(client, timeNow()); wait > 0 {
 		return token{}, wait
 	}
 	k, ok := w.tokens.find(secret)
 	if !ok {
-		w.attempts.failed(client, now())
+		w.attempts.failed(client, timeNow())
 		w.audit(r, slog.LevelWarn, "login failed", "")
 		return token{}, 0
 	}
@@ -104,7 +104,7 @@ func (w *Web) askLogin(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		w.message(rw, r, http.StatusNotFound, v, "This server uses no tokens.")
 		return
 	}
-	w.page(rw, r, http.StatusOK, v, "login", &content{Title: "Log in"})
+	w.page(rw, r, http.StatusOK, v, loginPage, &content{Title: "Log in"})
 }
 
 // logIn takes the token of the form and starts a visit.
@@ -118,17 +118,17 @@ func (w *Web) logIn(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		return
 	}
 	w.refreshTokens()
-	k, wait := w.try(r, strings.TrimSpace(r.PostForm.Get("token")))
+	k, wait := w.tryLogin(r, strings.TrimSpace(r.PostForm.Get("token")))
 	switch {
 	case wait > 0:
 		tooMany(rw, wait)
 		return
 	case k.name == "":
-		w.page(rw, r, http.StatusUnauthorized, v, "login", &content{Title: "Log in", Problem: "This token is not valid."})
+		w.page(rw, r, http.StatusUnauthorized, v, loginPage, &content{Title: "Log in", Problem: "This token is not valid."})
 		return
 	}
 	w.audit(r, slog.LevelInfo, "login", k.name)
-	setCookie(rw, r, w.visits.begin(k, now()))
+	setCookie(rw, r, w.visits.beginVisit(k, timeNow()))
 	redirect(rw, "./")
 }
 

@@ -7,19 +7,19 @@ import (
 )
 
 // refused writes a record for a request that was not allowed.
-func (w *Web) refused(r *http.Request, who, why string, more ...slog.Attr) {
-	w.audit(r, slog.LevelWarn, "refused", who, append([]slog.Attr{slog.String("why", why)}, more...)...)
+func (w *Web) refused(r *http.Request, token, reason string, more ...slog.Attr) {
+	w.audit(r, slog.LevelWarn, "refused", token, append([]slog.Attr{slog.String("why", reason)}, more...)...)
 }
 
 // audit writes a record about a request. Anybody can cause records of refusals, so their number is
 // limited.
-func (w *Web) audit(r *http.Request, level slog.Level, event, who string, more ...slog.Attr) {
+func (w *Web) audit(r *http.Request, level slog.Level, event, token string, more ...slog.Attr) {
 	attrs := []slog.Attr{
-		slog.String("token", who), slog.String("from", clientAddress(r.RemoteAddr)),
+		slog.String("token", token), slog.String("from", clientAddress(r.RemoteAddr)),
 		slog.String("method", r.Method), slog.String("path", r.URL.Path),
 	}
 	if level == slog.LevelWarn {
-		ok, left := w.records.next(now().Unix())
+		ok, left := w.records.nextRecord(timeNow().Unix())
 		if !ok {
 			return
 		}
@@ -40,9 +40,9 @@ type records struct {
 
 const perSecond = 20
 
-// next reports whether a record may be written in the given second, and how many were left out
-// before it.
-func (c *records) next(second int64) (ok bool, left int) {
+// nextRecord reports whether a record may be written in the given second, and how many were left
+// out before it.
+func (c *records) nextRecord(second int64) (ok bool, left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.second != second {

@@ -11,17 +11,18 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/internal/printable"
 )
 
 // target is the lock that a visitor wants to break.
 type target struct {
-	padlock.State        // as the store knows it now; Name is the name that the store uses
-	Title         string // the name to show, with the slot
-	plain         string // the name without the slot
-	slot          int    // -1 if it is no slot
-	Link          string // the page of the name
-	Hex           string // State.Name, for a form: a form can send text only
+	padlock.State            // as the store knows it now; Name is the name that the store uses
+	Title         string     // the name to show, with the slot
+	plain         string     // the name without the slot
+	slot          int        // -1 if it is no slot
+	Link          markup.URL // the page of the name
+	Hex           string     // State.Name, for a form: a form can send text only
 }
 
 // maxReason is the length of the longest reason for a break.
@@ -72,7 +73,7 @@ func (w *Web) askBreak(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		w.message(rw, r, http.StatusConflict, v, problem)
 		return
 	}
-	w.page(rw, r, http.StatusOK, v, "break", &content{Title: "Break " + t.Title, Target: t})
+	w.page(rw, r, http.StatusOK, v, breakPage, &content{Title: "Break " + t.Title, Target: t})
 }
 
 // unbreakable returns the reason why the target cannot be broken, or "" if it can.
@@ -118,15 +119,15 @@ func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		return
 	case seen != t.Fence:
 		ask.Problem = "Nothing was broken: the lock has changed hands since you looked. This is the holder now."
-		w.page(rw, r, http.StatusConflict, v, "break", ask)
+		w.page(rw, r, http.StatusConflict, v, breakPage, ask)
 		return
 	case reason == "":
 		ask.Problem = "Nothing was broken: a reason is missing."
-		w.page(rw, r, http.StatusBadRequest, v, "break", ask)
+		w.page(rw, r, http.StatusBadRequest, v, breakPage, ask)
 		return
 	case len(reason) > maxReason || !utf8.ValidString(reason):
 		ask.Problem = "Nothing was broken: the reason is longer than " + strconv.Itoa(maxReason) + " bytes, or not text."
-		w.page(rw, r, http.StatusBadRequest, v, "break", ask)
+		w.page(rw, r, http.StatusBadRequest, v, breakPage, ask)
 		return
 	}
 	w.reallyBreak(rw, r, v, t, reason)
@@ -151,9 +152,9 @@ func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t
 	switch {
 	case err == nil:
 		_, _ = w.sampler.Sample(r.Context()) // so that the next page shows it
-		w.page(rw, r, http.StatusOK, v, "message", &content{
+		w.page(rw, r, http.StatusOK, v, messagePage, &content{
 			Title: t.Title + " is broken",
-			Good:  "The lock is broken. Its holder was " + who(t.Holds[0].Host, t.Holds[0].PID, t.Holds[0].Foreign) + ". The next fence is above " + strconv.FormatUint(fence, 10) + ".",
+			Good:  "The lock is broken. Its holder was " + holderName(t.Holds[0].Host, t.Holds[0].PID, t.Holds[0].Foreign) + ". The next fence is above " + strconv.FormatUint(fence, 10) + ".",
 		})
 	case errors.Is(err, padlock.ErrUncertain), errors.Is(err, padlock.ErrUnavailable):
 		w.message(rw, r, http.StatusServiceUnavailable, v, "It is not known whether the lock was broken: "+printable.Name(err.Error()))

@@ -1,17 +1,14 @@
 package padlockweb
 
 import (
-	"bytes"
 	"embed"
-	"html/template"
 	"mime"
 	"net/http"
 	"path"
 	"strconv"
 	"time"
 
-	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/sampler"
 )
 
@@ -40,18 +37,6 @@ func serveAsset(rw http.ResponseWriter, r *http.Request) {
 	rw.Write(assets[name])
 }
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"shown": printable.Name, "span": span, "moment": moment, "mode": mode,
-	"hostLink": hostLink, "breakLink": breakLink,
-	"who":      func(h sampler.Hold) string { return who(h.Host, h.PID, h.Foreign) },
-	"holding":  func(h padlock.Hold) string { return who(h.Host, h.PID, h.Foreign) },
-	"holderOf": func(e sampler.Ended) string { return who(e.Host, e.PID, e.Foreign) },
-	"waiters":  waiters, "held": held, "until": until,
-	"count": func(n uint64, one, many string) string { return count(int(n), one, many) },
-	"age":   func(t time.Time) string { return span(now().Sub(t)) },
-	"since": func(t time.Time) string { return span(now().Sub(t)) },
-}).ParseFS(files, "assets/*.html"))
-
 // waiters formats a number of waiters. A store without a queue does not know the number.
 func waiters(n int) string {
 	if n < 0 {
@@ -60,8 +45,8 @@ func waiters(n int) string {
 	return strconv.Itoa(n)
 }
 
-// held returns how long a hold has lasted.
-func held(h sampler.Hold) string {
+// heldTime returns how long a hold has lasted.
+func heldTime(h *sampler.Hold) string {
 	if h.AtLeast {
 		return "at least " + span(h.Held)
 	}
@@ -69,12 +54,12 @@ func held(h sampler.Hold) string {
 }
 
 // until returns a text about the planned end of a hold, or else about the end of its lease.
-func until(h sampler.Hold) string {
+func until(h *sampler.Hold) string {
 	in := func(what string, t time.Time) string {
-		if d := t.Sub(now()); d > 0 {
+		if d := t.Sub(timeNow()); d > 0 {
 			return what + " ends in " + span(d)
 		}
-		return what + " ended " + span(now().Sub(t)) + " ago"
+		return what + " ended " + span(timeNow().Sub(t)) + " ago"
 	}
 	switch {
 	case !h.PlannedEnd.IsZero():
@@ -87,7 +72,7 @@ func until(h sampler.Hold) string {
 	return in("lease", h.Until)
 }
 
-// content is what a template gets.
+// content is everything that a page shows.
 type content struct {
 	Title         string
 	Problem, Good string
@@ -109,55 +94,34 @@ type content struct {
 	Runs             []run
 	NoRuns           string
 
-	// The method page sets these fields.
+	// setFrame sets these fields.
 	Place    string
 	Token    string // the name of the visitor's token
 	CanLogIn bool
 	Reader   bool
-	Body     template.HTML
+	Body     markup.Page
 }
 
 // page answers with a whole page.
-func (w *Web) page(rw http.ResponseWriter, r *http.Request, status int, v *visitor, name string, c *content) {
-	body, err := draw(name, c)
-	if err == nil {
-		w.frame(rw, r, status, v, c, body)
-		return
-	}
-	w.logger.Error("a page could not be drawn", "page", name, "error", err.Error())
-	plain(rw, http.StatusInternalServerError, "the page could not be made")
+func (w *Web) page(rw http.ResponseWriter, r *http.Request, status int, v *visitor, body func(*content) markup.Part, c *content) {
+	w.setFrame(rw, r, status, v, c, markup.Render(body(c)))
 }
 
-// frame puts the body of a page into the layout.
-func (w *Web) frame(rw http.ResponseWriter, r *http.Request, status int, v *visitor, c *content, body []byte) {
-	c.Place, c.Reader, c.Body = w.place, v.right >= RightRead, template.HTML(body) // made by a template
+// setFrame puts the body of a page into the layout.
+func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *visitor, c *content, body markup.Page) {
+	c.Place, c.Reader, c.Body = w.place, v.right >= RightRead, body
 	if _, err := r.Cookie(cookieName); err == nil {
 		c.Token = v.token.name
 	}
 	c.CanLogIn = w.tokens != nil && w.authorize == nil && !v.known()
-	whole, err := draw("layout", c)
-	if err != nil {
-		w.logger.Error("a page could not be drawn", "page", "layout", "error", err.Error())
-		plain(rw, http.StatusInternalServerError, "the page could not be made")
-		return
-	}
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rw.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		rw.Write(whole)
+		rw.Write(layout(c).Bytes())
 	}
 }
 
 // message answers with a page that shows only a text.
 func (w *Web) message(rw http.ResponseWriter, r *http.Request, status int, v *visitor, text string) {
-	w.page(rw, r, status, v, "message", &content{Title: http.StatusText(status), Problem: text})
-}
-
-// draw runs a template.
-func draw(name string, c *content) ([]byte, error) {
-	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, name, c); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	w.page(rw, r, status, v, messagePage, &content{Title: http.StatusText(status), Problem: text})
 }

@@ -22,7 +22,7 @@ func (w *Web) showFigures(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		f.ofGroups(s.Groups)
 		f.ofCost(s)
 		promtext.Head(&out, "padlock_web_streams", "gauge", "Pages that are live now.")
-		fmt.Fprintf(&out, "padlock_web_streams %d\n", w.places.open())
+		fmt.Fprintf(&out, "padlock_web_streams %d\n", w.places.openStreams())
 	} else {
 		f.ofNames(rows(s, v, query{kind: "table"}))
 	}

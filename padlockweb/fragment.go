@@ -1,7 +1,6 @@
 package padlockweb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/sampler"
 )
@@ -32,25 +32,26 @@ type drawnKey struct {
 // fragment is a part of a page, which is made only once.
 type fragment struct {
 	once sync.Once
-	body []byte
-	err  error
+	body markup.Page
 }
 
 // maxDrawn is how many parts are kept. A further part is made again for each request.
 const maxDrawn = 256
 
-// fragment returns the part of a page that shows the snapshot. The result must not be changed.
-func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) ([]byte, error) {
-	f := w.drawn.at(s.Number, drawnKey{q, v.prefix, v.right, v.known()})
+// livePages are the pages that change by themselves, by the kind of their query.
+var livePages = map[string]func(*content) markup.Part{"table": tablePage, "host": hostPage, "name": namePage}
+
+// fragment returns the part of a page that shows the snapshot.
+func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) markup.Page {
+	f := w.drawn.fragmentAt(s.Number, drawnKey{q, v.prefix, v.right, v.known()})
 	f.once.Do(func() {
-		f.body, f.err = draw(q.kind, w.live(context.WithoutCancel(ctx), s, v, q))
-		f.body = bytes.ReplaceAll(f.body, []byte("\r"), nil) // would end a line of an event
+		f.body = markup.Render(livePages[q.kind](w.liveContent(context.WithoutCancel(ctx), s, v, q)))
 	})
-	return f.body, f.err
+	return f.body
 }
 
-// The method at returns the fragment for a key and the snapshot with the given number.
-func (d *drawn) at(number uint64, key drawnKey) *fragment {
+// fragmentAt returns the fragment for a key and the snapshot with the given number.
+func (d *drawn) fragmentAt(number uint64, key drawnKey) *fragment {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if number > d.number || d.all == nil {
@@ -86,8 +87,8 @@ func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
 	return s
 }
 
-// The method live collects the content of a page that changes by itself.
-func (w *Web) live(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
+// liveContent collects the content of a page that changes by itself.
+func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
 	c := &content{Query: q, MayBreak: w.allowBreak && v.right >= RightBreak && v.known()}
 	c.Trouble, c.Partial = trouble(s), partial(s, v)
 	if !s.Taken.IsZero() {
@@ -122,7 +123,7 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
 	if len(c.Rows) > 0 {
 		c.One = &c.Rows[0]
 	} else {
-		one := newRow(w.look(ctx, s, c.Query.name))
+		one := newRow(w.lookUp(ctx, s, c.Query.name))
 		c.One = &one
 	}
 	state := string(c.One.State)
@@ -130,15 +131,15 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
 		"held": "It is held by " + count(len(c.One.Holds), "holder", "holders") + ".", "cooling": "It is cooling down.",
 		"free": "It is free.", "unknown": "The store cannot tell whether it is held.",
 	}[state]
-	c.Runs, c.NoRuns = w.runs(ctx, c.Query.name, c.One.Name)
+	c.Runs, c.NoRuns = w.latestRuns(ctx, c.Query.name, c.One.Name)
 }
 
 // lookPatience bounds a request for one name.
 const lookPatience = 5 * time.Second
 
-// look asks the store about a name that has no row. Such a name is free, or the sampler does not
+// lookUp asks the store about a name that has no row. Such a name is free, or the sampler does not
 // know it.
-func (w *Web) look(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
+func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
 	if remembered, ok := w.sampler.Lookup(name); ok && s.Err == nil && s.Incomplete == nil {
 		return &remembered
 	}
@@ -161,7 +162,7 @@ func (w *Web) look(ctx context.Context, s *sampler.Snapshot, name string) *sampl
 			Cooling: h.Cooling, Since: h.Since, Until: h.Until, PlannedEnd: h.PlannedEnd, AtLeast: h.Since.IsZero(),
 		}
 		if !h.Since.IsZero() {
-			one.Held = now().Sub(h.Since)
+			one.Held = timeNow().Sub(h.Since)
 		}
 		n.Holds = append(n.Holds, one)
 	}
@@ -178,7 +179,7 @@ func trouble(s *sampler.Snapshot) string {
 	case s.Taken.IsZero():
 		return "The store cannot be read: " + printable.Name(s.Err.Error())
 	}
-	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(now())), printable.Name(s.Err.Error()))
+	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(timeNow())), printable.Name(s.Err.Error()))
 }
 
 // partial returns a text about the locks that the page may lack, or "" if it shows all.

@@ -30,8 +30,9 @@ const (
 // otherAddresses is the key of the limit that addresses share when there are too many of them.
 const otherAddresses = "*"
 
-// wait returns how long the address must wait for its next attempt. 0 means that it may try now.
-func (a *attempts) wait(address string, now time.Time) time.Duration {
+// waitTime returns how long the address must wait for its next attempt. 0 means that it may try
+// now.
+func (a *attempts) waitTime(address string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b := a.all[address]
@@ -115,8 +116,8 @@ type places struct {
 	gone bool // the Handler is closed
 }
 
-// take takes a place for a stream of the client. The function free gives the place back.
-func (p *places) take(client string) (free func(), ok bool) {
+// takePlace takes a place for a stream of the client. The function free gives the place back.
+func (p *places) takePlace(client string) (free func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone || p.all >= p.most || p.by[client] >= p.each {
@@ -137,8 +138,8 @@ func (p *places) take(client string) (free func(), ok bool) {
 	}, true
 }
 
-// The method open returns how many streams are open.
-func (p *places) open() int {
+// openStreams returns how many streams are open.
+func (p *places) openStreams() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all

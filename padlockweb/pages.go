@@ -26,11 +26,6 @@ func (w *Web) showHost(rw http.ResponseWriter, r *http.Request, v *visitor) {
 
 // showLive answers with a page that changes by itself.
 func (w *Web) showLive(rw http.ResponseWriter, r *http.Request, v *visitor, q query, title string) {
-	body, err := w.fragment(r.Context(), w.snapshot(r.Context()), v, q)
-	if err != nil {
-		w.logger.Error("a page could not be drawn", "page", q.kind, "error", err.Error())
-		plain(rw, http.StatusInternalServerError, "the page could not be made")
-		return
-	}
-	w.frame(rw, r, http.StatusOK, v, &content{Title: title, Live: q.events(), Query: q}, body)
+	body := w.fragment(r.Context(), w.snapshot(r.Context()), v, q)
+	w.setFrame(rw, r, http.StatusOK, v, &content{Title: title, Live: q.events(), Query: q}, body)
 }

@@ -114,6 +114,11 @@ var hostile = []string{
 	"\xff\xfe not text", "right to left \u202e", `quote"} 1`, "a&b=c#d%00", "javascript:alert(1)", "event: bye\n\ndata: x",
 }
 
+// ownAddress matches the addresses to which pages may lead.
+var ownAddress = regexp.MustCompile(`^(\./|name\?|host\?|break\?|login$|logout$|break$|live\.js$|style\.css$|icon\.svg$|#main$)`)
+
+var addresses = regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
+
 // Names and labels of others do no harm on a page, in JSON, in figures and in the log.
 func TestHostileNames(t *testing.T) {
 	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken(), padlockweb.AllowBreak())
@@ -124,6 +129,11 @@ func TestHostileNames(t *testing.T) {
 		text := s.get(path, with(breaker)).text
 		if raw.MatchString(text) {
 			t.Errorf("%q has markup of a name: %s", path, text)
+		}
+		for _, found := range addresses.FindAllStringSubmatch(text, -1) {
+			if !ownAddress.MatchString(found[1]) {
+				t.Errorf("%q leads to %q", path, found[1])
+			}
 		}
 		if i := strings.IndexFunc(text, func(c rune) bool {
 			return c != '\n' && c != '\t' && (unicode.IsControl(c) || c == '\u202e' || c == unicode.ReplacementChar)

@@ -66,5 +66,5 @@ func redirect(rw http.ResponseWriter, to string) {
 	rw.WriteHeader(http.StatusSeeOther)
 }
 
-// The function now returns the current time, for limits and visits.
-func now() time.Time { return time.Now() }
+// timeNow returns the current time, for limits and visits.
+func timeNow() time.Time { return time.Now() }

@@ -29,8 +29,8 @@ const (
 	keepRuns     = 10 * time.Second
 )
 
-// runs returns the latest runs of a name, and a sentence if there may be others.
-func (w *Web) runs(ctx context.Context, name string, one *sampler.Name) ([]run, string) {
+// latestRuns returns the latest runs of a name, and a sentence if there may be others.
+func (w *Web) latestRuns(ctx context.Context, name string, one *sampler.Name) ([]run, string) {
 	if w.history == nil {
 		return nil, ""
 	}
@@ -66,19 +66,19 @@ func markRunning(past []history.Run, name string, one *sampler.Name) {
 func newRun(r *history.Run) run {
 	out := run{
 		Began: r.Start, Outcome: r.Outcome(), Took: "unknown", Waited: span(r.Waited),
-		Host: who(r.Host, r.PID, false), Detail: printable.Name(r.Reason),
+		Host: holderName(r.Host, r.PID, false), Detail: printable.Name(r.Reason),
 	}
 	switch {
 	case r.Skipped:
 		out.Took = "did not run"
 		for i, h := range r.By {
-			out.Detail += []string{" by ", ", "}[min(i, 1)] + who(h.Host, h.PID, false)
+			out.Detail += []string{" by ", ", "}[min(i, 1)] + holderName(h.Host, h.PID, false)
 			if h.Label != "" {
 				out.Detail += " (" + printable.Name(h.Label) + ")"
 			}
 		}
 	case r.Running:
-		out.Took = span(now().Sub(r.Start)) + " so far"
+		out.Took = span(timeNow().Sub(r.Start)) + " so far"
 	case !r.End.IsZero():
 		out.Took = span(r.Duration())
 		if r.Signal != "" {
@@ -112,7 +112,7 @@ func (w *Web) writeRuns(ctx context.Context, out io.Writer, v *visitor) error {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	var err error
-	if at := now(); at.Sub(kept.made) > keepRuns {
+	if at := timeNow(); at.Sub(kept.made) > keepRuns {
 		var text bytes.Buffer
 		ctx, cancel := context.WithTimeout(ctx, runsPatience)
 		defer cancel()

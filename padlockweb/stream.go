@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -34,7 +33,7 @@ func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	if v.known() {
 		client = "token " + v.token.name
 	}
-	free, ok := w.places.take(client)
+	free, ok := w.places.takePlace(client)
 	if !ok {
 		rw.Header().Set("Retry-After", "15")
 		plain(rw, http.StatusServiceUnavailable, "too many pages are live; this one shows changes when it is reloaded")
@@ -44,11 +43,11 @@ func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	s := &stream{w: rw, control: http.NewResponseController(rw)}
 	rw.Header().Set("Content-Type", "text/event-stream")
 	rw.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
-	w.follow(r, v, q, s)
+	w.followSampler(r, v, q, s)
 }
 
-// follow sends events until the stream has to end.
-func (w *Web) follow(r *http.Request, v *visitor, q query, s *stream) {
+// followSampler sends events until the stream has to end.
+func (w *Web) followSampler(r *http.Request, v *visitor, q query, s *stream) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	stop := context.AfterFunc(w.closing, cancel)
@@ -58,35 +57,32 @@ func (w *Web) follow(r *http.Request, v *visitor, q query, s *stream) {
 	for {
 		if !w.stillReads(r, v) {
 			w.refused(r, v.token.name, "the right to read has ended")
-			_ = s.send("bye", nil)
+			_ = s.sendEvent("bye", nil)
 			return
 		}
-		body, err := w.fragment(ctx, snap, v, q)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			w.logger.Error("a page could not be drawn", slog.String("page", q.kind), slog.String("error", err.Error()))
-			return
-		case bytes.Equal(body, last):
-			err = s.beat(now())
-		default:
+		body := w.fragment(ctx, snap, v, q).Bytes()
+		var err error
+		if bytes.Equal(body, last) {
+			err = s.beat(timeNow())
+		} else {
 			last = body
-			err = s.send("locks", body)
+			err = s.sendEvent("locks", body)
 		}
 		if err != nil {
 			return
 		}
-		if snap = w.next(ctx, snap); snap == nil {
+		if snap = w.nextSnapshot(ctx, snap); snap == nil {
 			if w.closing.Err() != nil {
-				_ = s.send("bye", nil)
+				_ = s.sendEvent("bye", nil)
 			}
 			return
 		}
 	}
 }
 
-// next waits for the next snapshot, but no longer than a heartbeat. It returns nil if ctx has
-// ended.
-func (w *Web) next(ctx context.Context, snap *sampler.Snapshot) *sampler.Snapshot {
+// nextSnapshot waits for the next snapshot, but no longer than a heartbeat. It returns nil if ctx
+// has ended.
+func (w *Web) nextSnapshot(ctx context.Context, snap *sampler.Snapshot) *sampler.Snapshot {
 	bounded, cancel := context.WithTimeout(ctx, heartbeat)
 	defer cancel()
 	following, err := w.sampler.Next(bounded, snap.Number)
@@ -123,7 +119,7 @@ func (w *Web) stillReads(r *http.Request, v *visitor) bool {
 	if err != nil {
 		return false
 	}
-	_, ok = w.visits.find(c.Value, now())
+	_, ok = w.visits.find(c.Value, timeNow())
 	return ok
 }
 
@@ -137,8 +133,8 @@ type stream struct {
 
 var lineFeed, dataField = []byte("\n"), []byte("\ndata: ")
 
-// send sends an event. Its data may have several lines.
-func (s *stream) send(event string, data []byte) error {
+// sendEvent sends an event. Its data may have several lines.
+func (s *stream) sendEvent(event string, data []byte) error {
 	s.buf = append(s.buf[:0], "event: "+event+"\ndata: "...)
 	s.buf = append(s.buf, bytes.ReplaceAll(data, lineFeed, dataField)...)
 	s.buf = append(s.buf, "\n\n"...)
@@ -162,7 +158,7 @@ func (s *stream) beat(at time.Time) error {
 
 // flush sends text, with a deadline for slow readers.
 func (s *stream) flush(text []byte) error {
-	s.sent = now()
+	s.sent = timeNow()
 	_ = s.control.SetWriteDeadline(s.sent.Add(eventPatience)) // a ResponseWriter of a test has no deadlines
 	if _, err := s.w.Write(text); err != nil {
 		return err

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// row is a name as the templates show it.
+// row is a name as the pages show it.
 type row struct {
 	*sampler.Name
 	Key     string // identifies the row on the page
 	Level   string // stuck, hot, held, cooling, free or unknown
 	Title   string // the name, safe to show
-	Link    string
+	Link    markup.URL
 	Reasons string // why it is stuck
 }
 
@@ -123,12 +124,9 @@ func (q query) events() string {
 }
 
 // sorted returns the address of the table in another order.
-func (q query) sorted(by string) string {
+func (q query) sorted(by string) markup.URL {
 	q.sort = by
-	if text := q.values().Encode(); text != "" {
-		return "./?" + text
-	}
-	return "./"
+	return markup.Local("./", q.values())
 }
 
 // orders are the columns by which the table can be sorted. Without one, the order is that of the
@@ -222,8 +220,8 @@ func sum(rows []row) (t totals) {
 	return t
 }
 
-// summary is the sentence that a screen reader speaks when the sentence changes.
-func (t totals) summary() string {
+// spokenSummary returns the sentence that a screen reader speaks when the sentence changes.
+func (t totals) spokenSummary() string {
 	text := count(t.Held, "name is", "names are") + " held"
 	if t.Waiters > 0 {
 		text += ", " + count(t.Waiters, "caller waits", "callers wait")
@@ -244,8 +242,8 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// The function who returns a text that names a holder.
-func who(host string, pid int, foreign bool) string {
+// holderName returns a text that names a holder.
+func holderName(host string, pid int, foreign bool) string {
 	switch {
 	case foreign && pid != 0:
 		return fmt.Sprintf("a program other than padlock (process %d)", pid)
@@ -253,12 +251,14 @@ func who(host string, pid int, foreign bool) string {
 		return "a program other than padlock"
 	case host == "" && pid == 0:
 		return "unknown"
+	case host == "": // the store is of one machine and does not name it
+		return "process " + strconv.Itoa(pid)
 	}
 	return printable.Name(host) + ":" + strconv.Itoa(pid)
 }
 
-// mode says how a hold holds the name.
-func mode(h sampler.Hold) string {
+// modeOf says how a hold holds the name.
+func modeOf(h *sampler.Hold) string {
 	text := "exclusive"
 	switch {
 	case h.Cooling:
@@ -298,40 +298,14 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-func nameLink(name string) string { return "name?" + url.Values{"n": {name}}.Encode() }
-func hostLink(host string) string { return "host?" + url.Values{"h": {host}}.Encode() }
-func breakLink(stored string) string {
-	return "break?" + url.Values{"n": {stored}}.Encode()
+func nameLink(name string) markup.URL { return markup.Local("name", url.Values{"n": {name}}) }
+func hostLink(host string) markup.URL { return markup.Local("host", url.Values{"h": {host}}) }
+func breakLink(stored string) markup.URL {
+	return markup.Local("break", url.Values{"n": {stored}})
 }
 
-// By returns the address of the table in another order.
-func (q query) By(column string) string { return q.sorted(column) }
-
-// Filter returns the text of the filter.
-func (q query) Filter() string { return q.filter }
-
-// Sort returns the column by which the table is sorted.
-func (q query) Sort() string { return q.sort }
-
-// Host returns the host that the page is about.
-func (q query) Host() string { return q.host }
-
-// Summary is the sentence about all rows.
-func (t totals) Summary() string { return t.summary() }
-
-// Others returns how many holds of the name the table does not show.
-func (r row) Others() int { return max(0, len(r.Holds)-1) }
-
-// First returns the hold that the table shows, or nil.
-func (r row) First() *sampler.Hold {
-	if len(r.Holds) == 0 {
-		return nil
-	}
-	return &r.Holds[0]
-}
-
-// SeenFence returns the fence of the name, or that of its only slot.
-func (r row) SeenFence() uint64 {
+// seenFence returns the fence of the name, or that of its only slot.
+func (r *row) seenFence() uint64 {
 	if r.Fence == 0 && len(r.Holds) == 1 {
 		return r.Holds[0].Fence
 	}

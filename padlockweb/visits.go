@@ -47,9 +47,9 @@ const (
 	maxVisits = 1024
 )
 
-// begin starts a visit and returns the text for the cookie. If there are too many visits, it ends
-// the one that would end first.
-func (v *visits) begin(k token, now time.Time) string {
+// beginVisit starts a visit and returns the text for the cookie. If there are too many visits, it
+// ends the one that would end first.
+func (v *visits) beginVisit(k token, now time.Time) string {
 	secret := rand.Text()
 	v.mu.Lock()
 	defer v.mu.Unlock()

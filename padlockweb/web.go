@@ -95,7 +95,7 @@ func (w *Web) routes() *http.ServeMux {
 		mux.HandleFunc("GET /"+name, serveAsset)
 	}
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { plain(rw, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", w.ready)
+	mux.HandleFunc("GET /readyz", w.serveReady)
 	return mux
 }
 
@@ -129,8 +129,8 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // reason.
 const maxBody = 16 << 10
 
-// ready tells load balancers and monitors whether the store can be read.
-func (w *Web) ready(rw http.ResponseWriter, r *http.Request) {
+// serveReady tells load balancers and monitors whether the store can be read.
+func (w *Web) serveReady(rw http.ResponseWriter, r *http.Request) {
 	s := w.snapshot(r.Context())
 	if s.Taken.IsZero() || s.Err != nil {
 		plain(rw, http.StatusServiceUnavailable, "the store cannot be read")

@@ -28,7 +28,7 @@ func BenchmarkHold(b *testing.B) {
 func compare(b *testing.B, s *pgstore.Store, conn *pgx.Conn, fence bool) {
 	var own, bare int64
 	for b.Loop() {
-		own += took(func() {
+		own += timeOf(func() {
 			r := request("job")
 			if _, err := s.Acquire(context.Background(), r); err != nil {
 				b.Fatal(err)
@@ -37,7 +37,7 @@ func compare(b *testing.B, s *pgstore.Store, conn *pgx.Conn, fence bool) {
 				b.Fatal(err)
 			}
 		})
-		bare += took(func() { pair(b, conn, fence) })
+		bare += timeOf(func() { pair(b, conn, fence) })
 	}
 	b.ReportMetric(float64(own)/float64(b.N), "own-ns/op")
 	b.ReportMetric(float64(bare)/float64(b.N), "bare-ns/op")

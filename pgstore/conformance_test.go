@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,46 +85,18 @@ func TestContractWithoutFences(t *testing.T) {
 
 // A bench is a server with a proxy in front of it for each store.
 type bench struct {
-	srv  *server.Server
-	mu   sync.Mutex
-	by   map[driver.Store]*server.Proxy
-	made chan *server.Proxy
+	srv *server.Server
+	*server.Proxies[driver.Store]
 }
 
-// newBench starts the proxies, because the suite counts the goroutines that start in open.
 func newBench(t testing.TB, srv *server.Server) *bench {
-	b := &bench{srv: srv, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
-	var wg sync.WaitGroup
-	ctx := t.Context()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, srv.Addr())
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
+	return &bench{srv: srv, Proxies: server.NewProxies[driver.Store](t, srv.Addr())}
+}
+
+func (b *bench) openStore(ctx context.Context) (driver.Store, error) {
+	return b.Open(func(addr string) (driver.Store, error) {
+		return open(ctx, strings.Replace(b.srv.URL(), b.srv.Addr(), addr, 1), pgstore.LossDelay(2*time.Second))
 	})
-	t.Cleanup(wg.Wait)
-	return b
-}
-
-func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	p := <-b.made
-	s, err := open(ctx, strings.Replace(b.srv.URL(), b.srv.Addr(), p.Addr(), 1), pgstore.LossDelay(2*time.Second))
-	if err == nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.by[s] = p
-	}
-	return s, err
-}
-
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
 }
 
 // changesLock reports whether a request is a Bind message of a statement that takes a lock or
@@ -139,20 +110,13 @@ func TestFaults(t *testing.T) {
 	srv := server.Postgres(t, server.PostgresOptions{Args: many})
 	b := newBench(t, srv)
 	drivertest.Run(t, drivertest.Harness{
-		Open:          b.open,
+		Open:          b.openStore,
 		Anonymous:     true,
 		Slow:          true,
 		Parallel:      16,
-		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
-		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(changesLock); return nil },
-		Restart: func(keep bool) error {
-			srv.Kill()
-			srv.Restart(keep)
-			return nil
-		},
-		Pause: func() (func() error, error) {
-			srv.Pause()
-			return func() error { srv.Resume(); return nil }, nil
-		},
+		CutConnection: b.Cut,
+		LoseReply:     b.LoseReply(changesLock),
+		Restart:       srv.Crash,
+		Pause:         srv.Freeze,
 	})
 }

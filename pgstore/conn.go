@@ -65,7 +65,7 @@ func (c *conn) within(limit time.Duration, st *statement, params ...[]byte) ([][
 	c.interrupt()
 	c.mu.Lock()
 	c.want.Add(-1)
-	defer c.rest()
+	defer c.endStatement()
 	if !c.alive() {
 		return nil, &connError{err: context.Cause(c.bound), unsent: true}
 	}
@@ -116,8 +116,8 @@ func (c *conn) failed(err error, unsent bool) error {
 	return &connError{err: err, unsent: unsent || pgconn.SafeToRetry(err)}
 }
 
-// rest ends a statement.
-func (c *conn) rest() {
+// endStatement ends a statement.
+func (c *conn) endStatement() {
 	c.mu.Unlock()
 	c.nudge()
 }
@@ -200,8 +200,8 @@ func (c *conn) lose(err error) {
 	c.pg.Conn().Close()
 }
 
-// close closes the connection in the orderly way if no statement is running.
-func (c *conn) close() {
+// closeConn closes the connection in the orderly way if no statement is running.
+func (c *conn) closeConn() {
 	c.end(fmt.Errorf("%w: the connection to PostgreSQL was closed", driver.ErrClosed))
 	c.interrupt()
 	if !c.mu.TryLock() {
@@ -217,16 +217,16 @@ func (c *conn) close() {
 	_ = c.pg.Close(ctx)
 }
 
-// cancel ends the running statement, from another goroutine. The request to cancel may arrive
+// cancel interrupts the running statement, from another goroutine. The request to cancel may arrive
 // before the statement does, so cancel repeats it. The request may also arrive late and hit another
-// statement, so the connection must not be used afterwards. cancel returns when done is closed.
-func (c *conn) cancel(done <-chan struct{}) {
+// statement, so the connection must not be used afterwards. cancel returns when ended is closed.
+func (c *conn) cancel(ended <-chan struct{}) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
 	for pause := 5 * time.Millisecond; ; pause *= 2 {
 		_ = c.pg.CancelRequest(ctx)
 		select {
-		case <-done:
+		case <-ended:
 			return
 		case <-ctx.Done():
 			c.lose(errors.New("a wait could not be cancelled"))

@@ -60,12 +60,12 @@ func checkTLS(server *pgconn.Config) error {
 func (d *dialer) connect(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	c, err := d.open(ctx)
+	c, err := d.openConn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.checkPooler(ctx, c); err != nil {
-		c.close()
+		c.closeConn()
 		return nil, err
 	}
 	if d.system.Load() == nil {
@@ -74,8 +74,8 @@ func (d *dialer) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// open connects and sets the session up.
-func (d *dialer) open(ctx context.Context) (*conn, error) {
+// openConn connects and sets the session up.
+func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 	server := d.server.Copy()
 	if d.cfg.password != nil {
 		password, err := d.cfg.password()
@@ -91,7 +91,7 @@ func (d *dialer) open(ctx context.Context) (*conn, error) {
 	}
 	c := newConn(pg, d.cfg)
 	if err := d.setUp(c); err != nil {
-		c.close()
+		c.closeConn()
 		return nil, err
 	}
 	return c, nil
@@ -194,7 +194,7 @@ func (d *dialer) checkPooler(ctx context.Context, c *conn) error {
 			return err
 		}
 		same := second.pid == c.pid && second.start == c.start
-		second.close()
+		second.closeConn()
 		if same {
 			return errTransactionMode
 		}

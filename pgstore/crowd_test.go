@@ -66,7 +66,7 @@ func TestCrowdInOneProcess(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d writers, %d readers, %d promoted", writers.Load(), readers.Load(), promoted.Load())
-	if n := ask[int](t, connect(t, srv.URL()), locks); n != 0 {
+	if n := readValue[int](t, connect(t, srv.URL()), locks); n != 0 {
 		t.Errorf("%d locks are left", n)
 	}
 }

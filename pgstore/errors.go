@@ -46,9 +46,9 @@ func hasCode(err error, codes ...string) bool {
 	return false
 }
 
-// ended reports whether err ended the connection, and whether the statement was certainly not
+// connEnded reports whether err ended the connection, and whether the statement was certainly not
 // carried out.
-func ended(err error) (yes, unsent bool) {
+func connEnded(err error) (yes, unsent bool) {
 	var c *connError
 	if !errors.As(err, &c) {
 		return false, false
@@ -61,7 +61,7 @@ var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as P
 // failure returns the error that callers see. If the server refused a statement, nothing was
 // changed.
 func failure(err error) error {
-	switch yes, unsent := ended(err); {
+	switch yes, unsent := connEnded(err); {
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnavailable):

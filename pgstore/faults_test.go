@@ -23,11 +23,11 @@ func TestUnrelatedBackendKilled(t *testing.T) {
 	srv := server.Postgres(t, server.PostgresOptions{})
 	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
 	g := take(t, a, request("job"))
-	if err := syscall.Kill(ask[int](t, connect(t, srv.URL()), "SELECT pg_backend_pid()"), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(readValue[int](t, connect(t, srv.URL()), "SELECT pg_backend_pid()"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	ends(t, g.Bound)
-	if _, later := eventually(t, b, "job"); later.Fence <= g.Fence {
+	awaitEnd(t, g.Bound)
+	if _, later := untilGranted(t, b, "job"); later.Fence <= g.Fence {
 		t.Errorf("the fence was %d, and is %d after the crash", g.Fence, later.Fence)
 	}
 }
@@ -39,12 +39,12 @@ func TestTerminatedBackend(t *testing.T) {
 	a, b := mustOpen(t, srv.URL(), pgstore.LossDelay(time.Hour)), mustOpen(t, srv.URL())
 	r := request("job")
 	g := take(t, a, r)
-	ask[bool](t, connect(t, srv.URL()), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-	ends(t, g.Bound)
+	readValue[bool](t, connect(t, srv.URL()), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+	awaitEnd(t, g.Bound)
 	if _, err := a.Extend(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Extend: %v", err)
 	}
-	eventually(t, b, "job")
+	untilGranted(t, b, "job")
 	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.Gone || err != nil {
 		t.Errorf("Release: %v, %v", out, err)
 	}
@@ -58,10 +58,8 @@ func TestReleaseInAStuckSession(t *testing.T) {
 	a, b := mustOpen(t, srv.URL(), pgstore.LossDelay(time.Second)), mustOpen(t, srv.URL())
 	r := request("job")
 	take(t, a, r)
-	pid := ask[int](t, connect(t, srv.URL()), "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	pid := readValue[int](t, connect(t, srv.URL()), "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+	server.StopProcess(t, pid)
 	for range 2 {
 		if out, err := a.Release(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
 			t.Errorf("Release while the session has the lock: %v, %v", out, err)
@@ -71,7 +69,7 @@ func TestReleaseInAStuckSession(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the session is gone", func() bool {
+	untilTrue(t, "the session is gone", func() bool {
 		_, err := a.Release(t.Context(), "job", r.Token, 0)
 		return err == nil
 	})
@@ -152,7 +150,7 @@ func TestPromotionAtTheTimeOut(t *testing.T) {
 		release(t, a, first)
 	}
 	t.Logf("%d of 40 were granted", granted)
-	if n := ask[int](t, connect(t, srv.URL()), locks); n != 0 {
+	if n := readValue[int](t, connect(t, srv.URL()), locks); n != 0 {
 		t.Errorf("%d locks are left", n)
 	}
 }
@@ -167,7 +165,7 @@ func TestHolderKilled(t *testing.T) {
 		t.Errorf("process %d has the lock; the error says %+v", holder.Process.Pid, held.Holds)
 	}
 	holder.Process.Kill()
-	eventually(t, s, "job")
+	untilGranted(t, s, "job")
 }
 
 // A process is stopped while it waits. The server grants it the lock, and later takes the lock
@@ -181,11 +179,9 @@ func TestWaiterStopped(t *testing.T) {
 	waiter := startChild(t, "wait", srv.URL())
 	conn := connect(t, srv.URL())
 	queued(t, conn)
-	if err := waiter.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	server.StopProcess(t, waiter.Process.Pid)
 	release(t, s, r)
-	eventually(t, s, "job")
+	untilGranted(t, s, "job")
 }
 
 // The holds of a thousand names need 4 connections. When 20 contenders for one name have finished,
@@ -201,13 +197,13 @@ func TestConnections(t *testing.T) {
 		take(t, s, r)
 		all = append(all, r)
 	}
-	if n := ask[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'padlock %'"); n > 4 {
+	if n := readValue[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'padlock %'"); n > 4 {
 		t.Errorf("1,000 holds use %d connections", n)
 	}
 	for _, r := range all {
 		release(t, s, r)
 	}
-	if n := ask[int](t, conn, locks); n != 0 {
+	if n := readValue[int](t, conn, locks); n != 0 {
 		t.Errorf("%d locks are left", n)
 	}
 }
@@ -228,7 +224,7 @@ func TestCancelledWaits(t *testing.T) {
 	}
 	release(t, a, r)
 	conn := connect(t, srv.URL())
-	until(t, "no lock is left", func() bool { return ask[int](t, conn, locks) == 0 })
+	untilTrue(t, "no lock is left", func() bool { return readValue[int](t, conn, locks) == 0 })
 }
 
 // Readers of one process never overtake a writer that waits in the server's queue.
@@ -260,5 +256,5 @@ func TestReadersOfOneProcess(t *testing.T) {
 			refused(t, b, request("job"))
 		}
 	}
-	eventually(t, b, "job")
+	untilGranted(t, b, "job")
 }

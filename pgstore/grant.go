@@ -39,7 +39,7 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	case h.state == held:
 		return h.grant(), nil
 	}
-	h.key = s.cfg.keys.lock(r.Name)
+	h.key = s.cfg.keys.lockNumber(r.Name)
 	if err := s.take(ctx, h, r); err != nil {
 		return driver.Grant{}, err
 	}
@@ -67,10 +67,10 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	}
 	var fence uint64
 	if err == nil {
-		fence, err = s.ask(c, h, r)
+		fence, err = s.askServer(c, h, r)
 		if hasCode(err, undefinedTable) { // the server has lost its tables
 			if err = s.prepareAgain(); err == nil {
-				fence, err = s.ask(c, h, r)
+				fence, err = s.askServer(c, h, r)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	if err != nil {
 		return err
 	}
-	s.holds.set(h, held, c, r.Shared, fence, r)
+	s.holds.noteGrant(h, held, c, r.Shared, fence, r)
 	return nil
 }
 
@@ -95,8 +95,8 @@ func (s *Store) nobodyWaits(c *conn, key int64) error {
 	return nil
 }
 
-// ask requests the lock from the server, in the session of c.
-func (s *Store) ask(c *conn, h *hold, r *driver.Request) (fence uint64, err error) {
+// askServer requests the lock from the server, in the session of c.
+func (s *Store) askServer(c *conn, h *hold, r *driver.Request) (fence uint64, err error) {
 	i := index(r.Shared)
 	params := [][]byte{number(h.key), number(s.cfg.keys.intent(h.name)), number(int64(r.FenceAbove)), bytea(r.Name)}
 	switch {
@@ -106,7 +106,7 @@ func (s *Store) ask(c *conn, h *hold, r *driver.Request) (fence uint64, err erro
 		params = params[:2]
 	}
 	rows, err := c.exec(&s.sql.take[i], params...)
-	if yes, unsent := ended(err); yes {
+	if yes, unsent := connEnded(err); yes {
 		if !unsent {
 			h.state, h.c = unsure, c
 		}

@@ -53,8 +53,8 @@ func release(t testing.TB, s driver.Store, r driver.Request) {
 	}
 }
 
-// until calls yes again and again, and returns when yes returns true.
-func until(t testing.TB, what string, yes func() bool) {
+// untilTrue calls yes again and again, until it returns true.
+func untilTrue(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	end := time.After(soon)
 	pause := time.NewTicker(2 * time.Millisecond)
@@ -71,15 +71,15 @@ func until(t testing.TB, what string, yes func() bool) {
 // queued waits until somebody is in the server's queue.
 func queued(t testing.TB, conn *pgx.Conn) {
 	t.Helper()
-	until(t, "a waiter in the queue", func() bool {
-		return ask[int](t, conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
+	untilTrue(t, "a waiter in the queue", func() bool {
+		return readValue[int](t, conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
 	})
 }
 
-// eventually asks until the name is granted.
-func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g driver.Grant) {
+// untilGranted tries the name again and again, until it is granted.
+func untilGranted(t testing.TB, s driver.Store, name string) (r driver.Request, g driver.Grant) {
 	t.Helper()
-	until(t, "a grant of "+name, func() bool {
+	untilTrue(t, "a grant of "+name, func() bool {
 		r = request(name)
 		var err error
 		g, err = s.Acquire(t.Context(), r)
@@ -88,8 +88,8 @@ func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g 
 	return r, g
 }
 
-// ends returns when bound has ended, and checks the cause.
-func ends(t testing.TB, bound context.Context) {
+// awaitEnd returns when bound has ended, and checks the cause.
+func awaitEnd(t testing.TB, bound context.Context) {
 	t.Helper()
 	select {
 	case <-bound.Done():
@@ -111,8 +111,8 @@ func connect(t testing.TB, url string) *pgx.Conn {
 	return conn
 }
 
-// ask reads one value.
-func ask[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) (v T) {
+// readValue reads one value.
+func readValue[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) (v T) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), query, args...).Scan(&v); err != nil {
 		t.Fatalf("%s: %v", query, err)
@@ -120,8 +120,8 @@ func ask[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) (v T) {
 	return v
 }
 
-// took returns the duration of a call of f, in nanoseconds.
-func took(f func()) int64 {
+// timeOf returns the duration of a call of f, in nanoseconds.
+func timeOf(f func()) int64 {
 	began := time.Now()
 	f()
 	return time.Since(began).Nanoseconds()

@@ -54,20 +54,20 @@ func (h *hold) grant() driver.Grant {
 	return driver.Grant{Fence: h.fence, Bound: h.c.bound, Shared: h.shared}
 }
 
-// The type holds contains the tokens of a store.
-type holds struct {
+// heldTokens contains the tokens of a store.
+type heldTokens struct {
 	mu    sync.Mutex
 	byID  map[id]*hold
 	byKey map[int64][]*hold // live holds
 	naps  map[int64][]chan struct{}
 }
 
-func newHolds() holds {
-	return holds{byID: map[id]*hold{}, byKey: map[int64][]*hold{}, naps: map[int64][]chan struct{}{}}
+func newHolds() heldTokens {
+	return heldTokens{byID: map[id]*hold{}, byKey: map[int64][]*hold{}, naps: map[int64][]chan struct{}{}}
 }
 
 // enter begins an operation on a token. leave ends it.
-func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
+func (hs *heldTokens) enter(ctx context.Context, name, token string) (*hold, error) {
 	hs.mu.Lock()
 	key := id{name, token}
 	h := hs.byID[key]
@@ -84,12 +84,12 @@ func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
 	return h, nil
 }
 
-func (hs *holds) leave(h *hold) {
+func (hs *heldTokens) leave(h *hold) {
 	<-h.turn
 	hs.forget(h)
 }
 
-func (hs *holds) forget(h *hold) {
+func (hs *heldTokens) forget(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if h.refs--; h.refs == 0 && h.state == none {
@@ -97,8 +97,8 @@ func (hs *holds) forget(h *hold) {
 	}
 }
 
-// set records that a session was granted the lock for h.
-func (hs *holds) set(h *hold, st state, c *conn, shared bool, fence uint64, r *driver.Request) {
+// noteGrant records that a session was granted the lock for h.
+func (hs *heldTokens) noteGrant(h *hold, st state, c *conn, shared bool, fence uint64, r *driver.Request) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.state, h.c, h.shared, h.fence, h.holder, h.since = st, c, shared, fence, r.Holder, time.Now()
@@ -106,7 +106,7 @@ func (hs *holds) set(h *hold, st state, c *conn, shared bool, fence uint64, r *d
 }
 
 // clear records that h no longer has the lock. It wakes the waiters of this process for that lock.
-func (hs *holds) clear(h *hold) {
+func (hs *heldTokens) clear(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if h.timer != nil {
@@ -121,13 +121,13 @@ func (hs *holds) clear(h *hold) {
 }
 
 // change runs f under the mutex. f changes fields of h that other operations read.
-func (hs *holds) change(f func()) {
+func (hs *heldTokens) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	f()
 }
 
-func (hs *holds) wake(key int64) {
+func (hs *heldTokens) wake(key int64) {
 	for _, c := range hs.naps[key] {
 		close(c)
 	}
@@ -136,7 +136,7 @@ func (hs *holds) wake(key int64) {
 
 // inTheWay returns the holds of this process that conflict with a request. The server cannot find
 // these conflicts, because it lets one session take a lock twice.
-func (hs *holds) inTheWay(key int64, shared bool, except *hold) *driver.HeldError {
+func (hs *heldTokens) inTheWay(key int64, shared bool, except *hold) *driver.HeldError {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	err := &driver.HeldError{Waiters: -1}
@@ -160,21 +160,21 @@ func (h *hold) report() driver.Hold {
 }
 
 // promoting reports whether another hold of this process on the same lock wants to be promoted.
-func (hs *holds) promoting(h *hold) bool {
+func (hs *heldTokens) promoting(h *hold) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return slices.ContainsFunc(hs.byKey[h.key], func(o *hold) bool { return o != h && o.live() && o.intent })
 }
 
 // holding reports whether this process has the lock.
-func (hs *holds) holding(key int64) bool {
+func (hs *heldTokens) holding(key int64) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return slices.ContainsFunc(hs.byKey[key], (*hold).live)
 }
 
 // nap returns a channel that is closed when this process releases the lock.
-func (hs *holds) nap(key int64) (woken <-chan struct{}, done func()) {
+func (hs *heldTokens) nap(key int64) (woken <-chan struct{}, done func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	c := make(chan struct{})

@@ -23,11 +23,11 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		if err := s.prepare(); err != nil {
 			return st, err
 		}
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return st, err
 		}
-		key := s.cfg.keys.lock(name)
+		key := s.cfg.keys.lockNumber(name)
 		if st.Holds, err = s.holdersOf(c, key); err != nil {
 			return st, failure(err)
 		}
@@ -52,7 +52,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		if err := s.prepare(); err != nil {
 			return nil, err
 		}
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func holder(row [][]byte) driver.Hold {
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	return calls.Do(ctx, &s.calls, func() ([]driver.Finding, error) {
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return nil, err
 		}

@@ -14,22 +14,22 @@ type keyring struct {
 	symfony   bool
 }
 
-// lock returns the number for a name. It is 64 bits of a hash, or, with SymfonyLayout, the CRC-32
-// that PHP's Symfony locks.
-func (k *keyring) lock(name string) int64 {
+// lockNumber returns the number for a name. It is 64 bits of a hash, or, with SymfonyLayout, the
+// CRC-32 that PHP's Symfony locks.
+func (k *keyring) lockNumber(name string) int64 {
 	if k.symfony {
 		return int64(crc32.ChecksumIEEE([]byte(name)))
 	}
-	return k.hash("lock", name)
+	return k.hashOf("lock", name)
 }
 
 // intent returns the number that a reader locks while it waits for its promotion. Meanwhile no new
 // reader gets the lock.
-func (k *keyring) intent(name string) int64 { return k.hash("intent", name) }
+func (k *keyring) intent(name string) int64 { return k.hashOf("intent", name) }
 
-// hash includes the lengths, so that two different pairs of namespace and name never hash the same
-// text.
-func (k *keyring) hash(kind, name string) int64 {
+// hashOf includes the lengths, so that two different pairs of namespace and name never give the
+// same text.
+func (k *keyring) hashOf(kind, name string) int64 {
 	text := make([]byte, 0, 64)
 	for _, part := range []string{"padlock", kind, k.namespace} {
 		text = binary.BigEndian.AppendUint32(text, uint32(len(part)))

@@ -1,12 +1,8 @@
 package pgstore_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -14,59 +10,14 @@ import (
 	"github.com/padlock-go/padlock/pgstore"
 )
 
-// A php is a process with Symfony's PostgreSqlStore.
-type php struct {
-	t   *testing.T
-	in  io.Writer
-	out *bufio.Reader
-}
-
-func startPHP(t *testing.T, srv *server.Server) *php {
+func startPHP(t *testing.T, srv *server.Server) *server.PHP {
 	t.Helper()
-	path, err := exec.LookPath("php")
-	if err == nil {
-		_, err = os.Stat("/usr/share/php/Symfony/Component/Lock/autoload.php")
-	}
-	if err == nil {
-		err = exec.Command(path, "-r", "exit(extension_loaded('pdo_pgsql') ? 0 : 1);").Run()
-	}
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatalf("php with Symfony Lock and pdo_pgsql is missing, and under CI it may not be: %v", err)
-	}
-	if err != nil {
-		t.Skipf("php with Symfony Lock and pdo_pgsql is missing: %v", err)
-	}
 	host, port, err := net.SplitHostPort(srv.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "testdata/lock.php", fmt.Sprintf("pgsql:host=%s;port=%s;dbname=postgres", host, port))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	return &php{t, in, bufio.NewReader(out)}
-}
-
-// says checks what PHP answers to a line.
-func (p *php) says(want, line string) {
-	p.t.Helper()
-	fmt.Fprintln(p.in, line)
-	if got, err := p.out.ReadString('\n'); strings.TrimSpace(got) != want {
-		p.t.Fatalf("%s: PHP says %q, %v; want %q", line, got, err, want)
-	}
+	needs := server.PHPNeeds{Extension: "pdo_pgsql", Symfony: []string{"Lock"}}
+	return server.StartPHP(t, needs, "testdata/lock.php", fmt.Sprintf("pgsql:host=%s;port=%s;dbname=postgres", host, port))
 }
 
 // PHP and padlock exclude each other in both directions and both modes.
@@ -78,35 +29,35 @@ func TestSymfony(t *testing.T) {
 	for _, name := range []string{"report/42:daily run", "a", "é", "job " + strings.Repeat("x", 300)} {
 		r := request(name)
 		take(t, s, r)
-		p.says("no", "acquire "+name)
-		p.says("no", "read "+name)
+		p.Ask("no", "acquire "+name)
+		p.Ask("no", "read "+name)
 		release(t, s, r)
 
-		p.says("yes", "acquire "+name)
+		p.Ask("yes", "acquire "+name)
 		if held := refused(t, s, request(name)); !held.Foreign() {
 			t.Errorf("PHP has the lock; the error says %+v", held.Holds)
 		}
 		refused(t, s, reader(name))
-		p.says("yes", "release "+name)
+		p.Ask("yes", "release "+name)
 
 		read := reader(name)
 		take(t, s, read)
-		p.says("yes", "read "+name)
-		p.says("no", "acquire "+name)
+		p.Ask("yes", "read "+name)
+		p.Ask("no", "acquire "+name)
 		refused(t, s, request(name))
 		write := read
 		write.Shared = false
 		if _, err := s.Convert(t.Context(), write); err == nil {
 			t.Error("a reader was promoted while PHP reads")
 		}
-		p.says("yes", "release "+name)
+		p.Ask("yes", "release "+name)
 		if _, err := s.Convert(t.Context(), write); err != nil {
 			t.Errorf("promotion of the only reader: %v", err)
 		}
-		p.says("no", "read "+name)
+		p.Ask("no", "read "+name)
 		release(t, s, read)
 	}
-	p.says("yes", "acquire a")
+	p.Ask("yes", "acquire a")
 	own := mustOpen(t, srv.URL())
 	r := request("a")
 	take(t, own, r) // another layout, another lock
@@ -119,7 +70,7 @@ func TestWaitForSymfony(t *testing.T) {
 	srv := server.Postgres(t, server.PostgresOptions{})
 	p := startPHP(t, srv)
 	s := mustOpen(t, srv.URL(), pgstore.SymfonyLayout())
-	p.says("yes", "acquire job")
+	p.Ask("yes", "acquire job")
 	r := request("job")
 	granted := make(chan error, 1)
 	go func() {
@@ -133,12 +84,12 @@ func TestWaitForSymfony(t *testing.T) {
 	}()
 	conn := connect(t, srv.URL())
 	queued(t, conn)
-	p.says("yes", "release job")
+	p.Ask("yes", "release job")
 	if err := <-granted; err != nil {
 		t.Fatal(err)
 	}
 	take(t, s, r)
-	p.says("no", "acquire job")
+	p.Ask("no", "acquire job")
 	release(t, s, r)
-	p.says("yes", "acquire job")
+	p.Ask("yes", "acquire job")
 }

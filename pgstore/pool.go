@@ -72,7 +72,7 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		p.work.Go(c.close)
+		p.work.Go(c.closeConn)
 		return nil, driver.ErrClosed
 	}
 	sl.c = c
@@ -83,9 +83,9 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 
 // reserve chooses a connection whose session does not have the lock yet. It prefers idle
 // connections and makes a new one only if all others are busy, so that there are few connections.
-// joined means that no such connection is left, and that a reader joins another reader in its
+// joinsReader means that no such connection is left, and that a reader joins another reader in its
 // session.
-func (p *pool) reserve(key int64, shared bool) (c *conn, joined bool, err error) {
+func (p *pool) reserve(key int64, shared bool) (c *conn, joinsReader bool, err error) {
 	for {
 		c, sl, joined, err := p.choose(key, shared)
 		if err != nil || c != nil {
@@ -152,12 +152,12 @@ func (c *conn) add(key int64, sole bool) {
 	c.ops++
 }
 
-// finish ends the operation that reserve began. keep is true if the session has the lock now.
-func (p *pool) finish(c *conn, key int64, keep bool) {
+// finish ends the operation that reserve began. gotLock is true if the session has the lock now.
+func (p *pool) finish(c *conn, key int64, gotLock bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.ops--
-	if !keep {
+	if !gotLock {
 		c.remove(key)
 	}
 }
@@ -196,8 +196,8 @@ func (p *pool) demote(c *conn, key int64) {
 	delete(c.sole, key)
 }
 
-// any returns a connection for a statement that takes no lock.
-func (p *pool) any() (*conn, error) {
+// anyConn returns a connection for a statement that takes no lock.
+func (p *pool) anyConn() (*conn, error) {
 	p.mu.Lock()
 	var best *conn
 	for i := range p.holds {
@@ -239,14 +239,14 @@ func (p *pool) giveBack(sl *slot) {
 	sl.taken = false
 }
 
-// close ends all connections.
-func (p *pool) close() {
+// closeAll ends all connections.
+func (p *pool) closeAll() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, c := range p.live() {
-		wg.Go(c.close)
+		wg.Go(c.closeConn)
 	}
 	wg.Wait()
 }

@@ -27,18 +27,18 @@ func TestProbe(t *testing.T) {
 	d := &dialer{server: config, cfg: &c, live: func() []*conn { return live }}
 	connect := func() *conn {
 		t.Helper()
-		made, err := d.open(t.Context())
+		made, err := d.openConn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(made.close)
+		t.Cleanup(made.closeConn)
 		return made
 	}
 	// same makes the second connections. The one with the given number has the session of c.
 	same := func(c *conn, number int) {
 		tries := 0
 		d.second = func(ctx context.Context) (*conn, error) {
-			second, err := d.open(ctx)
+			second, err := d.openConn(ctx)
 			if tries++; err == nil && tries == number {
 				second.pid, second.start = c.pid, c.start
 			}

@@ -10,8 +10,8 @@ const schemaVersion = 1
 // These keys belong to rows of the table that are about the table itself. Like all keys, they are
 // 64 bits of a hash, so no name has them.
 var (
-	versionKey = (&keyring{}).hash("version", "")
-	sweepKey   = (&keyring{}).hash("sweep", "")
+	versionKey = (&keyring{}).hashOf("version", "")
+	sweepKey   = (&keyring{}).hashOf("sweep", "")
 )
 
 // Schema returns the statements that create the table of fences in a schema ("" for public). The

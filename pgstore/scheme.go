@@ -20,19 +20,19 @@ func Scheme() driver.Scheme {
 		Names:       schemes,
 		Help:        "advisory locks of a PostgreSQL server, which end with the connection",
 		Example:     example,
-		Guarantees:  usual,
+		Guarantees:  usualPromises,
 		Open:        openURL,
 		Symfony:     []string{"pgsql+advisory", "postgres+advisory", "postgresql+advisory"},
 		FromSymfony: fromSymfony,
 		Servers:     servers,
-		At:          at,
+		At:          atProxy,
 		Schema:      schemaOf,
 		Upgrade:     upgrade,
 	}
 }
 
-// usual returns what a store without options promises.
-func usual() driver.Guarantees {
+// usualPromises returns what a store without options promises.
+func usualPromises() driver.Guarantees {
 	c := defaults()
 	return c.guarantees()
 }
@@ -85,7 +85,7 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 		return schemaVersion, schemaVersion, nil
 	}
 	from, err = calls.Do(ctx, &s.calls, func() (int, error) {
-		c, err := s.pool.any()
+		c, err := s.pool.anyConn()
 		if err != nil {
 			return 0, err
 		}

@@ -70,7 +70,7 @@ func index(shared bool) int {
 // settle finds out whether the session of a connection that has ended still exists. As long as it
 // exists, it may have the lock of h.
 func (s *Store) settle(h *hold) error {
-	c, err := s.pool.any()
+	c, err := s.pool.anyConn()
 	if err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
 	}

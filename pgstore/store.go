@@ -19,7 +19,7 @@ type Store struct {
 	promises driver.Guarantees
 	sql      statements
 	pool     pool
-	holds    holds
+	holds    heldTokens
 
 	calls calls.Calls
 
@@ -62,7 +62,7 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 	s.calls.Open()
 	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.calls.Work, s.calls.Closing
 	d := &s.pool.dialer
-	d.server, d.cfg, d.live, d.second = &s.server.Config, &s.cfg, s.pool.live, d.open
+	d.server, d.cfg, d.live, d.second = &s.server.Config, &s.cfg, s.pool.live, d.openConn
 	if s.cfg.lazy {
 		return s, nil
 	}
@@ -80,7 +80,7 @@ func (s *Store) prepare() error {
 	if s.ready {
 		return nil
 	}
-	c, err := s.pool.any()
+	c, err := s.pool.anyConn()
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *Store) prepareAgain() error {
 // Close ends the connections. All holds end with them.
 func (s *Store) Close() error {
 	s.calls.End()
-	s.pool.close()
+	s.pool.closeAll()
 	s.calls.Work.Wait()
 	return nil
 }
@@ -129,7 +129,7 @@ func (s *Store) Location(name string) (string, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return "", err
 	}
-	return strconv.FormatInt(s.cfg.keys.lock(name), 10), nil
+	return strconv.FormatInt(s.cfg.keys.lockNumber(name), 10), nil
 }
 
 // SamePlace implements driver.SamePlacer. It compares the identifiers of the servers, or their

@@ -33,15 +33,15 @@ type sweeper struct {
 // background sweeps from time to time, until the store is closed.
 func (w *sweeper) background() {
 	calls.Regularly(w.ctx, sweepEvery, func() {
-		if w.due() {
+		if w.sweepDue() {
 			_, _ = w.sweep(sweepPause) // the next sweep tries again
 		}
 	})
 }
 
-// due returns true if this process has to sweep the table: the last sweep was long ago, and no
+// sweepDue returns true if this process has to sweep the table: the last sweep was long ago, and no
 // other process has started one. A process without a connection does not sweep.
-func (w *sweeper) due() bool {
+func (w *sweeper) sweepDue() bool {
 	all := w.live()
 	if len(all) == 0 {
 		return false
@@ -57,7 +57,7 @@ func (w *sweeper) sweep(pause time.Duration) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.close()
+	defer c.closeConn()
 	for after := number(math.MinInt64); ; {
 		rows, err := c.exec(&w.sql.next, after, number(w.keep.Microseconds()), number(versionKey))
 		if err != nil {

@@ -30,7 +30,7 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err != nil {
 		return err
 	}
-	key := s.cfg.keys.lock(name)
+	key := s.cfg.keys.lockNumber(name)
 	if s.holds.holding(key) {
 		return fmt.Errorf("lock in a transaction: %w", driver.ErrAlreadyHeld)
 	}

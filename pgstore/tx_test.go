@@ -59,7 +59,7 @@ func TestLockTx(t *testing.T) {
 		end()
 		rollback()
 
-		r, _ := eventually(t, a, "job")
+		r, _ := untilGranted(t, a, "job")
 		tx, rollback = begin("read committed")
 		if err := a.LockTx(t.Context(), tx, "job"); !errors.Is(err, driver.ErrAlreadyHeld) {
 			t.Errorf("%s: a name that the store holds: %v", kind, err)

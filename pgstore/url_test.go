@@ -201,7 +201,7 @@ func TestSearchPath(t *testing.T) {
 		last = g.Fence
 		release(t, s, r)
 	}
-	if n := ask[int](t, conn, "SELECT count(*) FROM pg_class WHERE relname = 'padlock_fences'"); n != 1 {
+	if n := readValue[int](t, conn, "SELECT count(*) FROM pg_class WHERE relname = 'padlock_fences'"); n != 1 {
 		t.Errorf("there are %d tables of fences", n)
 	}
 }

@@ -39,13 +39,13 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	}
 	g, err := s.waitIn(ctx, place, &r)
 	if err == nil && g == (driver.Grant{}) {
-		err = s.ended(ctx)
+		err = s.endReason(ctx)
 	}
 	return g, s.calls.AfterClose(err)
 }
 
-// ended returns the reason if a wait has to end, and nil otherwise.
-func (s *Store) ended(ctx context.Context) error {
+// endReason returns the reason if a wait has to end, and nil otherwise.
+func (s *Store) endReason(ctx context.Context) error {
 	if s.calls.Closing.Err() != nil {
 		return driver.ErrClosed
 	}
@@ -54,7 +54,7 @@ func (s *Store) ended(ctx context.Context) error {
 
 // nap returns after a pause, or when this process releases the lock.
 func (s *Store) nap(ctx context.Context, name string) error {
-	woken, done := s.holds.nap(s.cfg.keys.lock(name))
+	woken, done := s.holds.nap(s.cfg.keys.lockNumber(name))
 	defer done()
 	pause := time.NewTimer(pauseMin + rand.N(pauseMin))
 	defer pause.Stop()
@@ -64,7 +64,7 @@ func (s *Store) nap(ctx context.Context, name string) error {
 	case <-ctx.Done():
 	case <-s.calls.Closing.Done():
 	}
-	return s.ended(ctx)
+	return s.endReason(ctx)
 }
 
 // waitIn waits in the session of a slot. Unless the lock was granted, it frees the slot.
@@ -74,7 +74,7 @@ func (s *Store) waitIn(ctx context.Context, place *slot, r *driver.Request) (dri
 		s.pool.giveBack(place)
 		return driver.Grant{}, s.nap(ctx, r.Name)
 	}
-	key := s.cfg.keys.lock(r.Name)
+	key := s.cfg.keys.lockNumber(r.Name)
 	granted, err := s.block(ctx, c, key, r.Shared)
 	var g driver.Grant
 	if granted {
@@ -91,7 +91,7 @@ func (s *Store) waitIn(ctx context.Context, place *slot, r *driver.Request) (dri
 
 // block waits in the server's queue until the session has the lock, or ctx ends.
 func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (granted bool, err error) {
-	if err := s.ended(ctx); err != nil {
+	if err := s.endReason(ctx); err != nil {
 		return false, err
 	}
 	done := make(chan struct{})
@@ -111,14 +111,14 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 	close(done)
 	wg.Wait()
 	if cancelled { // this ends the session, and also the lock if it was granted at the last moment
-		c.close()
-		return false, s.ended(ctx)
+		c.closeConn()
+		return false, s.endReason(ctx)
 	}
-	if yes, _ := ended(err); yes {
+	if yes, _ := connEnded(err); yes {
 		return false, nil // the caller asks again
 	}
 	if err != nil {
-		c.close()
+		c.closeConn()
 	}
 	return err == nil, failure(err)
 }
@@ -150,7 +150,7 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64,
 	c.add(key, !r.Shared)
 	c.ops--
 	s.pool.mu.Unlock()
-	s.holds.set(h, reserved, c, r.Shared, fence, r)
+	s.holds.noteGrant(h, reserved, c, r.Shared, fence, r)
 	name, token := r.Name, r.Token
 	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
 	return driver.Grant{Fence: fence, TTL: reservation}, nil

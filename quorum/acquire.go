@@ -15,11 +15,11 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	h, err := s.begin(ctx, r.Name, r.Token)
+	h, err := s.beginCall(ctx, r.Name, r.Token)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.finish(h)
+	defer s.finishCall(h)
 	if s.isLive(h) {
 		// A member that lost the hold would grant it anew, and a quorum of new grants is not the
 		// old hold. So the members are asked to confirm the hold instead.

@@ -86,8 +86,8 @@ func greatest(answers []answer) (fence uint64) {
 	return fence
 }
 
-// needs returns a condition for collect, which is true when a quorum has said yes.
-func (s *Store) needs(answers []answer) func() bool {
+// reachesQuorum returns a condition for collect, which is true when a quorum has said yes.
+func (s *Store) reachesQuorum(answers []answer) func() bool {
 	return func() bool { return count(answers, yes) >= s.need }
 }
 

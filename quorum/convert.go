@@ -22,11 +22,11 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if !s.converts {
 		return driver.Grant{}, fmt.Errorf("conversion: %w", errors.ErrUnsupported)
 	}
-	h, err := s.begin(ctx, r.Name, r.Token)
+	h, err := s.beginCall(ctx, r.Name, r.Token)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.finish(h)
+	defer s.finishCall(h)
 	s.mu.Lock()
 	was := unknown
 	if h.live {
@@ -57,8 +57,8 @@ type conversion struct {
 	fence uint64 // set before the stage becomes won, and not changed afterwards
 }
 
-// ask is the script that converts the hold at one member.
-func (c *conversion) ask(ctx context.Context, i int, m *member, report func(answer)) {
+// convertMember is the script that converts the hold at one member.
+func (c *conversion) convertMember(ctx context.Context, i int, m *member, report func(answer)) {
 	var a answer
 	a.grant, a.err = c.s.convertAt(ctx, c.h, i, c.r)
 	a.verdict = judge(a.err)
@@ -104,24 +104,24 @@ func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request)
 	return g, err
 }
 
-// all asks every member. Under All, a promotion asks the members in order, as long as they say yes,
-// so that two promotions cannot each get a part of the members.
-func (c *conversion) all(ctx context.Context) error {
+// convertAll asks every member. Under All, a promotion asks the members in order, as long as they
+// say yes, so that two promotions cannot each get a part of the members.
+func (c *conversion) convertAll(ctx context.Context) error {
 	s := c.s
 	c.sent = s.clock.Now()
 	r := s.newRound(ctx, c.h, c.patience, len(s.members))
 	c.round = r
-	defer r.done()
+	defer r.endRound()
 	if s.rule == Majority || c.r.Shared {
-		c.answers = r.everybody(c.ask)
-		return r.collect(ctx, c.answers, c.patience+grace, s.needs(c.answers))
+		c.answers = r.everybody(c.convertMember)
+		return r.collect(ctx, c.answers, c.patience+grace, s.reachesQuorum(c.answers))
 	}
 	r.patience = min(c.patience, seqBudget/time.Duration(len(s.members)))
 	c.answers = s.ballot(unasked)
 	for i := range c.answers {
 		c.answers[i].verdict = pending
-		r.askLater(i, c.ask)
-		if err := r.collect(ctx, c.answers, r.patience+grace, s.needs(c.answers)); err != nil || c.answers[i].verdict != yes {
+		r.askLater(i, c.convertMember)
+		if err := r.collect(ctx, c.answers, r.patience+grace, s.reachesQuorum(c.answers)); err != nil || c.answers[i].verdict != yes {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func (c *conversion) all(ctx context.Context) error {
 // weaken demotes the hold, or verifies the mode that it has.
 func (c *conversion) weaken(ctx context.Context, was mode) (driver.Grant, error) {
 	s, h := c.s, c.h
-	err := c.all(ctx)
+	err := c.convertAll(ctx)
 	lost := s.loss(c.answers)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (c *conversion) weaken(ctx context.Context, was mode) (driver.Grant, error)
 	case count(c.answers, yes) >= s.need:
 		return c.accept(h.fence), nil
 	case lost != nil:
-		h.over()
+		h.endHold()
 		return driver.Grant{}, lost
 	}
 	if was == exclusive && c.r.Shared && count(c.answers, yes)+count(c.answers, unsure)+count(c.answers, pending) > 0 {
@@ -153,7 +153,7 @@ func (c *conversion) weaken(ctx context.Context, was mode) (driver.Grant, error)
 func (c *conversion) accept(fence uint64) driver.Grant {
 	s, h := c.s, c.h
 	if !h.live {
-		return driver.Grant{Fence: max(fence, greatest(c.answers)), TTL: s.lease(c.sent, c.answers)}
+		return driver.Grant{Fence: max(fence, greatest(c.answers)), TTL: s.leaseOfQuorum(c.sent, c.answers)}
 	}
 	h.fence, h.request.TTL = fence, c.r.TTL
 	h.setMode(c.r.Shared)
@@ -172,8 +172,8 @@ func (c *conversion) markOtherMode() {
 
 func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 	s, h := c.s, c.h
-	cause := c.all(ctx)
-	if cause == nil && count(c.answers, yes) >= s.need && c.raise(ctx) {
+	cause := c.convertAll(ctx)
+	if cause == nil && count(c.answers, yes) >= s.need && c.raiseFence(ctx) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return c.accept(c.fence), nil
@@ -188,15 +188,15 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 	back := c.revert(conflicted)
 	if lost := s.loss(back); lost != nil {
 		s.mu.Lock()
-		h.over()
+		h.endHold()
 		s.mu.Unlock()
 		return driver.Grant{}, lost
 	}
 	return driver.Grant{}, c.failed(ctx, conflicted, back, cause)
 }
 
-// failed returns the error of a promotion that failed and left the shared hold as it was. back has
-// the members' answers to the conversion back to shared.
+// failed returns the error of a promotion that failed and left the shared hold as it was. The last
+// answers are those of the members that were asked to convert the hold back to shared.
 func (c *conversion) failed(ctx context.Context, conflicted bool, back []answer, cause error) error {
 	s := c.s
 	unknown := count(back, unsure) + count(back, pending) + count(back, busy)
@@ -223,8 +223,8 @@ func (c *conversion) lead() verdict {
 	return unasked
 }
 
-// raise writes the new fence to a quorum, and reports whether that succeeded.
-func (c *conversion) raise(ctx context.Context) bool {
+// raiseFence writes the new fence to a quorum, and reports whether that succeeded.
+func (c *conversion) raiseFence(ctx context.Context) bool {
 	s := c.s
 	s.mu.Lock()
 	c.stage = won
@@ -234,7 +234,7 @@ func (c *conversion) raise(ctx context.Context) bool {
 	s.mu.Unlock()
 	raised := s.ballot(never)
 	r := s.newRound(ctx, c.h, c.patience, len(s.members))
-	defer r.done()
+	defer r.endRound()
 	for i, a := range c.answers {
 		switch {
 		case a.verdict != yes:
@@ -242,13 +242,13 @@ func (c *conversion) raise(ctx context.Context) bool {
 			raised[i].verdict = yes
 		default:
 			raised[i].verdict = pending
-			r.ask(i, func(ctx context.Context, _ int, m *member, report func(answer)) {
+			r.askMember(i, func(ctx context.Context, _ int, m *member, report func(answer)) {
 				err := m.raiser.RaiseFence(ctx, c.r.Name, c.r.Token, c.fence)
 				report(answer{verdict: judge(err), err: err})
 			})
 		}
 	}
-	r.collect(ctx, raised, c.patience+grace, s.needs(raised))
+	r.collect(ctx, raised, c.patience+grace, s.reachesQuorum(raised))
 	return count(raised, yes) >= s.need
 }
 
@@ -259,13 +259,13 @@ func (c *conversion) revert(intents bool) []answer {
 	s := c.s
 	back := s.ballot(pending)
 	r := s.newRound(context.Background(), c.h, c.patience, len(s.members))
-	defer r.done()
+	defer r.endRound()
 	request := c.r
 	request.Shared = true
 	for i, a := range c.answers {
 		switch {
 		case a.verdict == yes || intents && a.verdict == held:
-			r.ask(i, func(ctx context.Context, i int, _ *member, report func(answer)) {
+			r.askMember(i, func(ctx context.Context, i int, _ *member, report func(answer)) {
 				_, err := s.convertAt(ctx, c.h, i, request)
 				report(answer{verdict: judge(err), err: err})
 			})
@@ -302,19 +302,19 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	if !s.fences {
 		return fmt.Errorf("fences are off: %w", errors.ErrUnsupported)
 	}
-	h, err := s.begin(ctx, name, token)
+	h, err := s.beginCall(ctx, name, token)
 	if err != nil {
 		return err
 	}
-	defer s.finish(h)
+	defer s.finishCall(h)
 	patience := s.timeout(h.request.TTL)
 	r := s.newRound(ctx, h, patience, len(s.members))
-	defer r.done()
+	defer r.endRound()
 	answers := r.everybody(func(ctx context.Context, _ int, m *member, report func(answer)) {
 		err := m.raiser.RaiseFence(ctx, name, token, fence)
 		report(answer{verdict: judge(err), err: err})
 	})
-	cause := r.collect(ctx, answers, patience+grace, s.needs(answers))
+	cause := r.collect(ctx, answers, patience+grace, s.reachesQuorum(answers))
 	if count(answers, yes) >= s.need {
 		s.mu.Lock()
 		h.fence = max(h.fence, fence)

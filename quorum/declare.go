@@ -16,7 +16,7 @@ func (t *try) win(ctx context.Context) bool {
 	defer t.s.mu.Unlock()
 	t.round.drain(t.answers)
 	if count(t.answers, yes) < t.s.need {
-		t.second.done()
+		t.second.endRound()
 		return false
 	}
 	t.stage = won
@@ -31,7 +31,7 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	s := t.s
 	secured := s.ballot(never)
 	r := t.second
-	defer r.done()
+	defer r.endRound()
 	for i, a := range t.answers {
 		switch {
 		case a.verdict == pending:
@@ -41,15 +41,15 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 			secured[i] = a
 		default:
 			secured[i].verdict = pending
-			r.ask(i, func(_ context.Context, i int, m *member, report func(answer)) { report(t.secure(i, m, a.grant)) })
+			r.askMember(i, func(_ context.Context, i int, m *member, report func(answer)) { report(t.secure(i, m, a.grant)) })
 		}
 	}
-	if err := r.collect(ctx, secured, r.patience+grace, s.needs(secured)); err != nil {
+	if err := r.collect(ctx, secured, r.patience+grace, s.reachesQuorum(secured)); err != nil {
 		return driver.Grant{}, err
 	}
 	if count(secured, yes) < s.need {
 		t.answers = secured
-		return driver.Grant{}, s.open(secured, nil)
+		return driver.Grant{}, s.openError(secured, nil)
 	}
 	g := t.settled(secured)
 	if count(t.answers, held)+count(t.answers, leftover)+count(t.answers, unsure)+count(t.answers, gone) > 0 {
@@ -85,7 +85,7 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
 	sent, patience := s.clock.Now(), s.timeout(r.TTL)
 	round := s.newRound(ctx, h, patience, len(s.members))
-	defer round.done()
+	defer round.endRound()
 	answers := s.ballot(never)
 	s.mu.Lock()
 	has := make([]bool, len(answers))
@@ -96,10 +96,10 @@ func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Gran
 	for i := range answers {
 		if has[i] {
 			answers[i].verdict = pending
-			round.ask(i, func(ctx context.Context, i int, m *member, report func(answer)) { report(s.armAt(ctx, h, i, m, r)) })
+			round.askMember(i, func(ctx context.Context, i int, m *member, report func(answer)) { report(s.armAt(ctx, h, i, m, r)) })
 		}
 	}
-	cause := round.collect(ctx, answers, patience+grace, s.needs(answers))
+	cause := round.collect(ctx, answers, patience+grace, s.reachesQuorum(answers))
 	if count(answers, yes) < s.need {
 		return driver.Grant{}, s.undecided(answers, true, cause)
 	}
@@ -134,7 +134,7 @@ func (t *try) settled(secured []answer) driver.Grant {
 		h.mode = unknown
 		if old := s.holds[id{t.r.Name, t.r.Replaces}]; old != nil {
 			h.mode, h.atLeast = old.mode, max(h.atLeast, old.atLeast)
-			old.over()
+			old.endHold()
 		}
 		if h.mode == unknown && s.toldShared(t.answers) {
 			h.setMode(true) // even if the exporter's key says exclusive
@@ -149,7 +149,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	s.mu.Lock()
 	t.stage = lost
 	t.round.drain(t.answers)
-	t.h.over()
+	t.h.endHold()
 	s.mu.Unlock()
 	if t.swap && !s.refuses(count(t.answers, gone)) {
 		return t.swapOpen(cause)
@@ -196,5 +196,5 @@ func (t *try) swapOpen(cause error) error {
 	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {
 		return err
 	}
-	return t.s.open(t.answers, cause)
+	return t.s.openError(t.answers, cause)
 }

@@ -59,9 +59,9 @@ func (s *Store) fail(is error, answers []answer, also error) error {
 	return &failure{is, strings.ReplaceAll(text, "\n", ", "), also}
 }
 
-// open returns ErrUncertain if the request may have changed something at a member, else
+// openError returns ErrUncertain if the request may have changed something at a member, else
 // ErrUnavailable.
-func (s *Store) open(answers []answer, also error) error {
+func (s *Store) openError(answers []answer, also error) error {
 	for i := range answers {
 		switch answers[i].verdict {
 		case yes, unsure, pending, busy:
@@ -80,7 +80,7 @@ func (s *Store) undecided(answers []answer, changes bool, cause error) error {
 	if !changes && cause == nil {
 		return s.fail(driver.ErrUnavailable, answers, nil)
 	}
-	return s.open(answers, cause)
+	return s.openError(answers, cause)
 }
 
 // loss returns ErrExpired or ErrLost if so many members deny the hold that no quorum is left, else
@@ -120,7 +120,7 @@ func (s *Store) heldError(answers []answer) error {
 		}
 	}
 	m.dropReleased()
-	e.Holds = m.holds(1, s.need)
+	e.Holds = m.holdsOf(1, s.need)
 	if len(free) >= s.need {
 		slices.SortFunc(free, time.Time.Compare)
 		e.Until = free[s.need-1]
@@ -191,9 +191,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// holds returns the holds that at least the given number of members report. A hold ends when fewer
-// than a quorum of members have it.
-func (m *merger) holds(least, need int) []driver.Hold {
+// holdsOf returns the holds that at least the given number of members report. A hold ends when
+// fewer than a quorum of members have it.
+func (m *merger) holdsOf(least, need int) []driver.Hold {
 	var out []driver.Hold
 	for _, g := range m.groups {
 		if g.reports < least {

@@ -21,11 +21,11 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 			return driver.Grant{}, err
 		}
 	}
-	h, err := s.begin(ctx, name, token)
+	h, err := s.beginCall(ctx, name, token)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.finish(h)
+	defer s.finishCall(h)
 	return s.confirm(ctx, h, ttl)
 }
 
@@ -46,8 +46,8 @@ func (s *Store) confirm(ctx context.Context, h *hold, ttl time.Duration) (driver
 	c := &confirmation{s: s, h: h, ttl: ttl, patience: patience, decided: make(chan struct{})}
 	sent := s.clock.Now()
 	r := s.newRound(ctx, h, patience, len(s.members))
-	defer r.done()
-	answers := r.everybody(c.ask)
+	defer r.endRound()
+	answers := r.everybody(c.extendMember)
 	err := r.collect(ctx, answers, patience+grace, func() bool {
 		return count(answers, yes) >= s.need || s.refuses(count(answers, gone))
 	})
@@ -58,7 +58,7 @@ func (s *Store) confirm(ctx context.Context, h *hold, ttl time.Duration) (driver
 	}
 	if lost := s.loss(answers); lost != nil {
 		s.mu.Lock()
-		h.over()
+		h.endHold()
 		s.mu.Unlock()
 		return driver.Grant{}, lost
 	}
@@ -69,7 +69,7 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !h.live { // the hold was not taken by this process
-		return driver.Grant{TTL: s.lease(sent, answers), Shared: s.toldShared(answers)}
+		return driver.Grant{TTL: s.leaseOfQuorum(sent, answers), Shared: s.toldShared(answers)}
 	}
 	if ttl != 0 {
 		h.request.TTL = ttl
@@ -77,10 +77,10 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 	return s.grant(h, sent, answers)
 }
 
-// ask is the script that extends the hold at one member. If the member denies the hold, ask waits
-// until the round is decided. If the other members confirmed the hold, ask gives it back to this
-// member.
-func (c *confirmation) ask(ctx context.Context, i int, m *member, report func(answer)) {
+// extendMember is the script that extends the hold at one member. If the member denies the hold, it
+// waits until the round is decided. If the other members confirmed the hold, extendMember gives it
+// back to this member.
+func (c *confirmation) extendMember(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.slots[i]
 	var a answer
 	a.grant, a.err = m.store.Extend(ctx, c.h.name, c.h.token, c.ttl)
@@ -166,7 +166,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	}
 	g, err := m.store.Acquire(ctx, r)
 	s.mu.Lock()
-	sl.asked(judge(err))
+	sl.noteAnswer(judge(err))
 	if err == nil && h.live {
 		s.watch(h, i, g.Bound)
 	}

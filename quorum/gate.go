@@ -41,7 +41,7 @@ func (s *Store) await(ctx context.Context, g *gate, p place) error {
 	if i := slices.Index(g.queue, p); i >= 0 {
 		g.queue = slices.Delete(g.queue, i, i+1)
 	} else {
-		g.next() // the turn came at the same instant
+		g.letIn() // the turn came at the same instant
 	}
 	return ctx.Err()
 }
@@ -56,8 +56,8 @@ func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
 	return s.await(ctx, g, p)
 }
 
-// next lets the next call in. The caller holds mu.
-func (g *gate) next() {
+// letIn lets the next call in. The caller holds mu.
+func (g *gate) letIn() {
 	if len(g.queue) == 0 {
 		g.taken = false
 		return
@@ -68,6 +68,6 @@ func (g *gate) next() {
 
 func (s *Store) leave(g *gate) {
 	s.mu.Lock()
-	g.next()
+	g.letIn()
 	s.mu.Unlock()
 }

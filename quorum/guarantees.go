@@ -24,8 +24,8 @@ func (s *Store) combine() driver.Guarantees {
 		Bound:            slices.Max(each(s, func(m *member) driver.Bound { return m.g.Bound })),
 		LossDelay:        slices.Max(each(s, func(m *member) time.Duration { return m.g.LossDelay })),
 		MinTTL:           slices.Max(each(s, func(m *member) time.Duration { return m.g.MinTTL })),
-		MaxTTL:           least(s, func(m *member) time.Duration { return m.g.MaxTTL }),
-		MaxName:          least(s, func(m *member) int { return m.g.MaxName }),
+		MaxTTL:           smallestLimit(s, func(m *member) time.Duration { return m.g.MaxTTL }),
+		MaxName:          smallestLimit(s, func(m *member) int { return m.g.MaxName }),
 		DeadWaiter:       slices.Max(each(s, func(m *member) time.Duration { return m.g.DeadWaiter })),
 		Lease:            s.counted(func(m *member) bool { return m.g.Lease }) >= s.need,
 		Shared:           every(func(m *member) bool { return m.g.Shared }),
@@ -82,8 +82,8 @@ func (s *Store) safeClockJump() driver.Promise {
 	return driver.No
 }
 
-// least returns the smallest limit of a member, or 0 if none has a limit.
-func least[T int | time.Duration](s *Store, of func(*member) T) (limit T) {
+// smallestLimit returns the smallest limit of a member, or 0 if none has a limit.
+func smallestLimit[T int | time.Duration](s *Store, of func(*member) T) (limit T) {
 	for _, l := range each(s, of) {
 		if l > 0 && (limit == 0 || l < limit) {
 			limit = l

@@ -67,9 +67,9 @@ func (s *Store) isLive(h *hold) bool {
 // lineUp is how long a call waits, at most, for another call on the same hold.
 const lineUp = 500 * time.Millisecond
 
-// begin starts a call that may change the hold of token. If it returns no error, its caller must
-// call finish.
-func (s *Store) begin(ctx context.Context, name, token string) (*hold, error) {
+// beginCall starts a call that may change the hold of token. If it returns no error, its caller
+// must call finish.
+func (s *Store) beginCall(ctx context.Context, name, token string) (*hold, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *Store) begin(ctx context.Context, name, token string) (*hold, error) {
 	return nil, &failure{driver.ErrUnavailable, "another call for this hold is under way", nil}
 }
 
-func (s *Store) finish(h *hold) {
+func (s *Store) finishCall(h *hold) {
 	s.leave(&h.turn)
 	s.unuse(h)
 	s.work.Done()
@@ -138,8 +138,8 @@ func (s *Store) sweep() {
 	s.swept = len(s.holds)
 }
 
-// over marks the hold as over. The caller holds mu.
-func (h *hold) over() {
+// endHold marks the hold as over. The caller holds mu.
+func (h *hold) endHold() {
 	h.live = false
 	h.unwatch()
 }
@@ -216,9 +216,9 @@ func (s *Store) restAtLeast(h *hold) time.Duration {
 // forever is the length of a lease that does not end by itself.
 const forever = time.Duration(math.MaxInt64)
 
-// left returns the part of a lease that is certain, counted from sent, the instant just before the
-// request.
-func left(sent driver.Instant, g *driver.Grant) time.Duration {
+// leaseLeft returns the part of a lease that is certain, counted from sent, the instant just before
+// the request.
+func leaseLeft(sent driver.Instant, g *driver.Grant) time.Duration {
 	if g.TTL == 0 {
 		return forever
 	}
@@ -229,13 +229,13 @@ func left(sent driver.Instant, g *driver.Grant) time.Duration {
 	return max(d, 1)
 }
 
-// lease returns how long a quorum of the members that said yes keeps the hold, counted from sent.
-// It returns 0 if the hold does not end by itself.
-func (s *Store) lease(sent driver.Instant, answers []answer) time.Duration {
+// leaseOfQuorum returns how long a quorum of the members that said yes keeps the hold, counted from
+// sent. It returns 0 if the hold does not end by itself.
+func (s *Store) leaseOfQuorum(sent driver.Instant, answers []answer) time.Duration {
 	var ends []time.Duration
 	for i := range answers {
 		if answers[i].verdict == yes {
-			ends = append(ends, left(sent, &answers[i].grant))
+			ends = append(ends, leaseLeft(sent, &answers[i].grant))
 		}
 	}
 	slices.Sort(ends)
@@ -248,7 +248,7 @@ func (s *Store) lease(sent driver.Instant, answers []answer) time.Duration {
 
 // grant returns the Grant of a hold that answers confirm. The caller holds mu.
 func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Grant {
-	ttl := s.lease(sent, answers)
+	ttl := s.leaseOfQuorum(sent, answers)
 	if ttl == 0 {
 		h.until = math.MaxInt64
 	} else {

@@ -32,7 +32,7 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 		return id, nil
 	}
 	r := s.newRound(ctx, nil, maxPatience, len(s.members))
-	defer r.done()
+	defer r.endRound()
 	answers := r.everybody(func(ctx context.Context, _ int, m *member, report func(answer)) {
 		err := m.identify(ctx)
 		report(answer{verdict: judge(err), err: err})

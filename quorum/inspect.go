@@ -32,18 +32,18 @@ func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
 	}
 	defer s.work.Done()
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
-	defer r.done()
+	defer r.endRound()
 	answers := r.everybody(func(ctx context.Context, _ int, m *member, report func(answer)) {
 		state, err := m.inspector.Inspect(ctx, name)
 		report(answer{verdict: judge(err), state: state, err: err})
 	})
 	cause := r.collect(ctx, answers, r.patience+grace, func() bool { return false })
-	return answers, s.enough(answers, cause)
+	return answers, s.enoughAnswers(answers, cause)
 }
 
-// enough returns an error if the members that did not answer could be a quorum by themselves. Such
-// a quorum may have a hold that the answers do not show.
-func (s *Store) enough(answers []answer, cause error) error {
+// enoughAnswers returns an error if the members that did not answer could be a quorum by
+// themselves. Such a quorum may have a hold that the answers do not show.
+func (s *Store) enoughAnswers(answers []answer, cause error) error {
 	if s.refuses(count(answers, yes)) {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 	if silent := len(answers) - count(answers, yes); s.rule == Majority {
 		least = max(1, s.need-silent)
 	}
-	out.Holds = m.holds(least, s.need)
+	out.Holds = m.holdsOf(least, s.need)
 	if s.fences {
 		out.Fence = s.fenceOf(answers)
 	}
@@ -103,7 +103,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	defer s.work.Done()
 	lists := make([][]driver.State, len(s.members))
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
-	defer r.done()
+	defer r.endRound()
 	answers := r.everybody(func(ctx context.Context, i int, m *member, report func(answer)) {
 		list, err := m.lister.List(ctx, prefix)
 		s.mu.Lock()
@@ -112,7 +112,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		report(answer{verdict: judge(err), err: err})
 	})
 	cause := r.collect(ctx, answers, r.patience+grace, func() bool { return false })
-	if err := s.enough(answers, cause); err != nil {
+	if err := s.enoughAnswers(answers, cause); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -172,14 +172,14 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 
 func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFence uint64) (uint64, error) {
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
-	defer r.done()
+	defer r.endRound()
 	answers := s.ballot(never)
 	for i := range seen {
 		if seen[i].verdict != yes {
 			continue
 		}
 		answers[i].verdict = pending
-		r.ask(i, func(ctx context.Context, i int, m *member, report func(answer)) {
+		r.askMember(i, func(ctx context.Context, i int, m *member, report func(answer)) {
 			fence, err := m.breaker.Break(ctx, name, seen[i].state.Fence)
 			report(answer{verdict: judge(err), grant: driver.Grant{Fence: fence}, err: err})
 		})
@@ -220,7 +220,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	defer s.work.Done()
 	found := make([][]driver.Finding, len(s.members))
 	r := s.newRound(ctx, nil, maxPatience, len(s.members))
-	defer r.done()
+	defer r.endRound()
 	answers := r.everybody(func(ctx context.Context, i int, m *member, report func(answer)) {
 		list, err := m.status(ctx)
 		s.mu.Lock()

@@ -17,11 +17,11 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
 		return driver.Gone, err
 	}
-	h, err := s.begin(ctx, name, token)
+	h, err := s.beginCall(ctx, name, token)
 	if err != nil {
 		return driver.Gone, err
 	}
-	defer s.finish(h)
+	defer s.finishCall(h)
 	return s.release(ctx, h, keep)
 }
 
@@ -30,13 +30,13 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	if h.live {
 		keep = max(keep, s.restAtLeast(h))
 	}
-	h.over()
+	h.endHold()
 	patience := s.timeout(h.request.TTL)
 	answers, ask := s.whomToRelease(h)
 	s.mu.Unlock()
 	began := time.Now()
-	r := s.free(ctx, h, ask, keep, patience, answers)
-	defer r.done()
+	r := s.freeAt(ctx, h, ask, keep, patience, answers)
+	defer r.endRound()
 	released := func() bool { return countOutcome(answers, driver.Released) >= s.need }
 	err := r.collect(ctx, answers, patience+grace, released)
 	if err == nil && released() {
@@ -50,7 +50,7 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	if refused := refusal(answers); refused != nil {
 		return driver.Gone, refused
 	}
-	return driver.Gone, s.open(answers, err)
+	return driver.Gone, s.openError(answers, err)
 }
 
 // whomToRelease returns the members that may still have something of the hold, and the answers of
@@ -132,8 +132,8 @@ func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 	s.mu.Unlock()
 	// The caller's context may have ended, but the release is still needed.
 	ctx := context.Background()
-	r := s.free(ctx, h, ask, 0, patience, answers)
-	defer r.done()
+	r := s.freeAt(ctx, h, ask, 0, patience, answers)
+	defer r.endRound()
 	r.collect(ctx, answers, patience+grace, func() bool {
 		for i := range granted {
 			if granted[i].verdict == pending && answers[i].verdict == pending {
@@ -155,10 +155,10 @@ func countSettled(answers []answer) (n int) {
 	return n
 }
 
-// free begins to release h at the members in ask. Under [All] it does so in reverse order, waiting
-// for each member that answers. Otherwise a caller that takes the members in order could find the
-// first one free and the second one taken.
-func (s *Store) free(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
+// freeAt begins to release h at the members in ask. Under [All] it does so in reverse order,
+// waiting for each member that answers. Otherwise a caller that takes the members in order could
+// find the first one free and the second one taken.
+func (s *Store) freeAt(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
 	r := s.newRound(ctx, h, patience, 2*len(s.members))
 	inOrder := s.rule == All
 	for n := len(ask) - 1; n >= 0; n-- {
@@ -282,14 +282,14 @@ func (x *settlement) run(p place) {
 		defer s.mu.Unlock()
 		sl.settling = nil
 		if err == nil {
-			sl.turn.next()
+			sl.turn.letIn()
 		}
 	}()
 	if err != nil {
 		x.report(answer{verdict: busy, err: errUnsettled})
 		return
 	}
-	a, late := x.once()
+	a, late := x.askOnce()
 	if a.settled || a.verdict == refused {
 		return
 	}
@@ -298,12 +298,12 @@ func (x *settlement) run(p place) {
 		crowded = m.unsettled.Add(1) > 4*maxUnsettled
 		defer m.unsettled.Add(-1)
 	}
-	x.goOn(a, late, crowded)
+	x.askAgain(a, late, crowded)
 }
 
-// goOn asks again until the hold is settled or the lease is over. When the store closes, goOn makes
-// one last try. The argument a is the last answer so far.
-func (x *settlement) goOn(a answer, late time.Duration, last bool) {
+// askAgain asks again until the hold is settled or the lease is over. When the store closes,
+// askAgain makes one last try. The argument a is the last answer so far.
+func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	pause := firstPause
 	for !a.settled && a.verdict != refused {
 		switch {
@@ -317,12 +317,13 @@ func (x *settlement) goOn(a answer, late time.Duration, last bool) {
 			last = !x.s.sleep(context.Background(), pause)
 			pause = min(2*pause, maxPause)
 		}
-		a, late = x.once()
+		a, late = x.askOnce()
 	}
 }
 
-// once asks the member once. late is the time during which an earlier request may still arrive.
-func (x *settlement) once() (a answer, late time.Duration) {
+// askOnce asks the member once. The result late is the time during which an earlier request may
+// still arrive.
+func (x *settlement) askOnce() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.slots[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)
 	defer cancel()

@@ -34,27 +34,27 @@ func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n
 	return r
 }
 
-// done notes that the caller of newRound will begin no more requests.
-func (r *round) done() {
+// endRound notes that the caller of newRound will begin no more requests.
+func (r *round) endRound() {
 	if r.running.Add(-1) == 0 {
 		r.cancel()
 	}
 }
 
-// ask begins f at member i. It takes a place in the hold's line there at once. So the requests of
-// one hold arrive in the order of the calls of ask.
-func (r *round) ask(i int, f script) { r.begin(r.ctx, i, f) }
+// askMember begins f at member i. It takes a place in the hold's line there at once. So the
+// requests of one hold arrive in the order of the calls of askMember.
+func (r *round) askMember(i int, f script) { r.beginAt(r.ctx, i, f) }
 
 // askLater is ask with a timeout that begins now, not when the round began.
 func (r *round) askLater(i int, f script) {
 	ctx, cancel := context.WithTimeout(r.base, r.patience)
-	r.begin(ctx, i, func(ctx context.Context, i int, m *member, report func(answer)) {
+	r.beginAt(ctx, i, func(ctx context.Context, i int, m *member, report func(answer)) {
 		defer cancel()
 		f(ctx, i, m, report)
 	})
 }
 
-func (r *round) begin(ctx context.Context, i int, f script) {
+func (r *round) beginAt(ctx context.Context, i int, f script) {
 	r.running.Add(1)
 	r.s.work.Add(1)
 	var p place
@@ -69,7 +69,7 @@ func (r *round) begin(ctx context.Context, i int, f script) {
 
 func (r *round) perform(ctx context.Context, i int, p place, f script) {
 	defer r.s.work.Done()
-	defer r.done()
+	defer r.endRound()
 	report := func(a answer) {
 		a.member = i
 		r.answers <- a
@@ -91,7 +91,7 @@ func (r *round) perform(ctx context.Context, i int, p place, f script) {
 // everybody begins f at all members, and returns pending answers for them.
 func (r *round) everybody(f script) []answer {
 	for i := range r.s.members {
-		r.ask(i, f)
+		r.askMember(i, f)
 	}
 	return r.s.ballot(pending)
 }

@@ -25,11 +25,11 @@ type slot struct {
 // outcome.
 const lateRequest = 500 * time.Millisecond
 
-// sending notes that a request is being sent that may grant the hold.
+// sending records that a request is being sent. The request may grant the hold.
 func (sl *slot) sending() { sl.before, sl.sent, sl.given = sl.sent, true, false }
 
-// asked notes the answer to a request that may have granted the hold.
-func (sl *slot) asked(v verdict) {
+// noteAnswer records the answer to a request that may have granted the hold.
+func (sl *slot) noteAnswer(v verdict) {
 	switch v {
 	case yes:
 		sl.has, sl.otherMode = true, false

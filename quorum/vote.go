@@ -125,7 +125,7 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	t.h.request = t.r
 	s.mu.Unlock()
 	t.round = s.newRound(ctx, t.h, patience, 16*len(s.members))
-	defer t.round.done()
+	defer t.round.endRound()
 	t.sent = s.clock.Now()
 	t.asksUntil = time.Now().Add(patience * 3 / 2)
 	began := time.Now()
@@ -156,9 +156,10 @@ func (t *try) probe() driver.Request {
 	return r
 }
 
-// ask is the script for a first request. If a member grants after the vote is won, ask secures the
-// hold there. If the vote is lost by then, a release already waits in line behind this request.
-func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
+// acquireMember is the script for a first request. If a member grants after the vote is won, it
+// secures the hold there. If the vote is lost by then, a release already waits in line behind this
+// request.
+func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
 	may, left := t.mayAsk(i, m, &a)
@@ -170,7 +171,7 @@ func (t *try) ask(ctx context.Context, i int, m *member, report func(answer)) {
 	a.verdict = judge(a.err)
 	a.fast = time.Since(began) < t.round.patience/2
 	s.mu.Lock()
-	t.h.slots[i].asked(a.verdict)
+	t.h.slots[i].noteAnswer(a.verdict)
 	if a.verdict == held && left && isOwn(a.err, &t.r) {
 		a.verdict, a.err = leftover, errLeftover
 	}
@@ -213,7 +214,7 @@ func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 // vote asks the members until the vote is decided, and leaves the result in t.answers. It returns
 // an error only if ctx ends.
 func (t *try) vote(ctx context.Context) error {
-	t.first()
+	t.askFirst()
 	overdue := time.NewTimer(t.round.patience + grace)
 	defer overdue.Stop()
 	var again <-chan time.Time
@@ -225,7 +226,7 @@ func (t *try) vote(ctx context.Context) error {
 		select {
 		case a := <-t.round.answers:
 			t.answers[a.member] = a
-			if t.inOrder() && t.next(a) {
+			if t.inOrder() && t.askNext(a) {
 				overdue.Reset(t.round.patience + grace)
 			}
 		case <-again:
@@ -254,25 +255,25 @@ func (t *try) hearRest(ctx context.Context, limit time.Duration) {
 	}
 }
 
-func (t *try) first() {
+func (t *try) askFirst() {
 	for i := range t.answers {
 		t.answers[i].verdict = pending
-		t.round.ask(i, t.ask)
+		t.round.askMember(i, t.acquireMember)
 		if t.inOrder() {
 			return
 		}
 	}
 }
 
-// next asks the next member in order, if the answer a is a grant and does not come from the last
+// askNext asks the next member in order, if the answer a is a grant and does not come from the last
 // member.
-func (t *try) next(a answer) bool {
+func (t *try) askNext(a answer) bool {
 	i := a.member + 1
 	if a.verdict != yes || i == len(t.answers) {
 		return false
 	}
 	t.answers[i].verdict = pending
-	t.round.askLater(i, t.ask)
+	t.round.askLater(i, t.acquireMember)
 	return true
 }
 
@@ -386,7 +387,7 @@ func (t *try) askAgain() {
 	for i := range t.answers {
 		if t.answers[i].askable() {
 			t.answers[i].verdict = pending
-			t.round.askLater(i, t.ask)
+			t.round.askLater(i, t.acquireMember)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func blob(pair []rueidis.RedisMessage) (session.Blob, error) {
 
 // Swap implements session.BlobStore.
 func (b *blobs) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
-	reply, err := b.write(ctx, blobSwap, b.keys(key), append(was(old), string(data), millis(ttl))).ToArray()
+	reply, err := b.write(ctx, blobSwap, b.keys(key), append(mustFind(old), string(data), millis(ttl))).ToArray()
 	switch {
 	case err != nil:
 		return false, nil, b.failed(err)
@@ -74,8 +74,8 @@ func (b *blobs) Swap(ctx context.Context, key string, old *session.Blob, data []
 	return false, &now, err
 }
 
-// These arguments tell a script which value it must find.
-func was(old *session.Blob) []string {
+// mustFind returns the arguments that tell a script which value it must find.
+func mustFind(old *session.Blob) []string {
 	if old == nil {
 		return []string{"0", ""}
 	}
@@ -84,7 +84,7 @@ func was(old *session.Blob) []string {
 
 // Remove implements session.BlobStore.
 func (b *blobs) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
-	n, err := b.write(ctx, blobRemove, b.keys(key), was(old)).AsInt64()
+	n, err := b.write(ctx, blobRemove, b.keys(key), mustFind(old)).AsInt64()
 	return n > 0, b.failed(err)
 }
 

@@ -11,7 +11,7 @@ import (
 // then the visitor gets a new session.
 func TestDamagedSessionsEnd(t *testing.T) {
 	t.Parallel()
-	raw := dial(t, at(startRedis(t).Addr()))
+	raw := dial(t, clientOption(startRedis(t).Addr()))
 	r := newRedis(t, raw)
 	for name, c := range map[string]struct {
 		store session.Store
@@ -23,8 +23,8 @@ func TestDamagedSessionsEnd(t *testing.T) {
 		"blob, a later version":    {r.BlobSessions(), []string{"SET", "padlock:blob:k", "PLS\x02\x00"}},
 		"blob, a broken tombstone": {r.BlobSessions(), []string{"SET", "padlock:blob:k", session.TombstonePrefix}},
 	} {
-		ask(t, raw, "DEL", c.write[1])
-		ask(t, raw, c.write...)
+		askServer(t, raw, "DEL", c.write[1])
+		askServer(t, raw, c.write...)
 		if _, err := c.store.Load(t.Context(), "k"); !errors.Is(err, session.ErrRefused) {
 			t.Errorf("%s: Load: %v", name, err)
 		}

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// at returns a client's settings for the server at addr.
-func at(addr string) rueidis.ClientOption {
+// clientOption returns a client's settings for the server at addr.
+func clientOption(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
 }
 
@@ -91,8 +91,8 @@ func serve(t testing.TB, h http.Handler) *load.Client {
 	return c
 }
 
-// ask sends one command and returns the reply as text; nil is "".
-func ask(t testing.TB, c rueidis.Client, args ...string) string {
+// askServer sends one command and returns the reply as text; nil is "".
+func askServer(t testing.TB, c rueidis.Client, args ...string) string {
 	t.Helper()
 	m, err := c.Do(context.Background(), c.B().Arbitrary(args...).Build()).ToMessage()
 	if rueidis.IsRedisNil(err) {

@@ -16,7 +16,7 @@ import (
 // Locker. No write that got a 200 may be lost.
 func TestDoubleLogin(t *testing.T) {
 	t.Parallel()
-	raw := dial(t, at(startRedis(t).Addr()))
+	raw := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()

@@ -23,8 +23,8 @@ const rotating = "user default on nopass ~* &* +@all\nuser app on >first-secret 
 // rotate gives the user a new password and ends all its connections.
 func rotate(t *testing.T, c rueidis.Client, password string) {
 	t.Helper()
-	ask(t, c, "ACL", "SETUSER", "app", "resetpass", ">"+password)
-	if n := ask(t, c, "CLIENT", "KILL", "USER", "app"); n == "0" {
+	askServer(t, c, "ACL", "SETUSER", "app", "resetpass", ">"+password)
+	if n := askServer(t, c, "CLIENT", "KILL", "USER", "app"); n == "0" {
 		t.Fatal("no connection was ended")
 	}
 }
@@ -38,7 +38,7 @@ func touch(t *testing.T, r *redissession.Redis) error {
 func TestCredentialsRotate(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{ACL: rotating})
-	raw := dial(t, at(srv.Addr()))
+	raw := dial(t, clientOption(srv.Addr()))
 	var password atomic.Value
 	password.Store("first-secret")
 	r, err := redissession.Open(t.Context(), redisstore.Config{
@@ -67,7 +67,7 @@ func TestCredentialsRotate(t *testing.T) {
 func TestPasswordFileRotates(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{ACL: rotating})
-	raw := dial(t, at(srv.Addr()))
+	raw := dial(t, clientOption(srv.Addr()))
 	file := filepath.Join(t.TempDir(), "password")
 	noError(t, os.WriteFile(file, []byte("first-secret\n"), 0o600))
 	u, err := url.Parse("redis://app@" + srv.Addr() + "?password-file=" + file)
@@ -102,7 +102,7 @@ func TestPlaces(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{ACL: rotating, Socket: true})
 	watch := server.Sentinel(t, srv)
-	ask(t, dial(t, rueidis.ClientOption{InitAddress: []string{watch.Addr()}, ForceSingleClient: true}),
+	askServer(t, dial(t, rueidis.ClientOption{InitAddress: []string{watch.Addr()}, ForceSingleClient: true}),
 		"ACL", "SETUSER", "watcher", "reset", "on", ">other-secret", "~*", "&*", "+@all")
 	for _, text := range []string{
 		"redis+sentinel://app:first-secret@" + watch.Addr() + "/main?sentinel-user=watcher&sentinel-password=other-secret",
@@ -166,13 +166,13 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// refused expects an error that is ErrInvalid, says what is wrong, and contains no secret.
-func refused(t *testing.T, r *redissession.Redis, err error, says string) {
+// refused expects an error that is ErrInvalid, contains wantText, and contains no secret.
+func refused(t *testing.T, r *redissession.Redis, err error, wantText string) {
 	t.Helper()
 	if err == nil {
 		r.Close()
 	}
-	if !errors.Is(err, padlock.ErrInvalid) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
-		t.Errorf("want %q, got: %v", says, err)
+	if !errors.Is(err, padlock.ErrInvalid) || !strings.Contains(err.Error(), wantText) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("want %q, got: %v", wantText, err)
 	}
 }

@@ -111,9 +111,9 @@ func newBoth(t testing.TB, o rueidis.ClientOption, setup phpSetup, php session.P
 	return b
 }
 
-// get sends a request to one of the two applications. If the answer sets a cookie, the visitor then
-// sends that cookie to both.
-func (b *both) get(c *load.Client, path string) string {
+// getPage sends a request to one of the two applications. If the answer sets a cookie, the visitor
+// then sends that cookie to both.
+func (b *both) getPage(c *load.Client, path string) string {
 	b.t.Helper()
 	a, err := c.Get(context.Background(), 0, path)
 	noError(b.t, err)
@@ -128,7 +128,7 @@ func (b *both) get(c *load.Client, path string) string {
 
 func (b *both) want(c *load.Client, path, body string) {
 	b.t.Helper()
-	if got := b.get(c, path); got != body {
+	if got := b.getPage(c, path); got != body {
 		b.t.Errorf("%s: %q, want %q", path, got, body)
 	}
 }
@@ -153,21 +153,21 @@ func TestPHPOneVisitor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := at(startRedis(t).Addr())
+			o := clientOption(startRedis(t).Addr())
 			o.SelectDB = c.db
 			b := newBoth(t, o, c.setup, c.php, session.Delta)
-			b.get(b.php, "/login")
+			b.getPage(b.php, "/login")
 			key := c.key + b.php.Cookie.Value
-			before := ask(t, b.raw, "GET", key)
+			before := askServer(t, b.raw, "GET", key)
 			b.want(b.golang, "/incr?key=n", "6")
-			b.get(b.golang, "/set?key=cart&work=0s")
+			b.getPage(b.golang, "/set?key=cart&work=0s")
 			b.want(b.golang, "/keys", "user\npi\nlist\nn\ncart")
-			b.onlyChanged(before, ask(t, b.raw, "GET", key))
+			b.onlyChanged(before, askServer(t, b.raw, "GET", key))
 			b.want(b.php, "/user", userName)
 			b.want(b.php, "/json?key=n", "6")
 			b.want(b.php, "/json?key=cart", "1")
 			b.want(b.php, "/json?key=list", `{"x":1,"5":"\u00e9","deep":[[],-7,false]}`)
-			b.get(b.php, "/logout")
+			b.getPage(b.php, "/logout")
 			b.want(b.golang, "/keys", "")
 		})
 	}
@@ -192,18 +192,18 @@ func (b *both) onlyChanged(before, after string) {
 // TestPHPGoFirst begins the session in Go. PHP accepts its id, even though PHP is strict.
 func TestPHPGoFirst(t *testing.T) {
 	t.Parallel()
-	b := newBoth(t, at(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, ""}, session.PHP{}, session.Delta)
-	b.get(b.golang, "/start")
+	b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, ""}, session.PHP{}, session.Delta)
+	b.getPage(b.golang, "/start")
 	id := b.golang.Cookie.Value
 	b.want(b.php, "/json?key=started", "1")
-	b.get(b.php, "/set?key=k&work=0s")
+	b.getPage(b.php, "/set?key=k&work=0s")
 	if b.php.Cookie.Value != id {
 		t.Error("PHP took another id")
 	}
 	b.want(b.golang, "/keys", "started\nk")
-	b.get(b.golang, "/logout")
+	b.getPage(b.golang, "/logout")
 	b.want(b.php, "/json?key=started", "null")
-	if n := ask(t, b.raw, "EXISTS", "PHPREDIS_SESSION:"+id, "PHPREDIS_SESSION:"+id+"_LOCK"); n != "0" {
+	if n := askServer(t, b.raw, "EXISTS", "PHPREDIS_SESSION:"+id, "PHPREDIS_SESSION:"+id+"_LOCK"); n != "0" {
 		t.Errorf("%s keys are left", n)
 	}
 }
@@ -214,22 +214,22 @@ func TestPHPCrowd(t *testing.T) {
 	for name, mode := range map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBoth(t, at(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, mode)
+			b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, mode)
 			servers := []string{b.golang.Base(0), b.php.Base(0)}
 			mixed := *b.golang
 			mixed.Base = func(i int) string { return servers[i%2] }
 			for _, work := range []time.Duration{25 * time.Millisecond, 0} {
 				b.php.Cookie, b.golang.Cookie = nil, nil
-				b.get(b.php, "/login")
+				b.getPage(b.php, "/login")
 				key := "PHPREDIS_SESSION:" + b.php.Cookie.Value
-				before := ask(t, b.raw, "GET", key)
+				before := askServer(t, b.raw, "GET", key)
 				mixed.Cookie = b.php.Cookie
 				r := mixed.Run(t.Context(), load.Set(crowd, work, 0))
-				only(t, r, http.StatusOK)
+				onlyStatus(t, r, http.StatusOK)
 				if n, err := b.golang.Kept(t.Context(), crowd); n != crowd || err != nil {
 					t.Errorf("%d of %d kept, %v", n, crowd, err)
 				}
-				if after := ask(t, b.raw, "GET", key); !strings.HasPrefix(after, before) {
+				if after := askServer(t, b.raw, "GET", key); !strings.HasPrefix(after, before) {
 					t.Errorf("what nobody touched was changed: before %q, after %.300q", before, after)
 				}
 				t.Logf("%d requests in %v", crowd, r.Wall)
@@ -241,13 +241,13 @@ func TestPHPCrowd(t *testing.T) {
 // TestPHPCounts has both applications read a counter, work, and write the counter.
 func TestPHPCounts(t *testing.T) {
 	t.Parallel()
-	b := newBoth(t, at(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, session.Exclusive)
-	b.get(b.golang, "/start")
+	b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, session.Exclusive)
+	b.getPage(b.golang, "/start")
 	servers := []string{b.golang.Base(0), b.php.Base(0)}
 	mixed := *b.golang
 	mixed.Base = func(i int) string { return servers[i%2] }
 	r := mixed.Run(t.Context(), load.Add(crowd, 2*time.Millisecond))
-	only(t, r, http.StatusOK)
+	onlyStatus(t, r, http.StatusOK)
 	b.want(b.golang, "/value?key=n", fmt.Sprint(crowd))
 }
 
@@ -255,8 +255,8 @@ func TestPHPCounts(t *testing.T) {
 func TestPHPCrashed(t *testing.T) {
 	t.Parallel()
 	addr := startRedis(t).Addr()
-	b := newBoth(t, at(addr), phpSetup{"", phpcodec.PHP, ""}, session.PHP{}, session.Delta)
-	b.get(b.php, "/login")
+	b := newBoth(t, clientOption(addr), phpSetup{"", phpcodec.PHP, ""}, session.PHP{}, session.Delta)
+	b.getPage(b.php, "/login")
 	id := b.php.Cookie.Value
 	dir := t.TempDir()
 	noError(t, os.WriteFile(dir+"/php.ini", []byte(phpSetup{"", phpcodec.PHP, ""}.ini(addr)), 0o600))
@@ -265,7 +265,7 @@ func TestPHPCrashed(t *testing.T) {
 	if err == nil {
 		t.Fatalf("PHP did not crash: %s", out)
 	}
-	if ttl := ask(t, b.raw, "PTTL", "PHPREDIS_SESSION:"+id+"_LOCK"); ttl != "-1" {
+	if ttl := askServer(t, b.raw, "PTTL", "PHPREDIS_SESSION:"+id+"_LOCK"); ttl != "-1" {
 		t.Fatalf("PHP left a lock for %s ms", ttl)
 	}
 	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), b.locker, session.PHP{}, plain, session.MaxWait(100*time.Millisecond))
@@ -278,12 +278,12 @@ func TestPHPCrashed(t *testing.T) {
 	if a.Status != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
-	said := busy(t, m, b.php.Cookie)
+	said := busyWrite(t, m, b.php.Cookie)
 	if !said.Foreign || said.Lock != want || !strings.Contains(said.Error(), "no expiry") || strings.Contains(said.Error(), id) {
 		t.Errorf("%v", said)
 	}
-	ask(t, b.raw, "DEL", "PHPREDIS_SESSION:"+id+"_LOCK")
-	b.get(c, "/set?key=k&work=0s")
+	askServer(t, b.raw, "DEL", "PHPREDIS_SESSION:"+id+"_LOCK")
+	b.getPage(c, "/set?key=k&work=0s")
 }
 
 // TestPHPWaitsOverALogout shows a limit: PHP checks an id before it waits for the lock, not after.
@@ -291,9 +291,9 @@ func TestPHPCrashed(t *testing.T) {
 // that the request sets, and none of the old ones.
 func TestPHPWaitsOverALogout(t *testing.T) {
 	t.Parallel()
-	o := at(startRedis(t).Addr())
+	o := clientOption(startRedis(t).Addr())
 	b := newBoth(t, o, phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, session.Delta)
-	b.get(b.php, "/login")
+	b.getPage(b.php, "/login")
 	key := "PHPREDIS_SESSION:" + b.php.Cookie.Value
 	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), b.locker, session.PHP{}, plain, patient)
 	noError(t, err)
@@ -316,9 +316,9 @@ func TestPHPWaitsOverALogout(t *testing.T) {
 	go one(b.php, "/set?key=late&work=0s")
 	eventually(t, "PHP waits for the lock", func() bool { return setsSoFar(t, b.raw) > before+3 })
 	close(goOn)
-	only(t, <-done, http.StatusOK)
-	only(t, <-done, http.StatusOK)
-	if data := ask(t, b.raw, "GET", key); data != "late|i:1;" {
+	onlyStatus(t, <-done, http.StatusOK)
+	onlyStatus(t, <-done, http.StatusOK)
+	if data := askServer(t, b.raw, "GET", key); data != "late|i:1;" {
 		t.Errorf("the session is %q", data)
 	}
 }
@@ -327,7 +327,7 @@ func TestPHPWaitsOverALogout(t *testing.T) {
 // lock.
 func setsSoFar(t *testing.T, c rueidis.Client) (n int) {
 	t.Helper()
-	_, rest, _ := strings.Cut(ask(t, c, "INFO", "commandstats"), "cmdstat_set:calls=")
+	_, rest, _ := strings.Cut(askServer(t, c, "INFO", "commandstats"), "cmdstat_set:calls=")
 	fmt.Sscan(strings.NewReplacer(",", " ").Replace(rest), &n)
 	return n
 }

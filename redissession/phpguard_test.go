@@ -20,15 +20,15 @@ func TestPHPLooksAtItsLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBoth(t, at(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, c.locks}, session.PHP{}, session.Delta)
-			b.get(b.php, "/login")
+			b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, c.locks}, session.PHP{}, session.Delta)
+			b.getPage(b.php, "/login")
 			lock := "PHPREDIS_SESSION:" + b.php.Cookie.Value + "_LOCK"
 			done := make(chan load.Report, 1)
 			go func() {
 				done <- b.php.Run(t.Context(), load.Plan{Requests: 1, Path: func(int) string { return "/set?key=late&work=2s" }})
 			}()
-			eventually(t, "PHP has its lock, and loses it", func() bool { return ask(t, b.raw, "DEL", lock) == "1" })
-			only(t, <-done, http.StatusOK)
+			eventually(t, "PHP has its lock, and loses it", func() bool { return askServer(t, b.raw, "DEL", lock) == "1" })
+			onlyStatus(t, <-done, http.StatusOK)
 			b.want(b.php, "/json?key=late", c.want)
 		})
 	}

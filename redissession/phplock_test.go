@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// busy has a handler write while its lock is held, and returns the error that the handler gets.
-func busy(t testing.TB, m *session.Manager, cookie *http.Cookie) *session.BusyError {
+// busyWrite has a handler write while its lock is held. It returns the error that the handler gets.
+func busyWrite(t testing.TB, m *session.Manager, cookie *http.Cookie) *session.BusyError {
 	t.Helper()
 	var said *session.BusyError
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -35,7 +35,7 @@ func busy(t testing.TB, m *session.Manager, cookie *http.Cookie) *session.BusyEr
 // program has it.
 func TestLockNames(t *testing.T) {
 	t.Parallel()
-	o := at(startRedis(t).Addr())
+	o := clientOption(startRedis(t).Addr())
 	raw := dial(t, o)
 	locker := newLocker(t, o, redissession.PHPLocks()...)
 	for suffix, php := range map[string]session.PHP{"_LOCK": {}, ".lock": {LockSuffix: ".lock"}} {
@@ -49,15 +49,15 @@ func TestLockNames(t *testing.T) {
 		m.With(session.Exclusive)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, err := session.Get[int](session.From(r.Context()), "k")
 			noError(t, err)
-			if ask(t, raw, "TYPE", key) != "string" || ask(t, raw, "PTTL", key) == "-1" {
+			if askServer(t, raw, "TYPE", key) != "string" || askServer(t, raw, "PTTL", key) == "-1" {
 				t.Errorf("%s is not the lock", suffix)
 			}
 		})).ServeHTTP(httptest.NewRecorder(), r)
-		if ask(t, raw, "EXISTS", key) != "0" {
+		if askServer(t, raw, "EXISTS", key) != "0" {
 			t.Error("the lock was not given back")
 		}
-		ask(t, raw, "SET", key, "host|17", "PX", "60000")
-		if said := busy(t, m, c.Cookie); said.Foreign { // this lock ends by itself
+		askServer(t, raw, "SET", key, "host|17", "PX", "60000")
+		if said := busyWrite(t, m, c.Cookie); said.Foreign { // this lock ends by itself
 			t.Errorf("%v", said)
 		}
 	}
@@ -66,14 +66,14 @@ func TestLockNames(t *testing.T) {
 // TestPHPOnACluster: the lock and the session are in different slots of the cluster.
 func TestPHPOnACluster(t *testing.T) {
 	t.Parallel()
-	o := at(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())
+	o := clientOption(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())
 	m, err := session.NewPHP(newRedis(t, dial(t, o)).Blobs(), newLocker(t, o, redissession.PHPLocks()...),
 		session.PHP{Prefix: "PHPREDIS_CLUSTER_SESSION:"}, plain, patient)
 	noError(t, err)
 	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
 		c := serve(t, load.Handler(m, mode))
 		noError(t, c.Start(t.Context()))
-		only(t, c.Run(t.Context(), load.Set(20, time.Millisecond, 0)), http.StatusOK)
+		onlyStatus(t, c.Run(t.Context(), load.Set(20, time.Millisecond, 0)), http.StatusOK)
 		if n, err := c.Kept(t.Context(), 20); n != 20 || err != nil {
 			t.Errorf("%d of 20 kept, %v", n, err)
 		}

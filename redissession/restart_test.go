@@ -37,7 +37,7 @@ func TestRestart(t *testing.T) {
 			t.Run(name+"/"+store, func(t *testing.T) {
 				t.Parallel()
 				srv := startAOF(t)
-				o := at(srv.Addr())
+				o := clientOption(srv.Addr())
 				c := serve(t, load.Handler(newManager(t, open(newRedis(t, dial(t, o))), newLocker(t, o, redissession.Locks()...)), mode))
 				noError(t, c.Start(t.Context()))
 				restart(srv)
@@ -65,7 +65,7 @@ func TestRestart(t *testing.T) {
 func TestRestartWithPHP(t *testing.T) {
 	t.Parallel()
 	srv := startAOF(t)
-	l := newLocker(t, at(srv.Addr()), redissession.PHPLocks()...)
+	l := newLocker(t, clientOption(srv.Addr()), redissession.PHPLocks()...)
 	take := func() error {
 		lock, err := l.TryAcquire(t.Context(), "PHPREDIS_SESSION:x_LOCK")
 		if err == nil {
@@ -93,7 +93,7 @@ func TestRestartWithPHP(t *testing.T) {
 // and one whose lease the guard does not cover is refused.
 func TestLeasesFitTheGuard(t *testing.T) {
 	t.Parallel()
-	o := at(startRedis(t).Addr())
+	o := clientOption(startRedis(t).Addr())
 	l := newLocker(t, o, redissession.PHPLocks()...)
 	lock, err := l.Acquire(t.Context(), "a_LOCK")
 	noError(t, err)
@@ -113,7 +113,7 @@ func TestLeasesFitTheGuard(t *testing.T) {
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	srv := startRedis(t)
-	r := newRedis(t, dial(t, at(srv.Addr())))
+	r := newRedis(t, dial(t, clientOption(srv.Addr())))
 	_, err := r.Sessions().Commit(t.Context(), "id", session.Change{Create: true})
 	noError(t, err)
 	srv.Pause()

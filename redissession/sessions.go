@@ -250,22 +250,22 @@ var errNoReply = fmt.Errorf("no reply within %v", replyTime)
 
 // write runs a script, unless ctx is over.
 func (r *Redis) write(ctx context.Context, s *rueidis.Lua, keys, args []string) rueidis.RedisResult {
-	if err := ended(ctx); err != nil {
+	if err := ctxError(ctx); err != nil {
 		return rueidis.NewErrorResult(fmt.Errorf("%w: %w", session.ErrUnavailable, err))
 	}
 	bounded, cancel := context.WithTimeout(ctx, replyTime)
 	defer cancel()
 	res := s.Exec(bounded, r.client, keys, args)
-	if ended(ctx) == nil && errors.Is(res.NonRedisError(), context.DeadlineExceeded) {
+	if ctxError(ctx) == nil && errors.Is(res.NonRedisError(), context.DeadlineExceeded) {
 		return rueidis.NewErrorResult(errNoReply) // it is not the caller's deadline
 	}
 	return res
 }
 
-// ended returns the error of a context that has ended or whose deadline has passed. On a busy
+// ctxError returns the error of a context that has ended or whose deadline has passed. On a busy
 // machine, the timer that ends a context may run after the deadline. The client compares the
-// deadline with the clock, so ended does the same.
-func ended(ctx context.Context) error {
+// deadline with the clock, so ctxError does the same.
+func ctxError(ctx context.Context) error {
 	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
 		return context.DeadlineExceeded
 	}

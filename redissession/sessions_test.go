@@ -40,7 +40,7 @@ func phpHarness(r *redissession.Redis) sessiontest.Harness {
 func TestContract(t *testing.T) {
 	for _, cluster := range []bool{false, true} {
 		srv := server.Redis(t, server.RedisOptions{Cluster: cluster})
-		r := newRedis(t, dial(t, at(srv.Addr())))
+		r := newRedis(t, dial(t, clientOption(srv.Addr())))
 		run := func(name string, h sessiontest.Harness) {
 			t.Run(fmt.Sprintf("%s/cluster=%v", name, cluster), func(t *testing.T) {
 				t.Parallel()
@@ -62,15 +62,15 @@ func TestContract(t *testing.T) {
 // writers use mode.
 func started(t *testing.T, open func(*redissession.Redis) session.Store, mode session.Mode) *load.Client {
 	t.Helper()
-	o := at(startRedis(t).Addr())
+	o := clientOption(startRedis(t).Addr())
 	m := newManager(t, open(newRedis(t, dial(t, o))), newLocker(t, o, redissession.Locks()...))
 	c := serve(t, load.Handler(m, mode))
 	noError(t, c.Start(t.Context()))
 	return c
 }
 
-// All answers must have the given status; this function checks that.
-func only(t *testing.T, r load.Report, status int) {
+// onlyStatus checks that all answers have the given status.
+func onlyStatus(t *testing.T, r load.Report, status int) {
 	t.Helper()
 	if len(r.Errors) > 0 || len(r.Statuses) != 1 || r.Statuses[status] == 0 {
 		t.Errorf("answers %v, errors %v, want only %d", r.Statuses, r.Errors, status)
@@ -98,7 +98,7 @@ func TestCrowdKeepsAll(t *testing.T) {
 				for _, p := range plans {
 					noError(t, c.Start(t.Context()))
 					r := c.Run(t.Context(), p)
-					only(t, r, http.StatusOK)
+					onlyStatus(t, r, http.StatusOK)
 					if n, err := c.Kept(t.Context(), crowd); n != crowd || err != nil {
 						t.Errorf("%d of %d kept in %v, %v", n, crowd, r.Wall, err)
 					}
@@ -144,7 +144,7 @@ func TestLogoutHolds(t *testing.T) {
 	for store, open := range stores {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
-			o := at(startRedis(t).Addr())
+			o := clientOption(startRedis(t).Addr())
 			m := newManager(t, open(newRedis(t, dial(t, o))), newLocker(t, o, redissession.Locks()...))
 			inside, goOn := make(chan bool), make(chan bool)
 			mux := http.NewServeMux()
@@ -182,7 +182,7 @@ func logoutUnder(t *testing.T, c *load.Client, inside, goOn chan bool) {
 	for range writers {
 		goOn <- true
 	}
-	only(t, <-done, http.StatusConflict)
+	onlyStatus(t, <-done, http.StatusConflict)
 	if a, err := c.Get(t.Context(), 0, "/keys"); a.Body != "\n" || err != nil {
 		t.Errorf("the session is back: %q %v", a.Body, err)
 	}
@@ -191,7 +191,7 @@ func logoutUnder(t *testing.T, c *load.Client, inside, goOn chan bool) {
 // TestKeysInRedis looks at what is kept, and under which names.
 func TestKeysInRedis(t *testing.T) {
 	t.Parallel()
-	c := dial(t, at(startRedis(t).Addr()))
+	c := dial(t, clientOption(startRedis(t).Addr()))
 	r := newRedis(t, c, redissession.Prefix("app:"))
 	for _, open := range stores {
 		_, err := open(r).Commit(t.Context(), "id", session.Change{Create: true, TTL: time.Hour, Deadline: time.UnixMilli(1234),
@@ -199,13 +199,13 @@ func TestKeysInRedis(t *testing.T) {
 		noError(t, err)
 	}
 	noError(t, r.Values().Discard(t.Context(), "k"))
-	if got := ask(t, c, "DBSIZE"); got != "3" {
+	if got := askServer(t, c, "DBSIZE"); got != "3" {
 		t.Errorf("%s keys", got)
 	}
-	if got := ask(t, c, "HGET", "app:session:id", ":v") + ask(t, c, "HGET", "app:session:id", "d"); got != "11234" {
+	if got := askServer(t, c, "HGET", "app:session:id", ":v") + askServer(t, c, "HGET", "app:session:id", "d"); got != "11234" {
 		t.Errorf("the hash has %q", got)
 	}
-	if got := ask(t, c, "GET", "app:blob:id"); !strings.HasSuffix(got, "\x01v\x011") {
+	if got := askServer(t, c, "GET", "app:blob:id"); !strings.HasSuffix(got, "\x01v\x011") {
 		t.Errorf("the string is %q", got)
 	}
 	for _, bad := range []string{"a{b", "a{}b"} {
@@ -218,14 +218,14 @@ func TestKeysInRedis(t *testing.T) {
 // TestTouchWritesNoData counts what renewing a lifetime costs.
 func TestTouchWritesNoData(t *testing.T) {
 	t.Parallel()
-	c := dial(t, at(startRedis(t).Addr()))
+	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
 		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: time.Minute})
 		noError(t, err)
-		ask(t, c, "CONFIG", "RESETSTAT")
+		askServer(t, c, "CONFIG", "RESETSTAT")
 		noError(t, s.Touch(t.Context(), store, time.Hour))
-		stats := ask(t, c, "INFO", "commandstats")
+		stats := askServer(t, c, "INFO", "commandstats")
 		if strings.Contains(stats, "cmdstat_set:") || strings.Contains(stats, "cmdstat_hset:") || !strings.Contains(stats, "cmdstat_pexpire:calls=1,") {
 			t.Errorf("%s: %s", store, stats)
 		}
@@ -235,7 +235,7 @@ func TestTouchWritesNoData(t *testing.T) {
 // TestCommitIsOneCall counts the commands that a commit to a hash sends.
 func TestCommitIsOneCall(t *testing.T) {
 	t.Parallel()
-	c := dial(t, at(startRedis(t).Addr()))
+	c := dial(t, clientOption(startRedis(t).Addr()))
 	s := newRedis(t, c).Sessions()
 	commit := func(create bool) {
 		_, err := s.Commit(t.Context(), "id", session.Change{Create: create, Ops: []session.Op{
@@ -244,20 +244,20 @@ func TestCommitIsOneCall(t *testing.T) {
 		noError(t, err)
 	}
 	commit(true)
-	ask(t, c, "CONFIG", "RESETSTAT")
+	askServer(t, c, "CONFIG", "RESETSTAT")
 	commit(false)
-	if stats := ask(t, c, "INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
+	if stats := askServer(t, c, "INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
 		t.Error(stats)
 	}
 }
 
 func TestForgottenScripts(t *testing.T) {
 	t.Parallel()
-	c := dial(t, at(startRedis(t).Addr()))
+	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
 		for i := range 2 {
-			ask(t, c, "SCRIPT", "FLUSH")
+			askServer(t, c, "SCRIPT", "FLUSH")
 			_, err := s.Commit(t.Context(), store, session.Change{Create: i == 0})
 			noError(t, err)
 		}
@@ -271,17 +271,17 @@ func TestFailures(t *testing.T) {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
 			srv := startRedis(t)
-			c := dial(t, at(srv.Addr()))
+			c := dial(t, clientOption(srv.Addr()))
 			s := open(newRedis(t, c))
 			ctx := t.Context()
-			wrong(t, s, c, store)
+			checkWrongData(t, s, c, store)
 			_, err := s.Commit(ctx, "id", session.Change{Create: true})
 			noError(t, err)
-			ask(t, c, "CONFIG", "SET", "maxmemory", "1")
+			askServer(t, c, "CONFIG", "SET", "maxmemory", "1")
 			if _, err := s.Commit(ctx, "id", session.Change{Ops: []session.Op{{Kind: session.OpIncr, Key: "n", Delta: 1}}}); !errors.Is(err, session.ErrUnavailable) {
 				t.Errorf("Commit without memory: %v", err)
 			}
-			ask(t, c, "CONFIG", "SET", "maxmemory", "0")
+			askServer(t, c, "CONFIG", "SET", "maxmemory", "0")
 			if rec, err := s.Load(ctx, "id"); err != nil || len(rec.Fields) > 0 {
 				t.Errorf("a refused commit left %v, %v", rec.Fields, err)
 			}
@@ -296,11 +296,11 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// wrong puts other data at a session's key and checks that they are refused and left alone.
-func wrong(t *testing.T, s session.Store, c rueidis.Client, store string) {
+// checkWrongData puts other data at a session's key. They must be refused and left alone.
+func checkWrongData(t *testing.T, s session.Store, c rueidis.Client, store string) {
 	t.Helper()
 	key := map[string]string{"hash": "padlock:session:odd", "blob": "padlock:blob:odd"}[store]
-	ask(t, c, "SADD", key, "x")
+	askServer(t, c, "SADD", key, "x")
 	if _, err := s.Load(t.Context(), "odd"); !errors.Is(err, session.ErrRefused) {
 		t.Errorf("Load of a set: %v", err)
 	}
@@ -310,15 +310,15 @@ func wrong(t *testing.T, s session.Store, c rueidis.Client, store string) {
 	if _, err := s.Commit(t.Context(), "odd", session.Change{Create: true}); err == nil {
 		t.Error("a set was made a session")
 	}
-	ask(t, c, "DEL", key)
-	ask(t, c, "HSET", key, "x", "y")
+	askServer(t, c, "DEL", key)
+	askServer(t, c, "HSET", key, "x", "y")
 	if _, err := s.Load(t.Context(), "odd"); !errors.Is(err, session.ErrRefused) {
 		t.Errorf("Load of somebody's hash: %v", err)
 	}
 	if _, err := s.Commit(t.Context(), "odd", session.Change{Create: true}); err == nil {
 		t.Error("somebody's hash was made a session")
 	}
-	if ask(t, c, "HLEN", key) != "1" {
+	if askServer(t, c, "HLEN", key) != "1" {
 		t.Error("it was changed")
 	}
 }
@@ -330,7 +330,7 @@ func op(kind session.OpKind, key, value string) session.Op {
 // TestUndone has a commit fail in its last operation. The earlier operations must be undone.
 func TestUndone(t *testing.T) {
 	t.Parallel()
-	c := dial(t, at(startRedis(t).Addr()))
+	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
 		ops := []session.Op{
@@ -362,7 +362,7 @@ func TestUndone(t *testing.T) {
 // It also checks that the result has no value for a key that the commit deletes.
 func TestForEver(t *testing.T) {
 	t.Parallel()
-	c := dial(t, at(startRedis(t).Addr()))
+	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
 		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: time.Hour, Ops: []session.Op{op(session.OpPut, "k", "1")}})
@@ -380,7 +380,7 @@ func TestForEver(t *testing.T) {
 // TestShortLife: the smallest lifetime, 1 ns, must not be rounded to 0, which means for ever.
 func TestShortLife(t *testing.T) {
 	t.Parallel()
-	c := dial(t, at(startRedis(t).Addr()))
+	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
 		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: 1})
@@ -403,7 +403,7 @@ func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Mill
 
 func TestDeadlineBeforeItsTimer(t *testing.T) {
 	t.Parallel()
-	s := newRedis(t, dial(t, at(startRedis(t).Addr()))).Sessions()
+	s := newRedis(t, dial(t, clientOption(startRedis(t).Addr()))).Sessions()
 	_, err := s.Commit(lateTimer{t.Context()}, "id", session.Change{Create: true})
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("Commit after the deadline: %v", err)
@@ -415,7 +415,7 @@ func TestDeadlineBeforeItsTimer(t *testing.T) {
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	srv := startRedis(t)
-	s := newRedis(t, dial(t, at(srv.Addr()))).Sessions()
+	s := newRedis(t, dial(t, clientOption(srv.Addr()))).Sessions()
 	_, err := s.Commit(t.Context(), "id", session.Change{Create: true})
 	noError(t, err)
 	srv.Pause()

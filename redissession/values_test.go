@@ -50,8 +50,8 @@ func (c *valuesCase) has(value string) {
 	}
 }
 
-// gone waits until no value is kept any more.
-func (c *valuesCase) gone() {
+// waitUntilEmpty waits until no value is kept any more.
+func (c *valuesCase) waitUntilEmpty() {
 	c.t.Helper()
 	c.eventually("it is kept no more", func() bool { return c.load().Value == nil })
 }
@@ -116,7 +116,7 @@ var valuesCases = map[string]func(c *valuesCase){
 		c.discard()
 		now := c.load().Version
 		c.store(stampede.Entry{Value: []byte("v"), Version: now, Keep: time.Millisecond}, true)
-		c.gone()
+		c.waitUntilEmpty()
 		c.store(stampede.Entry{Value: []byte("late"), Version: old}, false)
 		if c.load().Version != now {
 			c.t.Error("the version went with the value")
@@ -124,7 +124,7 @@ var valuesCases = map[string]func(c *valuesCase){
 	},
 	"kept": func(c *valuesCase) {
 		c.store(stampede.Entry{Value: []byte("v"), Fence: 9, Keep: 30 * time.Millisecond}, true)
-		c.gone()
+		c.waitUntilEmpty()
 		c.store(stampede.Entry{Value: []byte("w"), Fence: 9, Keep: -1}, true)
 		if c.load().Value != nil {
 			c.t.Error("kept for longer than it should")
@@ -134,7 +134,7 @@ var valuesCases = map[string]func(c *valuesCase){
 		c.store(stampede.Entry{Value: []byte("v"), Fresh: time.Nanosecond}, true)
 		c.eventually("it grows older", func() bool { return c.load().Age >= 5*time.Millisecond })
 		c.store(stampede.Entry{Value: []byte("v"), Keep: time.Nanosecond}, true)
-		c.gone()
+		c.waitUntilEmpty()
 	},
 	"race": func(c *valuesCase) {
 		var wg sync.WaitGroup
@@ -155,8 +155,8 @@ var valuesCases = map[string]func(c *valuesCase){
 // are right.
 func TestValues(t *testing.T) {
 	t.Parallel()
-	single := newRedis(t, dial(t, at(startRedis(t).Addr())))
-	cluster := newRedis(t, dial(t, at(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())))
+	single := newRedis(t, dial(t, clientOption(startRedis(t).Addr())))
+	cluster := newRedis(t, dial(t, clientOption(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())))
 	for place, v := range map[string]stampede.Values{"memory": stampede.NewMemory(0), "redis": single.Values(), "cluster": cluster.Values()} {
 		for name, f := range valuesCases {
 			for _, key := range []string{"k", "} {", "{}", "a{b}c", "\x00é ", strings.Repeat("k", 5000)} {
@@ -173,12 +173,12 @@ func TestValues(t *testing.T) {
 // milliseconds, still has it.
 func TestValuesKeep(t *testing.T) {
 	t.Parallel()
-	c := dial(t, at(startRedis(t).Addr()))
+	c := dial(t, clientOption(startRedis(t).Addr()))
 	v := newRedis(t, c, redissession.Prefix("{x}")).Values()
 	_, err := v.Store(t.Context(), "old", stampede.Entry{Value: []byte("v"), Keep: time.Hour})
 	noError(t, err)
-	key := strings.Fields(ask(t, c, "EVAL", "return table.concat(redis.call('KEYS', '*old'), ' ')", "0"))[0]
-	ask(t, c, "SET", key, "0 1 5 5 5\nv") // stored in 1970
+	key := strings.Fields(askServer(t, c, "EVAL", "return table.concat(redis.call('KEYS', '*old'), ' ')", "0"))[0]
+	askServer(t, c, "SET", key, "0 1 5 5 5\nv") // stored in 1970
 	if e, err := v.Load(t.Context(), "old"); err != nil || e.Value != nil {
 		t.Errorf("%q is kept, %v", e.Value, err)
 	}
@@ -187,16 +187,16 @@ func TestValuesKeep(t *testing.T) {
 func TestValuesFail(t *testing.T) {
 	t.Parallel()
 	srv := startRedis(t)
-	c := dial(t, at(srv.Addr()))
+	c := dial(t, clientOption(srv.Addr()))
 	v := newRedis(t, c, redissession.Prefix("{x}")).Values()
 	noError(t, v.Discard(t.Context(), "k"))
-	key := strings.Replace(ask(t, c, "RANDOMKEY"), "version:", "value:", 1)
-	ask(t, c, "SET", key, "somebody else's")
+	key := strings.Replace(askServer(t, c, "RANDOMKEY"), "version:", "value:", 1)
+	askServer(t, c, "SET", key, "somebody else's")
 	if e, err := v.Load(t.Context(), "k"); err != nil || e.Value != nil || e.Version == 0 {
 		t.Errorf("%v %v", e, err)
 	}
-	ask(t, c, "DEL", key)
-	ask(t, c, "SADD", key, "x")
+	askServer(t, c, "DEL", key)
+	askServer(t, c, "SADD", key, "x")
 	if _, err := v.Load(t.Context(), "k"); err == nil {
 		t.Error("Load of a set: no error")
 	}
@@ -216,7 +216,7 @@ func TestValuesFail(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Password: "se/cret"})
-	o := at(srv.Addr())
+	o := clientOption(srv.Addr())
 	o.Password = "se/cret"
 	c := dial(t, o)
 	newRedis(t, c).Close()
@@ -226,7 +226,7 @@ func TestClose(t *testing.T) {
 	noError(t, err)
 	noError(t, r.Values().Discard(t.Context(), "k"))
 	o.SelectDB = 3
-	if key := ask(t, dial(t, o), "RANDOMKEY"); !strings.HasPrefix(key, "app:version:") {
+	if key := askServer(t, dial(t, o), "RANDOMKEY"); !strings.HasPrefix(key, "app:version:") {
 		t.Errorf("the key is %q", key)
 	}
 	r.Close()

@@ -14,11 +14,11 @@ import (
 // changed, and can be deleted.
 func TestNewerHash(t *testing.T) {
 	t.Parallel()
-	raw := dial(t, at(startRedis(t).Addr()))
+	raw := dial(t, clientOption(startRedis(t).Addr()))
 	store := newRedis(t, raw).Sessions()
 	const key = "padlock:session:k"
-	ask(t, raw, "HSET", key, "v", "one", ":n", "1", "f", "2")
-	ask(t, raw, "PEXPIRE", key, "3600000")
+	askServer(t, raw, "HSET", key, "v", "one", ":n", "1", "f", "2")
+	askServer(t, raw, "PEXPIRE", key, "3600000")
 	if _, err := store.Load(t.Context(), "k"); !errors.Is(err, session.ErrRefused) {
 		t.Errorf("Load: %v", err)
 	}
@@ -35,10 +35,10 @@ func TestNewerHash(t *testing.T) {
 		t.Errorf("Commit create: %v", err)
 	}
 	noError(t, store.Touch(t.Context(), "k", time.Millisecond))
-	if n := ask(t, raw, "HGET", key, ":n"); n != "1" {
+	if n := askServer(t, raw, "HGET", key, ":n"); n != "1" {
 		t.Errorf("the value is %s now", n)
 	}
-	if ttl := ask(t, raw, "PTTL", key); len(ttl) < 7 {
+	if ttl := askServer(t, raw, "PTTL", key); len(ttl) < 7 {
 		t.Errorf("Touch changed the time to live: %s", ttl)
 	}
 	_, err := store.Delete(t.Context(), "k")
@@ -52,15 +52,15 @@ func TestNewerHash(t *testing.T) {
 // whose fence is at least as great.
 func TestNewerValue(t *testing.T) {
 	t.Parallel()
-	raw := dial(t, at(startRedis(t).Addr()))
+	raw := dial(t, clientOption(startRedis(t).Addr()))
 	v := newRedis(t, raw).Values()
 	_, err := v.Store(t.Context(), "k", stampede.Entry{Value: []byte("v"), Fence: 1, Keep: time.Hour})
 	noError(t, err)
-	key := ask(t, raw, "RANDOMKEY")
+	key := askServer(t, raw, "RANDOMKEY")
 	if !strings.Contains(key, "value:") {
 		t.Fatal(key)
 	}
-	ask(t, raw, "SET", key, "77 v2 something\nnew")
+	askServer(t, raw, "SET", key, "77 v2 something\nnew")
 	if e, err := v.Load(t.Context(), "k"); err != nil || e.Value != nil {
 		t.Errorf("%q, %v", e.Value, err)
 	}

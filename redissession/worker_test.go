@@ -25,9 +25,9 @@ import (
 // begins, "over" when it ends, and the result of each caller.
 func worker(addr string, in io.Reader, out io.Writer) int {
 	ctx := context.Background()
-	raw, errRaw := rueidis.NewClient(at(addr))
-	r, errOpen := redissession.Open(ctx, place(at(addr)))
-	s, errLocks := redisstore.Open(ctx, place(at(addr)))
+	raw, errRaw := rueidis.NewClient(clientOption(addr))
+	r, errOpen := redissession.Open(ctx, place(clientOption(addr)))
+	s, errLocks := redisstore.Open(ctx, place(clientOption(addr)))
 	if err := errors.Join(errRaw, errOpen, errLocks); err != nil {
 		fmt.Fprintln(out, err)
 		return 1
@@ -64,7 +64,7 @@ func (w *fleetWorker) work(line string) {
 	var key, takes, ttl string
 	fmt.Sscan(line, &n, &key, &takes, &ttl)
 	cache, err := stampede.New(w.locker, w.values, "test", duration(ttl), func(ctx context.Context, key string) (string, error) {
-		return w.run(ctx, key, duration(takes))
+		return w.makeValue(ctx, key, duration(takes))
 	})
 	if err != nil {
 		w.say("error: " + err.Error())
@@ -84,8 +84,8 @@ func (w *fleetWorker) work(line string) {
 	wg.Wait()
 }
 
-// run is the function of the Cache. If it runs twice at once, its value says so.
-func (w *fleetWorker) run(ctx context.Context, key string, takes time.Duration) (string, error) {
+// makeValue is the function of the Cache. If it runs twice at once, its value says so.
+func (w *fleetWorker) makeValue(ctx context.Context, key string, takes time.Duration) (string, error) {
 	w.say("run")
 	defer w.say("over")
 	counter := "running:" + key
@@ -148,8 +148,8 @@ func (p *process) kill() {
 	p.cmd.Wait()
 }
 
-// next returns the worker's next line, or "" if the process has ended.
-func (p *process) next() string {
+// nextLine returns the next line that the worker printed, or "" if the process has ended.
+func (p *process) nextLine() string {
 	p.t.Helper()
 	select {
 	case line := <-p.lines:
@@ -162,7 +162,7 @@ func (p *process) next() string {
 
 func (p *process) want(line string) {
 	p.t.Helper()
-	if got := p.next(); got != line {
+	if got := p.nextLine(); got != line {
 		p.t.Fatalf("it says %q, want %q", got, line)
 	}
 }
@@ -172,19 +172,20 @@ func (p *process) ask(n int, key string, takes, ttl time.Duration) {
 	noError(p.t, err)
 }
 
-// answers reads the results of n callers, and counts the runs that the worker reports meanwhile.
-func (p *process) answers(n int) (runs int, values []string) {
+// answers reads the results of n callers. runCount is how often the worker ran its function
+// meanwhile.
+func (p *process) answers(n int) (runCount int, values []string) {
 	p.t.Helper()
 	for len(values) < n {
-		switch line := p.next(); line {
+		switch line := p.nextLine(); line {
 		case "run":
-			runs++
+			runCount++
 		case "over":
 		default:
 			values = append(values, line)
 		}
 	}
-	return runs, values
+	return runCount, values
 }
 
 func fleet(t testing.TB, addr string, n int) []*process {
@@ -229,7 +230,7 @@ func TestFleetFillerKilled(t *testing.T) {
 	workers[0].want("run")
 	workers[1].ask(20, "key", time.Millisecond, time.Minute)
 	workers[0].kill()
-	ask(t, dial(t, at(addr)), "DEL", "running:key") // the killed process cannot decrement it
+	askServer(t, dial(t, clientOption(addr)), "DEL", "running:key") // the killed process cannot decrement it
 	start := time.Now()
 	runs, values := workers[1].answers(20)
 	if runs != 1 || !strings.HasPrefix(values[0], "value-") {

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +51,9 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	s.extendRest(ctx, c, holds, out)
 	return out, nil
 }
+
+// textOfOne is about the length of the texts that are made for one hold, in bytes.
+const textOfOne = 96
 
 // batchOf is the part of a batch that goes into one request.
 type batchOf struct {
@@ -62,9 +66,11 @@ type batchOf struct {
 func (s *Store) batches(holds []driver.Extension) (all []*batchOf) {
 	room := min(len(holds), mostExtended)
 	open := map[uint16]*batchOf{}
+	var texts strings.Builder
+	texts.Grow(len(holds) * textOfOne)
 	for i := range holds {
 		h := &holds[i]
-		key, note := s.keys.pair(h.Name)
+		key, note := s.keys.pairIn(&texts, h.Name)
 		var slot uint16
 		if s.server.Cluster {
 			slot, room = slotOf(key), 1
@@ -77,7 +83,11 @@ func (s *Store) batches(holds []driver.Extension) (all []*batchOf) {
 		}
 		b.index = append(b.index, i)
 		b.keys = append(b.keys, key, note)
-		b.args = append(b.args, s.fastToken(h.Token), s.formats.ttl(h.TTL).lease)
+		token := h.Token
+		if !s.config.strings {
+			token = countedIn(&texts, token)
+		}
+		b.args = append(b.args, token, s.formats.ttl(h.TTL).lease)
 	}
 	return all
 }

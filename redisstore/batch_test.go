@@ -104,3 +104,18 @@ func TestBatchInCluster(t *testing.T) {
 	}
 	wantIs(t, out[50].Err, driver.ErrLost, "a hold that never was")
 }
+
+// TestABatchAllocatesLittle: the texts of a request for many holds share their memory, because
+// renewals are most of the work of a process with many idle holds.
+func TestABatchAllocatesLittle(t *testing.T) {
+	s := opened(t, server.Redis(t, server.RedisOptions{}).Addr())
+	holds := extensions(t, s, 128)
+	n := testing.AllocsPerRun(20, func() {
+		if out, err := s.ExtendBatch(t.Context(), holds); err != nil || out[0].Err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > float64(len(holds))/2 {
+		t.Errorf("%v allocations for %d holds", n, len(holds))
+	}
+}

@@ -19,7 +19,7 @@ func (s *Store) fast(r *driver.Request) bool {
 	return !r.Shared && r.AtLeast == 0 && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign && s.config.replicas == 0
 }
 
-// fastAcquire tries a fast script. done is false if a full script is needed.
+// fastAcquire tries a fast script. The last result is false if a full script is needed.
 func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
 	key, note := s.keys.pair(r.Name)
 	ttl := s.formats.ttl(r.TTL)
@@ -86,7 +86,7 @@ func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	if err != nil || len(parts) < 3 {
 		return nil
 	}
-	holder, since, more, ok := readNote(parts[0])
+	holder, since, mayWait, ok := readNote(parts[0])
 	if !ok {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	h.Since = wall.Add(time.Duration(since-now) * time.Millisecond)
 	finishHold(&h)
 	held := &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
-	if !more {
+	if !mayWait {
 		held.Waiters = 0
 	}
 	return held
@@ -140,17 +140,17 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 	case err != nil:
 		return false, s.failure(ctx, err)
 	case n == 2:
-		return s.pass(ctx, c, name, token)
+		return s.passHold(ctx, c, name, token)
 	}
 	return n == 1, nil
 }
 
-// pass ends a hold of a name that has waiters, and hands the name over. It reports whether the hold
-// was ended.
-func (s *Store) pass(ctx context.Context, c *connected, name, token string) (bool, error) {
-	keys := s.keys.lock(name).all()
+// passHold ends a hold of a name that has waiters, and hands the name over. It reports whether the
+// hold was ended.
+func (s *Store) passHold(ctx context.Context, c *connected, name, token string) (bool, error) {
+	keys := s.keys.lock(name).allKeys()
 	args := append(make([]string, 0, 7), counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts)
-	own := s.subscriber.first(name)
+	own := s.subscriber.firstWaiter(name)
 	if own != nil && own.r.TTL > driver.MaxReservation {
 		ttl := s.formats.ttl(own.r.TTL)
 		args = append(args, counted(own.r.Token), ttl.lease, ttl.note, s.formats.holder(&own.r.Holder).note)
@@ -170,7 +170,7 @@ func (s *Store) pass(ctx context.Context, c *connected, name, token string) (boo
 	if n == 2 {
 		// The hold has ended. If this hand-over fails, the waiters find the free name when they
 		// next look.
-		_, _ = s.run(ctx, c, s.scripts.release, name, "", "0")
+		_, _ = s.runScript(ctx, c, s.scripts.release, name, "", "0")
 	}
 	return n > 0, nil
 }

@@ -45,14 +45,15 @@ type look struct {
 	err  error
 }
 
-// turn counts a connection that was made or lost, and closes the gate.
-func (g *gate) turn() {
+// countTurn counts a connection that was made or lost, and closes the gate.
+func (g *gate) countTurn() {
 	g.turns.Add(1)
 	g.open.Store(false)
 }
 
-// ready does the same as prepare, and returns the client. It costs nothing while the gate is open.
-func (s *Store) ready(ctx context.Context, grants bool) (*connected, error) {
+// readyClient does the same as prepare, and returns the client. It costs nothing while the gate is
+// open.
+func (s *Store) readyClient(ctx context.Context, grants bool) (*connected, error) {
 	if !s.gate.open.Load() {
 		if err := s.prepare(ctx, grants); err != nil {
 			return nil, err
@@ -90,7 +91,7 @@ func (s *Store) startLook() (*look, error) {
 	g := &s.gate
 	if g.looking == nil {
 		l := &look{done: make(chan struct{})}
-		if !s.background(func() { s.look(l) }) {
+		if !s.background(func() { s.lookAtServers(l) }) {
 			return nil, driver.ErrClosed
 		}
 		g.looking = l
@@ -111,8 +112,8 @@ func (s *Store) awaitLook(ctx context.Context, l *look) error {
 	}
 }
 
-// look asks the servers and judges their replies.
-func (s *Store) look(l *look) {
+// lookAtServers asks the servers and judges their replies.
+func (s *Store) lookAtServers(l *look) {
 	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
 	turns, nodes, err := s.serverInfo(ctx)

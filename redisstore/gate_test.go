@@ -25,7 +25,7 @@ func TestGrantOverANewConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.gate.turn()
+	s.gate.countTurn()
 	if again, err := s.confirmed(t.Context(), &r, g, nil); err != nil || again != g {
 		t.Errorf("a grant of the server that was known: %+v, %v", again, err)
 	}
@@ -33,7 +33,7 @@ func TestGrantOverANewConnection(t *testing.T) {
 		t.Error("the gate stays closed after a look")
 	}
 	srv.Restart(false)
-	s.gate.turn()
+	s.gate.countTurn()
 	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) || !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("a grant of a server that has restarted: %v", err)
 	}
@@ -57,7 +57,7 @@ func TestGrantThatIsNotConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv.Restart(true)
-	s.gate.turn()
+	s.gate.countTurn()
 	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) {
 		t.Fatalf("a grant of a server that has restarted: %v", err)
 	}

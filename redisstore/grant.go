@@ -16,7 +16,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.enter(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	c, err := s.ready(ctx, true)
+	c, err := s.readyClient(ctx, true)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -84,7 +84,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err := s.enter(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -111,20 +111,20 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 }
 
 func (s *Store) release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return driver.Gone, err
 	}
 	if keep == 0 && !s.config.foreign {
 		way := s.fastRelease
-		if s.handed.take(token) || s.subscriber.first(name) != nil {
-			way = s.pass
+		if s.handed.take(token) || s.subscriber.firstWaiter(name) != nil {
+			way = s.passHold
 		}
 		if done, err := way(ctx, c, name, token); done || err != nil {
 			return driver.Released, err
 		}
 	}
-	a, err := s.run(ctx, c, s.scripts.release, name, token, millis(keep))
+	a, err := s.runScript(ctx, c, s.scripts.release, name, token, millis(keep))
 	if err != nil {
 		return driver.Gone, err
 	}
@@ -158,7 +158,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.enter(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -179,7 +179,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) e
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return 0, err
 	}
@@ -215,7 +215,7 @@ func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, to
 	if s.config.replicas > 0 && token != "" {
 		return s.replicated(ctx, c, sc, name, args)
 	}
-	a, err := s.run(ctx, c, sc, name, args...)
+	a, err := s.runScript(ctx, c, sc, name, args...)
 	if err != nil {
 		return driver.Grant{}, err
 	}

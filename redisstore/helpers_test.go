@@ -166,63 +166,27 @@ type bench struct {
 	t    testing.TB
 	srv  *server.Server
 	opts []redisstore.Option
-	mu   sync.Mutex
-	by   map[driver.Store]*server.Proxy
-	made chan *server.Proxy
+	*server.Proxies[driver.Store]
 }
 
 func newBench(t testing.TB, o server.RedisOptions, opts ...redisstore.Option) *bench {
-	b := &bench{t: t, srv: server.Redis(t, o), opts: opts, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
-	var wg sync.WaitGroup
-	// The suite counts the goroutines that begin in the function open, so the proxies begin before
-	// it runs.
-	ctx := t.Context()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, b.srv.Addr())
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
-	})
-	t.Cleanup(wg.Wait)
-	return b
+	srv := server.Redis(t, o)
+	return &bench{t: t, srv: srv, opts: opts, Proxies: server.NewProxies[driver.Store](t, srv.Addr())}
 }
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	p := <-b.made
-	s, err := redisstore.Open(ctx, at(p.Addr()), fresh(b.opts)...)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.by[s] = p
-	return s, nil
-}
-
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
+	return b.Open(func(addr string) (driver.Store, error) {
+		return redisstore.Open(ctx, at(addr), fresh(b.opts)...)
+	})
 }
 
 func (b *bench) harness() drivertest.Harness {
 	return drivertest.Harness{
 		Open:          b.open,
-		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
-		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(changes); return nil },
-		Restart: func(keep bool) error {
-			b.srv.Kill()
-			b.srv.Restart(keep)
-			return nil
-		},
-		Pause: func() (func() error, error) {
-			b.srv.Pause()
-			return func() error { b.srv.Resume(); return nil }, nil
-		},
+		CutConnection: b.Cut,
+		LoseReply:     b.LoseReply(changes),
+		Restart:       b.srv.Crash,
+		Pause:         b.srv.Freeze,
 	}
 }
 
@@ -270,9 +234,9 @@ func companion(t testing.TB, c rueidis.Client, letter, name string) string {
 	return keys[0]
 }
 
-func pingsOf(t testing.TB, srv *server.Server) int64 {
+func callsOf(t testing.TB, srv *server.Server, command string) int64 {
 	t.Helper()
-	m := regexp.MustCompile(`cmdstat_ping:calls=(\d+)`).FindStringSubmatch(ask(t, srv, "INFO", "commandstats"))
+	m := regexp.MustCompile(`cmdstat_` + command + `:calls=(\d+)`).FindStringSubmatch(ask(t, srv, "INFO", "commandstats"))
 	if m == nil {
 		return 0
 	}

@@ -23,7 +23,7 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if err := s.enter(ctx); err != nil {
 		return "", err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return "", err
 	}

@@ -16,17 +16,17 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := s.enter(ctx); err != nil {
 		return driver.State{}, err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return driver.State{}, err
 	}
-	a, err := s.run(ctx, c, s.scripts.inspect, name)
+	a, err := s.runScript(ctx, c, s.scripts.inspect, name)
 	if err != nil {
 		return driver.State{}, err
 	}
 	state, err := s.state(&a, name)
 	if err == nil && len(state.Holds) == 0 {
-		_, err = s.ready(ctx, true) // while no locks may be granted, no name is reported as free
+		_, err = s.readyClient(ctx, true) // while no locks may be granted, no name is reported as free
 	}
 	return state, err
 }
@@ -47,7 +47,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			}
 		}
 	}
-	_, err = s.ready(ctx, true) // while no locks may be granted, other names may be held too
+	_, err = s.readyClient(ctx, true) // while no locks may be granted, other names may be held too
 	return l.states, err
 }
 
@@ -118,7 +118,7 @@ func (l *lister) inspect(ctx context.Context, keys []string) error {
 		}
 		l.seen[name] = true
 		names = append(names, name)
-		all := l.s.keys.lock(name).all()
+		all := l.s.keys.lock(name).allKeys()
 		cmds = append(cmds, l.s.scripts.inspect.command(l.c, all[:], []string{l.c.setting}))
 	}
 	if len(cmds) == 0 {
@@ -138,13 +138,13 @@ func (l *lister) inspect(ctx context.Context, keys []string) error {
 
 func (l *lister) one(ctx context.Context, name string, resp rueidis.RedisResult) (driver.State, error) {
 	if forgotten(resp) {
-		a, err := l.s.run(ctx, l.c, l.s.scripts.inspect, name)
+		a, err := l.s.runScript(ctx, l.c, l.s.scripts.inspect, name)
 		if err != nil {
 			return driver.State{}, err
 		}
 		return l.s.state(&a, name)
 	}
-	a, err := l.s.answer(ctx, resp)
+	a, err := l.s.readAnswer(ctx, resp)
 	if err != nil {
 		return driver.State{}, err
 	}

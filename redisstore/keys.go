@@ -58,16 +58,29 @@ func (k *keyer) plain(name string) bool {
 
 // pair makes the two keys of the fast scripts, with one allocation less than lock.
 func (k *keyer) pair(name string) (key, note string) {
-	if k.plain(name) {
-		tag := &k.tags[slotOf(name)]
-		return name, reserved + string(tag[:]) + "}f:" + name
-	}
-	l := k.lock(name)
-	return l.key, l.stem + "f:" + name
+	var b strings.Builder
+	return k.pairIn(&b, name)
 }
 
-// all returns the keys in the order of KEYS in the full scripts.
-func (l lock) all() [6]string {
+// pairIn does the same for many names. It makes the new texts in b, so that they need few
+// allocations together.
+func (k *keyer) pairIn(b *strings.Builder, name string) (key, note string) {
+	if !k.plain(name) {
+		l := k.lock(name)
+		return l.key, l.stem + "f:" + name
+	}
+	tag := &k.tags[slotOf(name)]
+	begin := b.Len()
+	b.Grow(len(reserved) + len(tag) + len("}f:") + len(name))
+	b.WriteString(reserved)
+	b.Write(tag[:])
+	b.WriteString("}f:")
+	b.WriteString(name)
+	return name, b.String()[begin:]
+}
+
+// allKeys returns the keys in the order of KEYS in the full scripts.
+func (l lock) allKeys() [6]string {
 	return [6]string{
 		l.key, l.stem + "f:" + l.name, l.stem + "h:" + l.name,
 		l.stem + "q:" + l.name, l.stem + "b:" + l.name, l.stem + "x:" + l.name,

@@ -47,7 +47,7 @@ func TestSlotTags(t *testing.T) {
 }
 
 func (k *keyer) lockKeys(name string) []string {
-	all := k.lock(name).all()
+	all := k.lock(name).allKeys()
 	return all[:]
 }
 

@@ -195,29 +195,48 @@ func (m *memory) endsBeside(keep time.Duration) {
 	m.must("Break", err)
 }
 
-// TestMemoryIsShortFor extends a lock several times while the server has no memory, and
-// releases it.
+// TestMemoryIsShortFor holds two locks while the server has no memory. The Locker renews each of
+// them twice, and both can be extended and released.
 func TestMemoryIsShortFor(t *testing.T) {
 	t.Parallel()
 	for name, opts := range layouts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv, full := withMemory(t)
-			l := padlock.New(opened(t, srv.Addr(), opts...))
+			renewed := make(chan padlock.Event, 100)
+			l := padlock.New(opened(t, srv.Addr(), opts...), padlock.OnEvent(func(e padlock.Event) {
+				if e.Kind == padlock.EventRenewed {
+					renewed <- e
+				}
+			}))
 			defer l.Close(context.Background())
-			lock, err := l.Acquire(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
+			var locks []*padlock.Lock
+			for _, job := range []string{"job", "other job"} {
+				lock, err := l.Acquire(t.Context(), job, padlock.TTL(4*time.Second)) // renewed after 1.3 s
+				if err != nil {
+					t.Fatal(err)
+				}
+				locks = append(locks, lock)
 			}
 			full(true)
 			defer full(false)
-			for range 3 {
-				if err := lock.Extend(t.Context(), time.Minute); err != nil {
-					t.Fatalf("Extend while the server has no memory: %v", err)
+			for seen := map[string]int{}; seen["job"] < 2 || seen["other job"] < 2; {
+				select {
+				case e := <-renewed:
+					seen[e.Name]++
+				case <-locks[0].Context().Done():
+					t.Fatalf("the lock ended while the server had no memory: %v", context.Cause(locks[0].Context()))
+				case <-locks[1].Context().Done():
+					t.Fatalf("the other lock ended while the server had no memory: %v", context.Cause(locks[1].Context()))
 				}
 			}
-			if err := lock.Release(); err != nil {
-				t.Errorf("Release: %v", err)
+			for _, lock := range locks {
+				if err := lock.Extend(t.Context(), time.Minute); err != nil {
+					t.Errorf("Extend while the server has no memory: %v", err)
+				}
+				if err := lock.Release(); err != nil {
+					t.Errorf("Release: %v", err)
+				}
 			}
 		})
 	}

@@ -114,8 +114,18 @@ func spell(text string) string { return speller().Replace(text) }
 
 // counted returns a token with its length before it, as in the note.
 func counted(token string) string {
-	n := len(token)
-	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)}) + token
+	var b strings.Builder
+	return countedIn(&b, token)
+}
+
+// countedIn does the same for many tokens. It makes the texts in b, so that they need few
+// allocations together.
+func countedIn(b *strings.Builder, token string) string {
+	n, begin := len(token), b.Len()
+	b.Grow(lengthBytes + n)
+	b.Write([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)})
+	b.WriteString(token)
+	return b.String()[begin:]
 }
 
 // versionOf is the version of a note with this flag, or 0 if no version has it.

@@ -87,12 +87,12 @@ func OnlyPadlock() Option { return func(c *config) { c.alone = true } }
 // restart of the server, the restart guard waits for the longest lease.
 func MaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = d } }
 
-// RestartGuard sets in which processes the restart guard acts, instead of GuardKnown. The guard
-// never acts on a server with appendfsync=always, since that server keeps its locks.
+// RestartGuard chooses the processes in which the restart guard acts. The default is GuardKnown.
+// The guard never acts on a server with appendfsync=always, since that server keeps its locks.
 func RestartGuard(g Guard) Option { return func(c *config) { c.guard = g } }
 
-// RememberRunIDs lets the restart guard notice a restart even if only earlier processes have seen
-// the server before it. See RunIDDir.
+// RememberRunIDs lets the restart guard notice a restart of the server that happened before this
+// process began, if an earlier process has used the server. See RunIDDir.
 func RememberRunIDs(r RunIDs) Option { return func(c *config) { c.runIDs = r } }
 
 // AllowEviction accepts a server that evicts keys when its memory is full, even keys of locks that

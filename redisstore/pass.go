@@ -23,7 +23,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	if err := s.enter(ctx); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
-	c, err := s.ready(ctx, true)
+	c, err := s.readyClient(ctx, true)
 	if err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
@@ -44,18 +44,18 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	return out, driver.Grant{}, err
 }
 
-// swap hands the name over from token to next, or to the first waiter in the queue. It reports
-// whether the hold of token was ended.
+// swap hands the name over from token to the request next, or to the first waiter in the queue. It
+// reports whether the hold of token was ended.
 func (s *Store) swap(ctx context.Context, c *connected, token string, next *driver.Request) (out driver.Outcome, g driver.Grant, done bool, err error) {
 	s.handed.take(token)
-	keys, ttl := s.keys.lock(next.Name).all(), s.formats.ttl(next.TTL)
+	keys, ttl := s.keys.lock(next.Name).allKeys(), s.formats.ttl(next.TTL)
 	n, err := s.scripts.swap.do(ctx, c, keys[:], []string{counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts,
 		counted(next.Token), ttl.lease, ttl.note, s.formats.holder(&next.Holder).note}).ToInt64()
 	switch {
 	case err != nil:
 		return driver.Gone, g, false, s.failure(ctx, err)
 	case n == 2: // as in the method pass
-		_, _ = s.run(ctx, c, s.scripts.release, next.Name, "", "0")
+		_, _ = s.runScript(ctx, c, s.scripts.release, next.Name, "", "0")
 	case n > 2:
 		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.callerFence(n), TTL: ceilMillis(next.TTL)}, nil)
 	}

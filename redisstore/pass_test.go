@@ -145,3 +145,37 @@ func TestPassUnsupported(t *testing.T) {
 		}
 	}
 }
+
+// TestAFirstReaderKeepsItsPlace: the fast release cannot hand a name over to a reader. The full
+// script does that, so the reader must still be the first in the queue then, with all of the
+// queue's keys.
+func TestAFirstReaderKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for _, others := range []int{0, 1} {
+		s := opened(t, srv.Addr())
+		r := request("job")
+		take(t, s, r)
+		reader := waitsFor(t, opened(t, srv.Addr()), reading(request("job")))
+		var writers []*waiting
+		for range others {
+			writers = append(writers, waits(t, opened(t, srv.Addr()), "job"))
+		}
+		calls := callsOf(t, srv, "zpopmin")
+		free(t, s, r)
+		if callsOf(t, srv, "zpopmin") == calls {
+			t.Fatal("the release did not try the fast hand-over")
+		}
+		reader.got()
+		for _, w := range writers {
+			if len(w.done) > 0 {
+				t.Fatal("a writer got the name before the reader that came first")
+			}
+		}
+		free(t, reader.s, reader.r)
+		for _, w := range writers {
+			w.got()
+			free(t, w.s, w.r)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (s *Store) forRecords(ctx context.Context) (*connected, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	return s.ready(ctx, false)
+	return s.readyClient(ctx, false)
 }
 
 // Records implements driver.Recorder.

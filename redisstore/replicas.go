@@ -22,7 +22,7 @@ func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name s
 	}
 	var g driver.Grant
 	err := c.Dedicated(func(d rueidis.DedicatedClient) error {
-		a, err := s.answer(ctx, s.send(ctx, d, c.setting, sc, name, args))
+		a, err := s.readAnswer(ctx, s.send(ctx, d, c.setting, sc, name, args))
 		if err == nil {
 			g, err = s.grant(&a)
 		}

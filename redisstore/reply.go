@@ -33,18 +33,19 @@ type answer struct {
 	rest []rueidis.RedisMessage
 }
 
-// run runs a script with all keys of name.
-func (s *Store) run(ctx context.Context, c *connected, sc *script, name string, args ...string) (answer, error) {
-	return s.answer(ctx, s.send(ctx, c, c.setting, sc, name, args))
+// runScript runs a script with all keys of name.
+func (s *Store) runScript(ctx context.Context, c *connected, sc *script, name string, args ...string) (answer, error) {
+	return s.readAnswer(ctx, s.send(ctx, c, c.setting, sc, name, args))
 }
 
 func (s *Store) send(ctx context.Context, c rueidis.CoreClient, setting string, sc *script, name string, args []string) rueidis.RedisResult {
-	keys := s.keys.lock(name).all()
+	keys := s.keys.lock(name).allKeys()
 	all := append(make([]string, 0, 9), setting)
 	return sc.do(ctx, c, keys[:], append(all, args...))
 }
 
-func (s *Store) answer(ctx context.Context, resp rueidis.RedisResult) (answer, error) {
+// readAnswer reads the reply of a full script.
+func (s *Store) readAnswer(ctx context.Context, resp rueidis.RedisResult) (answer, error) {
 	parts, err := resp.ToArray()
 	if err != nil {
 		return answer{}, s.failure(ctx, err)
@@ -94,7 +95,7 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 	case replyGranted:
 		return driver.Grant{Fence: s.callerFence(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond, Shared: a.number(2) == 1}, nil
 	case replyHeld:
-		return driver.Grant{}, a.held()
+		return driver.Grant{}, a.heldError()
 	case replyLost:
 		return driver.Grant{}, driver.ErrLost
 	case replyExpired:
@@ -115,9 +116,9 @@ type gapError struct {
 
 func (e *gapError) Unwrap() error { return e.HeldError }
 
-// held reads the reply H: the server's time, the number of waiters, the holds and the ms that are
-// left of the gap.
-func (a *answer) held() error {
+// heldError reads the reply H: the server's time, the number of waiters, the holds and the ms that
+// are left of the gap.
+func (a *answer) heldError() error {
 	if len(a.rest) < 3 {
 		return unreadable()
 	}
@@ -142,7 +143,7 @@ func latest(holds []driver.Hold) (until time.Time) {
 const endless = int64(8e15)
 
 // readHolds reads the kind, end, mode, since and holder of each hold. Times are in ms by the
-// server's clock, and now is the present time of that clock.
+// server's clock, and the argument now is the present time of that clock.
 func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
 	entries, err := m.ToArray()
 	if err != nil {
@@ -171,9 +172,9 @@ func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
 }
 
 // readNote reads the last exclusive hold from a note. It returns the holder, the beginning of the
-// hold in ms since 1970, and whether the name may have waiters. ok is false if the note has no hold
-// or has another version.
-func readNote(note string) (h driver.Holder, since int64, more, ok bool) {
+// hold in ms since 1970, and whether the name may have waiters. The last result is false if the
+// note has no hold or has another version.
+func readNote(note string) (h driver.Holder, since int64, mayWait, ok bool) {
 	if len(note) < tokenAt || note[0] > lastFlag {
 		return h, 0, false, false
 	}

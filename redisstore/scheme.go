@@ -19,18 +19,18 @@ func Scheme() driver.Scheme {
 		Help:        "a Redis server, a server behind Sentinel, or a cluster",
 		Example:     "redis://localhost:6379",
 		Secrets:     []string{"sentinel-password"},
-		Guarantees:  usual,
+		Guarantees:  usualGuarantees,
 		Open:        openURL,
 		Symfony:     []string{"redis", "rediss"},
 		FromSymfony: fromSymfony,
-		Instead:     instead,
+		Instead:     urlInstead,
 		Servers:     servers,
 		At:          at,
 	}
 }
 
-// usual returns the guarantees of a store without options.
-func usual() driver.Guarantees {
+// usualGuarantees returns the guarantees of a store without options.
+func usualGuarantees() driver.Guarantees {
 	c := defaults()
 	return c.guarantees()
 }
@@ -97,9 +97,9 @@ var (
 	valkeyPattern = regexp.MustCompile(`^valkeys?:`)
 )
 
-// instead recognises a DSN of PHP's Symfony and the URLs of servers that speak Redis's protocol,
+// urlInstead recognises a DSN of PHP's Symfony and the URLs of servers that speak Redis's protocol,
 // and returns the form of URL to write instead.
-func instead(text string) string {
+func urlInstead(text string) string {
 	scheme, _, _ := strings.Cut(text, ":")
 	switch {
 	case dsnPattern.MatchString(text):

@@ -40,7 +40,8 @@ func (n *node) evicts() bool {
 	return n.info["maxmemory_policy"] != "noeviction" && n.info["maxmemory"] != "0"
 }
 
-// serverInfo asks every node. turns is the value that gate.turns had before the first question.
+// serverInfo asks every node. It also returns the value that gate.turns had before the first
+// question.
 func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err error) {
 	g := &s.gate
 	var away map[string]error // the nodes that did not answer the PING; they are not asked again
@@ -57,7 +58,7 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 		away = silent(s.askAll(ctx, nil, (*node).ping)) // dials nodes that are not connected
 	}
 	turns = g.turns.Load()
-	nodes = s.askAll(ctx, away, (*node).ask)
+	nodes = s.askAll(ctx, away, (*node).askNode)
 	for i := range nodes {
 		if nodes[i].err == nil {
 			return turns, nodes, nil
@@ -92,7 +93,7 @@ func (s *Store) unreached(ctx context.Context, err error) error {
 	return unavailable("%v", err)
 }
 
-// askAll asks every node except those in away.
+// askAll asks every node except those in the argument away.
 func (s *Store) askAll(ctx context.Context, away map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
 	clients := s.gate.client.Load().Nodes()
 	nodes := make([]node, 0, len(clients))
@@ -124,7 +125,7 @@ func (n *node) ping(ctx context.Context, c rueidis.Client) {
 	n.err = c.Do(ctx, c.B().Ping().Build()).NonRedisError()
 }
 
-func (n *node) ask(ctx context.Context, c rueidis.Client) {
+func (n *node) askNode(ctx context.Context, c rueidis.Client) {
 	got := c.DoMulti(ctx, c.B().Info().Build(), c.B().ConfigGet().Parameter("append*").Build())
 	text, err := got[0].ToString()
 	if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {

@@ -28,7 +28,7 @@ func (s *Store) AcquireShared(ctx context.Context, rs []driver.Request) ([]drive
 	if err := s.enter(ctx); err != nil || len(rs) == 0 {
 		return nil, err
 	}
-	c, err := s.ready(ctx, true)
+	c, err := s.readyClient(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *Store) AcquireShared(ctx context.Context, rs []driver.Request) ([]drive
 	for i := range rs {
 		args = append(args, rs[i].Token)
 	}
-	a, err := s.run(ctx, c, acquireShared(), rs[0].Name, args...)
+	a, err := s.runScript(ctx, c, acquireShared(), rs[0].Name, args...)
 	if err != nil {
 		return nil, err
 	}

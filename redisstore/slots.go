@@ -50,7 +50,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 	if err := s.enter(ctx); err != nil {
 		return 0, driver.Grant{}, err
 	}
-	c, err := s.ready(ctx, true)
+	c, err := s.readyClient(ctx, true)
 	if err != nil {
 		return 0, driver.Grant{}, err
 	}
@@ -71,13 +71,13 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 }
 
 func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request, n int, ahead bool) (int, driver.Grant, error) {
-	gate, ttl := s.keys.lock(driver.SlotGate(r.Name, n)).all(), s.formats.ttl(r.TTL)
+	gate, ttl := s.keys.lock(driver.SlotGate(r.Name, n)).allKeys(), s.formats.ttl(r.TTL)
 	keys := append(make([]string, 0, 2+2*n), gate[0], gate[3])
 	for i := range n {
 		key, note := s.keys.pair(driver.SlotName(r.Name, i))
 		keys = append(keys, key, note)
 	}
-	a, err := s.answer(ctx, bothSlotScripts[s.config.strings]().acquire.do(ctx, c, keys,
+	a, err := s.readAnswer(ctx, bothSlotScripts[s.config.strings]().acquire.do(ctx, c, keys,
 		[]string{counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note, digit(ahead)}))
 	if err != nil {
 		return 0, driver.Grant{}, err
@@ -169,9 +169,9 @@ func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 			if err = a.waitEnded(err); err != nil {
 				return err
 			}
-			next = 50 * time.Millisecond
+			next = spread(50 * time.Millisecond)
 		}
-		if _, done, err := a.rest(next); done || err != nil {
+		if _, done, err := a.sleepUntil(next); done || err != nil {
 			return err
 		}
 	}
@@ -183,17 +183,17 @@ func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
 	if err := s.subscriber.listening(a.ctx); err != nil {
 		return 0, err
 	}
-	c, err := s.ready(a.ctx, true)
+	c, err := s.readyClient(a.ctx, true)
 	if err != nil {
 		return 0, err
 	}
 	a.w.forget(msgLook) // the waiter looks now
 	var keys []string
 	for i := range n {
-		all := s.keys.lock(driver.SlotName(r.Name, i)).all()
+		all := s.keys.lock(driver.SlotName(r.Name, i)).allKeys()
 		keys = append(keys, all[:]...)
 	}
-	reply, err := s.answer(a.ctx, bothSlotScripts[s.config.strings]().wait.do(a.ctx, c, keys, []string{
+	reply, err := s.readAnswer(a.ctx, bothSlotScripts[s.config.strings]().wait.do(a.ctx, c, keys, []string{
 		c.setting, r.Token, mode(false), fence(0), s.formats.holder(&r.Holder).text, s.subscriber.channel, itoa(int64(a.w.id)),
 		digit(false), digit(false),
 	}))

@@ -15,11 +15,11 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	c, err := s.ready(ctx, false)
+	c, err := s.readyClient(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	nodes := s.askAll(ctx, nil, (*node).ask)
+	nodes := s.askAll(ctx, nil, (*node).askNode)
 	slices.SortFunc(nodes, func(a, b node) int { return strings.Compare(a.addr, b.addr) })
 	found := []driver.Finding{{Name: "mode", Value: string(c.Mode())}}
 	reached := false

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,6 +74,11 @@ func (s *Store) background(job func()) bool {
 	s.jobs.Go(job)
 	return true
 }
+
+// spread returns a random time between half of d and one and a half of it. The connections of all
+// processes break at the same instant. With equal pauses, all processes would connect again at the
+// same instant too.
+func spread(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 func (s *Store) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -90,8 +90,8 @@ func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
 	return w
 }
 
-// first returns the waiter of this process that has waited longest for name, or nil.
-func (sub *subscriber) first(name string) *waiter {
+// firstWaiter returns the waiter of this process that has waited longest for name, or nil.
+func (sub *subscriber) firstWaiter(name string) *waiter {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	if line := sub.lines[name]; len(line) > 0 {
@@ -134,7 +134,7 @@ func (sub *subscriber) listening(ctx context.Context) error {
 		return nil
 	default:
 	}
-	t := time.NewTimer(time.Second)
+	t := time.NewTimer(spread(time.Second))
 	defer t.Stop()
 	select {
 	case <-up:
@@ -161,13 +161,13 @@ func (sub *subscriber) listen() {
 		if time.Since(since) > time.Second {
 			pause = time.Millisecond
 		}
-		_ = sub.s.sleep(sub.s.ctx, pause)
+		_ = sub.s.sleep(sub.s.ctx, spread(pause))
 	}
 }
 
 // subscribe returns when the connection is lost.
 func (sub *subscriber) subscribe() error {
-	c, err := sub.s.ready(sub.s.ctx, false)
+	c, err := sub.s.readyClient(sub.s.ctx, false)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (sub *subscriber) watch(d rueidis.DedicatedClient, lost <-chan error) error
 		case <-pause:
 			suspect = sub.suspect
 		case <-suspect:
-			if err := sub.try(d, lost, trial); err != nil {
+			if err := sub.trySubscription(d, lost, trial); err != nil {
 				return err
 			}
 			trial++
@@ -224,9 +224,9 @@ func (sub *subscriber) maybeDead() {
 
 var errDeaf = errors.New("messages do not arrive")
 
-// try sends a PING on the subscriber's connection. Then it publishes a message, as scripts do. It
-// returns an error if the PING gets no reply, or if the message does not arrive.
-func (sub *subscriber) try(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
+// trySubscription sends a PING on the subscriber's connection. Then it publishes a message, as
+// scripts do. It returns an error if the PING gets no reply, or if the message does not arrive.
+func (sub *subscriber) trySubscription(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
 	ctx, cancel := context.WithTimeout(sub.s.ctx, patience)
 	defer cancel()
 	if err := d.Do(ctx, d.B().Ping().Build()).Error(); err != nil {
@@ -349,8 +349,8 @@ func (w *waiter) forget(kind byte) {
 	}
 }
 
-// close waits until listen has returned. The caller has ended Store.ctx.
-func (sub *subscriber) close() {
+// awaitEnd waits until listen has returned. The caller has ended Store.ctx.
+func (sub *subscriber) awaitEnd() {
 	sub.mu.Lock()
 	started := sub.started
 	sub.started = true // so that nobody starts listen any more

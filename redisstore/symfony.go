@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// fromSymfony translates a DSN of PHP's Symfony to the URL of the server, the database and the
-// layout that PHP would use. It follows StoreFactory of Symfony Lock 5.4 and RedisTrait of Symfony
-// Cache 5.4 and 6. The errors quote nothing of the DSN.
+// fromSymfony translates a DSN of PHP's Symfony to a URL. The URL names the server, the database
+// and the layout that PHP would use. The translation follows StoreFactory of Symfony Lock 5.4 and
+// RedisTrait of Symfony Cache 5.4 and 6. The errors quote nothing of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	scheme, rest, _ := strings.Cut(dsn, ":")
 	d := redisDSN{query: url.Values{}, tls: scheme == "rediss"}

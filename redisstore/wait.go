@@ -61,7 +61,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 
 func (a *wait) wait() (driver.Grant, error) {
 	for {
-		g, next, err := a.look()
+		g, next, err := a.lookOnce()
 		if err == nil && next == 0 {
 			return g, nil
 		}
@@ -69,24 +69,25 @@ func (a *wait) wait() (driver.Grant, error) {
 			if err = a.waitEnded(err); err != nil {
 				return driver.Grant{}, err
 			}
-			next = 50 * time.Millisecond
+			next = spread(50 * time.Millisecond)
 		}
-		if g, done, err := a.rest(next); done || err != nil {
+		if g, done, err := a.sleepUntil(next); done || err != nil {
 			return g, err
 		}
 	}
 }
 
-// look joins the queue, or shows that this waiter is alive. If next is not 0, the wait continues,
-// and next is the time until the next look. Otherwise look returns the grant that was handed over.
-func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
-	if _, err := a.s.ready(a.ctx, true); err != nil {
+// lookOnce joins the queue, or shows that this waiter is alive. If the wait goes on, it
+// returns the time until the next look. Otherwise that time is 0, and lookOnce returns the grant
+// that was handed over.
+func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
+	if _, err := a.s.readyClient(a.ctx, true); err != nil {
 		return g, 0, err
 	}
 	if err := a.s.subscriber.listening(a.ctx); err != nil {
 		return g, 0, err
 	}
-	c, err := a.s.ready(a.ctx, true) // checks a new connection of the subscriber now, not at the hand-over
+	c, err := a.s.readyClient(a.ctx, true) // checks a new connection of the subscriber now, not at the hand-over
 	if err != nil {
 		return g, 0, err
 	}
@@ -101,7 +102,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	}
 	r := a.r
 	began := a.s.beginSample()
-	reply, err := a.s.run(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
+	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
 		a.s.formats.holder(&r.Holder).text, a.s.subscriber.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
 		return g, 0, err
@@ -114,7 +115,7 @@ func (a *wait) look() (g driver.Grant, next time.Duration, err error) {
 	a.queued = a.reserve && reply.kind == replyWait
 	switch reply.kind {
 	case replyWait:
-		a.s.samples.note(began, reply.number(2))
+		a.s.samples.addSample(began, reply.number(2))
 		a.asked = a.asked && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()
 		return g, max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
 	case replyTryNow:
@@ -139,7 +140,7 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 	if !a.reserve || r.Shared || s.config.foreign {
 		return 0, nil
 	}
-	keys := s.keys.lock(r.Name).all()
+	keys := s.keys.lock(r.Name).allKeys()
 	began := s.beginSample()
 	m, err := s.scripts.join.do(a.ctx, c, keys[:4], []string{r.Token,
 		s.subscriber.channel + " " + itoa(int64(a.w.id)) + " x " + fence(r.FenceAbove) + " " + s.formats.holder(&r.Holder).text}).ToArray()
@@ -149,7 +150,7 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 	if len(m) < 2 {
 		return 0, nil
 	}
-	s.samples.note(began, number(&m[1]))
+	s.samples.addSample(began, number(&m[1]))
 	return time.Duration(number(&m[0])) * time.Millisecond, nil
 }
 
@@ -174,8 +175,8 @@ func (a *wait) waitEnded(err error) error {
 	return unavailable("%v", err)
 }
 
-// rest waits for a message, or until it is time to look.
-func (a *wait) rest(next time.Duration) (g driver.Grant, done bool, err error) {
+// sleepUntil waits for a message, or until it is time to look.
+func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err error) {
 	t := time.NewTimer(next)
 	defer t.Stop()
 	due := time.Now().Add(next)

@@ -75,7 +75,7 @@ func (w *waiting) got() (g driver.Grant, at time.Time) {
 			w.t.Fatalf("Wait: %+v, %v", a.g, a.err)
 		}
 		claimed, err := w.s.Acquire(w.t.Context(), w.r)
-		if err != nil || claimed.Fence != a.g.Fence {
+		if err != nil || claimed.Fence != a.g.Fence && !lapsed(a.g) {
 			w.t.Fatalf("the claim of fence %d: %+v, %v", a.g.Fence, claimed, err)
 		}
 		return claimed, a.at
@@ -83,6 +83,12 @@ func (w *waiting) got() (g driver.Grant, at time.Time) {
 		w.t.Fatal("the name was not handed over within 20 s")
 	}
 	return g, at
+}
+
+// lapsed reports whether a reservation may have ended before it was used, as on a busy machine. Its
+// fence is the time of the hand-over on the server's clock, which is this machine's clock.
+func lapsed(g driver.Grant) bool {
+	return time.Since(time.UnixMicro(int64(g.Fence))) >= driver.MaxReservation
 }
 
 // TestFirstComeFirstServed lets fifty processes wait for one name.
@@ -131,11 +137,11 @@ func TestManyBlocked(t *testing.T) {
 	// Soon after joining, each waiter has looked at the name once more.
 	timer := time.NewTimer(4 * time.Second)
 	<-timer.C
-	before, pings := commands(t, srv), pingsOf(t, srv)
+	before, pings := commands(t, srv), callsOf(t, srv, "ping")
 	const seconds = 5
 	timer.Reset(seconds * time.Second)
 	<-timer.C
-	n, pings := commands(t, srv)-before, pingsOf(t, srv)-pings
+	n, pings := commands(t, srv)-before, callsOf(t, srv, "ping")-pings
 	t.Logf("fifty waiters asked %d times in %d s, and sent %d pings", n, seconds, pings)
 	if n+pings > 10*seconds {
 		t.Errorf("that is more than ten commands per second")

@@ -44,16 +44,17 @@ const (
 	tick     = 600 * time.Millisecond
 )
 
-// turn closes the gate and tries the subscription, because a connection was made or lost.
-func (s *Store) turn() {
-	s.gate.turn()
+// connectionTurned closes the gate and tries the subscription, because a connection was made or
+// lost.
+func (s *Store) connectionTurned() {
+	s.gate.countTurn()
 	s.subscriber.maybeDead()
 }
 
 // Close also closes the gate, if the connection had been made.
 func (c *watchedConn) Close() error {
 	if c.heard.Load() {
-		c.s.turn()
+		c.s.connectionTurned()
 	}
 	return c.Conn.Close()
 }
@@ -82,7 +83,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 		if n > 0 {
 			if !c.heard.Load() {
 				c.heard.Store(true)
-				c.s.turn()
+				c.s.connectionTurned()
 			}
 			c.owed.Store(0)
 			c.reads++
@@ -109,9 +110,9 @@ func (c *watchedConn) tick() error {
 		c.probed = false // other requests were written besides the probe
 	case c.probed && c.pong.Load():
 		c.probed, c.many = false, false
-		return c.rest(writes)
+		return c.stopClock(writes)
 	case !c.many && owed == 0:
-		return c.rest(writes)
+		return c.stopClock(writes)
 	case !c.probed && owed == 0 && reads == 0:
 		// Some replies may still be missing, although one has arrived. The reply to a PING arrives
 		// after all of them.
@@ -124,8 +125,8 @@ func (c *watchedConn) tick() error {
 
 var errSilent = errors.New("the server does not answer")
 
-// rest stops the clock until something is written.
-func (c *watchedConn) rest(writes int64) error {
+// stopClock stops the clock until something is written.
+func (c *watchedConn) stopClock(writes int64) error {
 	c.armed.Store(false)
 	if err := c.Conn.SetReadDeadline(time.Time{}); err != nil {
 		return err

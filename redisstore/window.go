@@ -68,8 +68,8 @@ func (s *Store) beginSample() sample {
 	return sample{turns: s.gate.turns.Load(), sent: s.clock.Now()}
 }
 
-// note completes a sample with the time in the reply.
-func (a *samples) note(b sample, micros int64) {
+// addSample completes a sample with the time in the reply.
+func (a *samples) addSample(b sample, micros int64) {
 	if micros <= 0 {
 		return
 	}
@@ -110,7 +110,7 @@ func (s *Store) window(handed int64, p driver.Instant) (from driver.Instant, ttl
 	return windowOf(a, handed, p, s.clock.Now())
 }
 
-// windowOf is the arithmetic of window, at the time now.
+// windowOf is the arithmetic of window.
 func windowOf(a sample, handed int64, p, now driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
 	from = a.sent.Add(time.Duration(handed-a.micros) * time.Microsecond)
 	if from > p || from <= 0 {

@@ -61,15 +61,15 @@ func TestSampleOfTheSameServer(t *testing.T) {
 		"with pollers":                      {func(s *Store) { s.config.foreign = true }, 1, false},
 		"with replicas":                     {func(s *Store) { s.config.replicas = 1 }, 1, false},
 		"a cluster":                         {func(s *Store) { s.server.Cluster = true }, 1, false},
-		"an earlier reply that came later":  {func(s *Store) { s.samples.note(sample{sent: 1}, 1) }, 1, true},
-		"a reply in which there is no time": {func(s *Store) { s.samples.note(s.beginSample(), 0) }, 1, true},
+		"an earlier reply that came later":  {func(s *Store) { s.samples.addSample(sample{sent: 1}, 1) }, 1, true},
+		"a reply in which there is no time": {func(s *Store) { s.samples.addSample(s.beginSample(), 0) }, 1, true},
 	} {
 		s, err := Open(t.Context(), Config{Addrs: []string{"127.0.0.1:1"}}, Lazy())
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.gate.open.Store(true)
-		s.samples.note(s.beginSample(), 1_000_000)
+		s.samples.addSample(s.beginSample(), 1_000_000)
 		c.change(s)
 		p := s.clock.Now()
 		if s.config.fences && s.samples.last.sent > 0 { // the same time has passed on the local clock and on the server's

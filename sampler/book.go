@@ -38,8 +38,8 @@ func newBook(set *settings, counts bool) book {
 	return book{set: set, counts: counts, names: map[string]*tracked{}, groups: map[string]*grouped{}}
 }
 
-// held returns the names, as the store uses them, that were held at the last sample.
-func (b *book) held() []string {
+// heldNames returns the names, as the store uses them, that were held at the last sample.
+func (b *book) heldNames() []string {
 	var names []string
 	for _, t := range b.names {
 		for stored, p := range t.parts {

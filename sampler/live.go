@@ -32,10 +32,10 @@ func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live 
 // the two clocks.
 const jitter = 100 * time.Millisecond
 
-// is reports whether h, with this fence, is the same hold as n at a later time. A new fence alone
-// does not make it another hold, because RaiseFence and a promotion change the fence of a hold. If
-// the beginning of the hold is known, that time decides.
-func (n *live) is(h *padlock.Hold, fence uint64) bool {
+// isSame reports whether h, with this fence, is the same hold as n at a later time. A new fence
+// alone does not make it another hold, because RaiseFence and a promotion change the fence of a
+// hold. If the beginning of the hold is known, that time decides.
+func (n *live) isSame(h *padlock.Hold, fence uint64) bool {
 	if n.Host != h.Host || n.PID != h.PID || n.Label != h.Label || n.Foreign != h.Foreign || n.Cooling != h.Cooling {
 		return false
 	}
@@ -76,19 +76,19 @@ func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) 
 		n.lease = left
 	}
 	before := n.missed
-	n.missed = n.late(left)
+	n.missed = n.lateRenewals(left)
 	return max(0, n.missed-before)
 }
 
-// late returns how many renewals were due since the lease last got a new end. The argument left is
-// the rest of the lease. A holder renews when a third of its TTL has passed, a tenth of that
-// earlier or later, and repeats a failed request a tenth of the TTL after that. So the first
+// lateRenewals returns how many renewals were due since the lease last got a new end. The argument
+// left is the rest of the lease. A holder renews when a third of its TTL has passed, a tenth of
+// that earlier or later, and repeats a failed request a tenth of the TTL after that. So the first
 // renewal is late after 0.6 of the TTL.
 //
 // Only a hold that was seen to be renewed can miss a renewal: the locks of other programs, and
 // those that padlock acquire takes, have leases that nobody renews. A lease that is much longer
 // than after other renewals was extended; its holder renews it when a third of the TTL is left.
-func (n *live) late(left time.Duration) int {
+func (n *live) lateRenewals(left time.Duration) int {
 	switch {
 	case n.renewals == 0:
 		return 0
@@ -110,10 +110,10 @@ func (n *live) late(left time.Duration) int {
 	return 3
 }
 
-// ended describes the end of the hold, which came between the sample that saw it last and now. The
+// endOf describes the end of the hold, which came between the sample that saw it last and now. The
 // argument next is the hold that came after it, or nil. The argument continuous says that no sample
 // failed in between.
-func (n *live) ended(now time.Time, next *padlock.Hold, continuous bool) Ended {
+func (n *live) endOf(now time.Time, next *padlock.Hold, continuous bool) Ended {
 	e := Ended{
 		Host: n.Host, PID: n.PID, Label: n.Label, Fence: n.fence, Shared: n.Shared, Foreign: n.Foreign,
 		Since: n.Since, End: n.seen.Add(now.Sub(n.seen) / 2), Held: -1, How: Vanished,

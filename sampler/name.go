@@ -123,7 +123,7 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	p.holds = nil
 	var began *padlock.Hold
 	for _, h := range state.Holds {
-		i := slices.IndexFunc(before, func(n *live) bool { return n != nil && n.is(&h, state.Fence) })
+		i := slices.IndexFunc(before, func(n *live) bool { return n != nil && n.isSame(&h, state.Fence) })
 		if i >= 0 {
 			t.count(Figures{Missed: uint64(before[i].update(h, state.Fence, s.now))})
 			p.holds = append(p.holds, before[i])
@@ -143,7 +143,7 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 		if n == nil || n.Cooling {
 			continue
 		}
-		e := n.ended(s.now, began, s.continuous)
+		e := n.endOf(s.now, began, s.continuous)
 		e.Name, e.Slot = t.name, p.slot
 		if e.How == Expired {
 			t.count(Figures{Expired: 1})

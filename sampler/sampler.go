@@ -94,7 +94,7 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 	bounded, cancel := context.WithTimeout(ctx, s.set.patience)
 	defer cancel()
 	s.mu.Lock()
-	absent := s.book.held()
+	absent := s.book.heldNames()
 	s.mu.Unlock()
 	r := read(bounded, s.locker, &s.set, absent)
 	if r.err != nil && ctx.Err() != nil {

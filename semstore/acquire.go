@@ -25,7 +25,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	of := id{r.Name, r.Token}
-	end, err := s.begin(ctx, of)
+	end, err := s.beginCall(ctx, of)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -89,7 +89,7 @@ func (s *Store) claim(h *hold) bool {
 
 // try makes one try and returns the set whose lock it took.
 func (s *Store) try(ctx context.Context, key int32, name string) (set int, err error) {
-	over := func() error { return s.over(ctx) }
+	over := func() error { return s.endedEarly(ctx) }
 	for end := time.Now().Add(acquirePatience); ; {
 		set, err = join(key, guardPatience, over)
 		if err == nil {
@@ -100,7 +100,7 @@ func (s *Store) try(ctx context.Context, key int32, name string) (set int, err e
 			return set, nil
 		case err == errBusy:
 			held := s.heldError(set, name)
-			leave(set)
+			leaveSet(set)
 			return 0, held
 		case err != errRemoved:
 			return 0, err

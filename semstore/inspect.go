@@ -21,7 +21,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, err
 	}
-	end, err := s.begin(ctx, id{})
+	end, err := s.beginCall(ctx, id{})
 	if err != nil {
 		return driver.State{}, err
 	}
@@ -46,7 +46,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 
 // Status implements driver.Reporter. It reports how many of the kernel's semaphores are in use.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	end, err := s.begin(ctx, id{})
+	end, err := s.beginCall(ctx, id{})
 	if err != nil {
 		return nil, err
 	}

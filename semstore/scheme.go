@@ -23,7 +23,7 @@ func Scheme() driver.Scheme {
 		Open:        openURL,
 		Symfony:     []string{"semaphore"},
 		FromSymfony: fromSymfony,
-		Instead:     instead,
+		Instead:     urlForDSN,
 	}
 }
 
@@ -83,8 +83,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return nil, invalid(strings.Replace(whichHash, "in semaphore:", "in symfony+semaphore:", 1))
 }
 
-// instead recognises the DSN of PHP's Symfony.
-func instead(text string) string {
+// urlForDSN recognises the DSN of PHP's Symfony.
+func urlForDSN(text string) string {
 	if text == "semaphore" {
 		return "semaphore:?hash=md5 or semaphore:?hash=xxh128"
 	}

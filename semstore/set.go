@@ -60,9 +60,9 @@ func await(id int, patience time.Duration) error {
 	return operate(id, patience, operation{semLock, -1, flagUndo}, operation{semUsers, mark, flagUndo})
 }
 
-// leave closes a set without a lock. If the lock is free, leave takes it and removes the set, as a
-// release does. Otherwise a caller that made the set and then gave up would leave it behind.
-func leave(id int) {
+// leaveSet closes a set without a lock. If the lock is free, leaveSet takes it and removes the set,
+// as a release does. Otherwise a caller that made the set and then gave up would leave it behind.
+func leaveSet(id int) {
 	if takeLock(id) == nil {
 		_ = giveBack(id) // an error means that somebody else removed the set
 		return

@@ -97,9 +97,9 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	return ok
 }
 
-// begin is the first step of every call. If the call uses a hold, begin gets the id of that hold,
-// and also waits until no other call uses it.
-func (s *Store) begin(ctx context.Context, of id) (end func(), err error) {
+// beginCall is the first step of every call. If the call uses a hold, beginCall gets the id of that
+// hold, and also waits until no other call uses it.
+func (s *Store) beginCall(ctx context.Context, of id) (end func(), err error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -135,8 +135,8 @@ func (s *Store) begin(ctx context.Context, of id) (end func(), err error) {
 	}, nil
 }
 
-// over returns the error with which a call has to end early, or nil.
-func (s *Store) over(ctx context.Context) error {
+// endedEarly returns the error with which a call has to end early, or nil.
+func (s *Store) endedEarly(ctx context.Context) error {
 	select {
 	case <-s.done:
 		return driver.ErrClosed
@@ -186,8 +186,8 @@ func (s *Store) live(h *hold) bool {
 	return false
 }
 
-// free releases the lock of a hold that drop has removed.
-func (s *Store) free(h *hold) (driver.Outcome, error) {
+// freeLock releases the lock of a hold that drop has removed.
+func (s *Store) freeLock(h *hold) (driver.Outcome, error) {
 	switch err := giveBack(h.set); err {
 	case nil:
 		return driver.Released, nil
@@ -209,7 +209,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 			return driver.Grant{}, err
 		}
 	}
-	end, err := s.begin(ctx, id{name, token})
+	end, err := s.beginCall(ctx, id{name, token})
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -229,7 +229,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := driver.CheckKeep("keep", keep, &guarantees); err != nil {
 		return driver.Gone, err
 	}
-	end, err := s.begin(ctx, id{name, token})
+	end, err := s.beginCall(ctx, id{name, token})
 	if err != nil {
 		return driver.Gone, err
 	}
@@ -238,7 +238,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if h == nil || !s.live(h) || !s.drop(h) {
 		return driver.Gone, nil
 	}
-	return s.free(h)
+	return s.freeLock(h)
 }
 
 // Close frees every hold of this store. Calls of Wait return driver.ErrClosed. A second Close does
@@ -262,7 +262,7 @@ func (s *Store) Close() error {
 	var failed error
 	for _, h := range left {
 		if s.live(h) && s.drop(h) {
-			_, err := s.free(h)
+			_, err := s.freeLock(h)
 			failed = errors.Join(failed, err)
 		}
 	}

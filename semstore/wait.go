@@ -27,7 +27,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	end, err := s.begin(ctx, id{})
+	end, err := s.beginCall(ctx, id{})
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -50,8 +50,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		return driver.Grant{}, err
 	}
 	h := &hold{id: of, set: set, holder: r.Holder, since: time.Now()}
-	if err := s.over(ctx); err != nil {
-		_, _ = s.free(h)
+	if err := s.endedEarly(ctx); err != nil {
+		_, _ = s.freeLock(h)
 		return driver.Grant{}, err
 	}
 	g := driver.Grant{From: driver.SystemClock().Now(), TTL: reservation}
@@ -66,7 +66,7 @@ func (s *Store) reserve(h *hold) {
 	s.holds[h.id], s.bySet[h.set] = h, h
 	h.reserved = time.AfterFunc(driver.MaxReservation, func() {
 		if s.unreserve(h) {
-			_, _ = s.free(h)
+			_, _ = s.freeLock(h)
 			s.calls.Done()
 		}
 	})
@@ -91,7 +91,7 @@ func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer s.interrupt(ctx, threadID())()
-	over := func() error { return s.over(ctx) }
+	over := func() error { return s.endedEarly(ctx) }
 	for {
 		set, err = join(key, guardForever, over)
 		if err == nil {
@@ -120,7 +120,7 @@ func awaitUntil(set int, over func() error) error {
 		case errBusy, errInterrupted:
 			continue
 		}
-		leave(set)
+		leaveSet(set)
 		return err
 	}
 }

@@ -87,15 +87,15 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 	return Result{}, &ConflictError{}
 }
 
-// replace replaces the value *old by data, or by a tombstone that keeps data.
-func (b *blobSessions) replace(ctx context.Context, key string, old *Blob, data []byte, c Change) (bool, *Blob, error) {
+// replace writes data, or a tombstone that keeps data, at key if the value there still is *current.
+func (b *blobSessions) replace(ctx context.Context, key string, current *Blob, data []byte, c Change) (bool, *Blob, error) {
 	switch {
 	case c.Move.To == "":
-		return b.blobs.Swap(ctx, key, old, data, c.TTL)
+		return b.blobs.Swap(ctx, key, current, data, c.TTL)
 	case b.ownTombstoneKeys():
-		return b.moveBeside(ctx, key, old, appendMoved(c.Move, data), c.TTL)
+		return b.moveBeside(ctx, key, current, appendMoved(c.Move, data), c.TTL)
 	}
-	return b.blobs.Swap(ctx, key, old, appendMoved(c.Move, data), c.TTL)
+	return b.blobs.Swap(ctx, key, current, appendMoved(c.Move, data), c.TTL)
 }
 
 // changed checks the conditions on one state of the session and applies the ops to it.

@@ -106,22 +106,22 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 	}
 }
 
-// moveBeside removes the session at key if it still equals old, and leaves the tombstone at the
-// second key. Its results are those of BlobStore.Swap.
-func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
+// moveBeside removes the session at key if it still equals *current, and leaves the tombstone at
+// the second key. Its results are those of BlobStore.Swap.
+func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.claim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
-		err = both(ErrUnavailable, err) // the session did not change, even if the claim was written
+		err = joinErrors(ErrUnavailable, err) // the session did not change, even if the claim was written
 	}
 	if claim == nil || err != nil {
 		return false, nil, err
 	}
-	removed, err := b.blobs.Remove(ctx, key, old)
+	removed, err := b.blobs.Remove(ctx, key, current)
 	if err != nil {
 		return false, nil, err
 	}
 	if !removed {
-		now, err := b.look(ctx, key)
+		now, err := b.getOrNil(ctx, key)
 		return false, now, err
 	}
 	// The session has left its key, so the move is completed even if the client no longer waits.
@@ -133,7 +133,7 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, old *Blob, to
 // claim is step 1. It renews an existing claim. It returns nil if the session has left its key.
 func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 	beside := key + movedSuffix
-	now, err := b.look(ctx, beside)
+	now, err := b.getOrNil(ctx, beside)
 	for {
 		if err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 		case now != nil:
 			// This is a tombstone. Either another move was faster, or it is from an old move and
 			// another program has made a session with the old id again.
-			if session, err := b.look(ctx, key); session == nil || err != nil {
+			if session, err := b.getOrNil(ctx, key); session == nil || err != nil {
 				return nil, err
 			}
 		}
@@ -159,7 +159,7 @@ func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 // confirm is step 3. If its error is ErrNotFound, the session was deleted meanwhile. After any
 // other error the tombstone may have been written.
 func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombstone []byte, ttl time.Duration) error {
-	now, err := b.look(ctx, beside)
+	now, err := b.getOrNil(ctx, beside)
 	for err == nil {
 		if now == nil || !bytes.Equal(now.Data, claim) {
 			return ErrNotFound
@@ -180,7 +180,7 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 		return Moved{}, err
 	}
 	for {
-		now, err := b.look(ctx, key+movedSuffix)
+		now, err := b.getOrNil(ctx, key+movedSuffix)
 		if now == nil || err != nil {
 			return Moved{}, err
 		}

@@ -63,12 +63,12 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return both(ErrUnavailable, ctx.Err())
+		return joinErrors(ErrUnavailable, ctx.Err())
 	}
 }
 
-// look is like Get, but returns nil if there is no value.
-func (b *blobSessions) look(ctx context.Context, key string) (*Blob, error) {
+// getOrNil is like Get, but returns nil if there is no value.
+func (b *blobSessions) getOrNil(ctx context.Context, key string) (*Blob, error) {
 	blob, err := b.blobs.Get(ctx, key)
 	switch {
 	case errors.Is(err, ErrNotFound):

@@ -62,8 +62,8 @@ func (b *browser) status(want int, f func(*session.Session), opts ...session.Rou
 	}
 }
 
-// b.put sends a request that puts a value.
-func (b *browser) put(key string, v any) {
+// b.putValue sends a request that puts a value.
+func (b *browser) putValue(key string, v any) {
 	b.t.Helper()
 	b.ok(func(s *session.Session) { noError(b.t, s.Put(key, v)) })
 }

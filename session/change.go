@@ -17,30 +17,30 @@ type fieldSet interface {
 // adder adds to an encoded integer; old is nil if there is none.
 type adder func(old []byte, delta int64) ([]byte, error)
 
-// apply applies ops in order. After an error the set must not be used any more.
-func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
+// apply applies ops in order. After an error the fields must not be used any more.
+func apply(fields fieldSet, ops []Op, add adder) ([][]byte, error) {
 	values := make([][]byte, len(ops))
 	for i, op := range ops {
 		var err error
 		switch op.Kind {
 		case OpPut:
-			err = set.Set(op.Key, op.Value)
+			err = fields.Set(op.Key, op.Value)
 		case OpDelete:
-			err = set.Delete(op.Key)
+			err = fields.Delete(op.Key)
 		case OpTake:
-			if v, ok := set.Get(op.Key); ok {
+			if v, ok := fields.Get(op.Key); ok {
 				values[i] = v
-				err = set.Delete(op.Key)
+				err = fields.Delete(op.Key)
 			}
 		case OpIncr:
-			old, ok := set.Get(op.Key)
+			old, ok := fields.Get(op.Key)
 			if ok && old == nil {
 				old = []byte{}
 			}
 			var sum []byte
 			if sum, err = add(old, op.Delta); err == nil {
 				values[i] = sum
-				err = set.Set(op.Key, sum)
+				err = fields.Set(op.Key, sum)
 			}
 		}
 		if err != nil {
@@ -50,14 +50,13 @@ func apply(set fieldSet, ops []Op, add adder) ([][]byte, error) {
 	return values, nil
 }
 
-// checkSize returns ErrTooLarge if a change would make a session larger than limit. The sizes
-// before and after the change are the parameters was and now, in bytes. A session that is already
-// too large may shrink.
-func checkSize(was, now, limit int) error {
-	if limit == 0 || now <= limit || now <= was {
+// checkSize returns ErrTooLarge if a change would make a session larger than limit. All sizes are
+// in bytes. A session that is already too large may shrink.
+func checkSize(sizeBefore, sizeAfter, limit int) error {
+	if limit == 0 || sizeAfter <= limit || sizeAfter <= sizeBefore {
 		return nil
 	}
-	return fmt.Errorf("%w: it would have %d bytes, at most %d are allowed", ErrTooLarge, now, limit)
+	return fmt.Errorf("%w: it would have %d bytes, at most %d are allowed", ErrTooLarge, sizeAfter, limit)
 }
 
 // checkUnchanged returns a *ConflictError with the keys that differ.

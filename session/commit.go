@@ -16,11 +16,11 @@ func (s *Session) Commit(ctx context.Context) error {
 	if s.abandoned {
 		return ErrAbandoned
 	}
-	return s.save(ctx)
+	return s.saveState(ctx)
 }
 
-// save commits the pending ops and closes the session. s.mu is held.
-func (s *state) save(ctx context.Context) error {
+// saveState commits the pending ops and closes the session. s.mu is held.
+func (s *state) saveState(ctx context.Context) error {
 	if s.stage != open || s.abandoned {
 		return s.failure()
 	}
@@ -58,16 +58,16 @@ func (s *state) saveHeld(ctx context.Context) error {
 	return err
 }
 
-// s.now applies an op in the store at once, together with the pending op of its key, and returns
-// the key's value.
-func (s *state) now(ctx context.Context, op Op) ([]byte, error) {
+// s.applyNow applies an op in the store at once, together with the pending op of its key, and
+// returns the key's value.
+func (s *state) applyNow(ctx context.Context, op Op) ([]byte, error) {
 	if err := s.use(ctx, true); err != nil {
 		return nil, err
 	}
 	if err := s.m.checkKey(op.Key); err != nil {
 		return nil, s.refuse(err)
 	}
-	if _, there := s.at(op.Key); op.Kind == OpIncr && !there && s.size+len(op.Key) >= s.m.cfg.maxSize {
+	if _, there := s.valueOf(op.Key); op.Kind == OpIncr && !there && s.size+len(op.Key) >= s.m.cfg.maxSize {
 		return nil, s.refuse(fmt.Errorf("%w: there is no room for %q, at most %d bytes are allowed", ErrTooLarge, op.Key, s.m.cfg.maxSize))
 	}
 	var ops []Op
@@ -129,7 +129,7 @@ func (s *state) commitStore(ctx context.Context, ops []Op) (Result, error) {
 
 // conditions adds the conditions of the mode to c.
 func (s *state) conditions(c *Change) {
-	switch whole := s.set.mode.whole(); {
+	switch whole := s.set.mode.dependsOnAll(); {
 	case s.set.mode == LastWriteWins:
 	case whole && s.standing != followed:
 		c.Version = s.version

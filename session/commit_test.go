@@ -60,7 +60,7 @@ func TestDeltaConditions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			onStores(t, func(t *testing.T, b *browser) {
-				b.put("k", 1)
+				b.putValue("k", 1)
 				b.status(c.want, func(s *session.Session) {
 					for _, f := range c.before {
 						f(s)
@@ -84,11 +84,11 @@ func TestDeltaConditions(t *testing.T) {
 // TestLastWriteWins: with LastWriteWins the last of two writes of a key stays.
 func TestLastWriteWins(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			n := get1[int](t, s, "k")
-			b.twin().put("k", 5)
-			b.twin().put("other", 5)
+			b.twin().putValue("k", 5)
+			b.twin().putValue("other", 5)
 			noError(t, s.Put("k", n+1))
 		}, session.LastWriteWins)
 		has(b, "k", 2)
@@ -100,13 +100,13 @@ func TestLastWriteWins(t *testing.T) {
 // of the handler.
 func TestConflictNamesKeys(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		var err error
 		w := b.answer(func(w http.ResponseWriter, r *http.Request) {
 			s := session.From(r.Context())
 			w.Header().Set("X-Secret", "1")
 			get1[int](t, s, "k")
-			b.twin().put("k", 2)
+			b.twin().putValue("k", 2)
 			s.Put("k", 3)
 			_, err = w.Write([]byte("secret"))
 		})
@@ -122,11 +122,11 @@ func TestConflictNamesKeys(t *testing.T) {
 
 func TestOwnErrorAnswerStands(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		w := b.answer(func(w http.ResponseWriter, r *http.Request) {
 			s := session.From(r.Context())
 			get1[int](t, s, "k")
-			b.twin().put("k", 2)
+			b.twin().putValue("k", 2)
 			s.Put("k", 3)
 			http.Error(w, "mine", http.StatusTeapot)
 		})
@@ -157,7 +157,7 @@ func TestCommitTwice(t *testing.T) {
 		// After a Commit has failed, a second one returns the same error, and the answer is 409.
 		b.status(409, func(s *session.Session) {
 			get1[int](t, s, "k")
-			b.twin().put("k", 5)
+			b.twin().putValue("k", 5)
 			s.Put("k", 2)
 			for range 2 {
 				if err := s.Commit(context.Background()); !errors.Is(err, session.ErrConflict) {
@@ -173,7 +173,7 @@ func (b *browser) twinOf(*session.Session) *browser { return b.twin() }
 // TestCommitUnlocks: after Commit other requests get the lock, while the handler continues.
 func TestCommitUnlocks(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			noError(t, s.Put("k", 2))
 			noError(t, s.Commit(context.Background()))
@@ -192,11 +192,11 @@ func TestExclusiveNeedsItsVersion(t *testing.T) {
 			b := newBrowser(t, newManager(t, store))
 			other := b.twin()
 			other.m = newManager(t, store) // with locks of its own
-			b.put("k", 1)
+			b.putValue("k", 1)
 			other.cookie = b.cookie
 			b.status(409, func(s *session.Session) {
 				get1[int](t, s, "k")
-				other.put("unrelated", 1)
+				other.putValue("unrelated", 1)
 				noError(t, s.Put("x", 1))
 			}, session.Exclusive)
 			has(b, "x", 0)
@@ -206,7 +206,7 @@ func TestExclusiveNeedsItsVersion(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			_, err1 := s.Incr(bg, "k", 1)
 			_, _, err2 := session.TakeFlash[int](bg, s, "k")
@@ -228,7 +228,7 @@ func TestReadOnly(t *testing.T) {
 // Consistent does.
 func TestReadersAndTheWriter(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		done := make(chan bool)
 		b.ok(func(s *session.Session) {
 			noError(t, s.Put("k", 2))
@@ -260,7 +260,7 @@ func TestReadersAndTheWriter(t *testing.T) {
 // the lock. It is loaded again.
 func TestModeOfARouteInside(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		inner := b.m.With(session.Exclusive)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			s := session.From(r.Context())
 			if n := get1[int](t, s, "k"); n != 7 {
@@ -270,7 +270,7 @@ func TestModeOfARouteInside(t *testing.T) {
 		}))
 		b.answer(func(w http.ResponseWriter, r *http.Request) {
 			get1[int](t, session.From(r.Context()), "k")
-			b.twin().put("k", 7)
+			b.twin().putValue("k", 7)
 			inner.ServeHTTP(w, r)
 		})
 		has(b, "k", 8)
@@ -379,7 +379,7 @@ func TestKeysAsTheRequestSeesThem(t *testing.T) {
 // commit. With the lock, it would block the session for hours.
 func TestReadingAfterTheCommitTakesNoLock(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			noError(t, s.Commit(context.Background()))
 			get1[int](t, s, "k")
@@ -393,7 +393,7 @@ func TestReadingAfterTheCommitTakesNoLock(t *testing.T) {
 // conflict.
 func TestErrorCarriesTheNewID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		old := b.cookie.Value
 		b.status(409, func(s *session.Session) {
 			get1[int](t, s, "k")

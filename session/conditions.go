@@ -1,10 +1,10 @@
 package session
 
-// unchanged returns the conditions for commit c. If whole is true, the commit depends on everything
-// that was read. If followed is true, the session has got a new id since it was loaded.
-func (v *view) unchanged(c *Change, whole, followed bool) []Condition {
+// unchanged returns the conditions for commit c. If allRead is true, the commit depends on
+// everything that was read. If followed is true, the session has got a new id since it was loaded.
+func (v *view) unchanged(c *Change, allRead, followed bool) []Condition {
 	keys := make(map[string]bool)
-	if whole {
+	if allRead {
 		v.addRead(keys)
 	} else {
 		for k := range v.watched {
@@ -18,7 +18,7 @@ func (v *view) unchanged(c *Change, whole, followed bool) []Condition {
 	}
 	conditions := v.unchangedEarlier(c, keys)
 	for k := range keys {
-		conditions = append(conditions, v.was(k))
+		conditions = append(conditions, v.asLoaded(k))
 	}
 	return conditions
 }
@@ -29,7 +29,7 @@ func (v *view) addRead(keys map[string]bool) {
 		keys[k] = true
 	}
 	if v.readAll {
-		for k := range v.values.all() {
+		for k := range v.values.pairs() {
 			keys[k] = true
 		}
 	}
@@ -39,7 +39,7 @@ func (v *view) addRead(keys map[string]bool) {
 // again. It removes their keys from keys.
 func (v *view) unchangedEarlier(c *Change, keys map[string]bool) (conditions []Condition) {
 	add := func(key string) {
-		if was, ok := v.earlier.at(key); ok {
+		if was, ok := v.earlier.conditionOn(key); ok {
 			conditions = append(conditions, was)
 			delete(keys, key)
 		}

@@ -45,7 +45,7 @@ func From(ctx context.Context) *Session {
 	if c := sessionsIn(ctx); c != nil {
 		return &Session{c.s, ctx}
 	}
-	return none(ctx)
+	return noSession(ctx)
 }
 
 // From is the function From for a program with several Managers: it returns the session of m.
@@ -53,13 +53,13 @@ func (m *Manager) From(ctx context.Context) *Session {
 	if s := m.find(ctx); s != nil {
 		return &Session{s, ctx}
 	}
-	return none(ctx)
+	return noSession(ctx)
 }
 
-// The function none returns a Session whose methods all return ErrNoSession.
-func none(ctx context.Context) *Session {
+// noSession returns a Session whose methods all return ErrNoSession.
+func noSession(ctx context.Context) *Session {
 	return &Session{&state{failed: ErrNoSession, m: nobody}, ctx}
 }
 
-// This Manager belongs to the Sessions that the function none returns.
+// This Manager belongs to the Sessions that noSession returns.
 var nobody = &Manager{cfg: config{codec: JSON(), logger: slog.New(slog.DiscardHandler)}}

@@ -60,7 +60,7 @@ func TestWhichContextCounts(t *testing.T) {
 	} {
 		store := &contexts{Store: session.NewMemory()}
 		b := newBrowser(t, newManager(t, store))
-		b.put("k", 1)
+		b.putValue("k", 1)
 		store.seen = nil
 		b.ctx = with(bg, "outer")
 		w := b.answer(func(_ http.ResponseWriter, r *http.Request) { noError(t, c.use(r.Context())) })
@@ -78,7 +78,7 @@ func TestWhichContextCounts(t *testing.T) {
 // TestInnerDeadline: a wait for the session's lock ends with the context given to From.
 func TestInnerDeadline(t *testing.T) {
 	b := newBrowser(t, newManager(t, session.NewMemory(), session.MaxWait(5*time.Second)))
-	b.put("k", 1)
+	b.putValue("k", 1)
 	b.ok(func(s *session.Session) {
 		get1[int](t, s, "k")
 		b.twin().answer(func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func TestTwoManagers(t *testing.T) {
 func TestRetryConflictsWithBody(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		b := newBrowser(t, newManager(t, session.NewMemory(), session.RetryConflicts(1)))
-		b.put("n", 1)
+		b.putValue("n", 1)
 		var bodies []string
 		h := b.m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)

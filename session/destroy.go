@@ -34,7 +34,7 @@ func (s *Session) Destroy(ctx context.Context) error {
 	if s.release(ctx); s.failed != nil {
 		return s.failed // the lock had ended, so another program may have written the session again
 	}
-	s.end()
+	s.markDestroyed()
 	s.event(ctx, Event{Kind: EventDestroyed})
 	return nil
 }
@@ -77,10 +77,10 @@ func (s *state) destroy(ctx context.Context) error {
 	return nil
 }
 
-// find returns the key at which the session is now, or "" if there is none. old reports that the
+// find returns the key at which the session is now, or "" if there is none. oldID reports that the
 // client sent an old id, which does not allow it to end the session. find succeeds even if the data
 // are unreadable.
-func (s *state) find(ctx context.Context) (key string, old bool, err error) {
+func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
 	key = s.key
 	for range maxHops {
 		rec, err := s.m.store.Load(ctx, key)

@@ -17,7 +17,7 @@ func (e *earlier) add(v *view) {
 		e.was, e.again = make(map[string]Condition), make(map[string]bool)
 	}
 	note := func(key string) {
-		if _, ok := e.at(key); !ok {
+		if _, ok := e.conditionOn(key); !ok {
 			value, there := v.values.get(key)
 			e.was[key] = Condition{Key: key, Absent: !there, Value: value}
 		}
@@ -29,15 +29,15 @@ func (e *earlier) add(v *view) {
 		note(key)
 	}
 	if v.readAll {
-		for key := range v.values.all() {
+		for key := range v.values.pairs() {
 			note(key)
 		}
 		e.absent, e.again = true, make(map[string]bool)
 	}
 }
 
-// e.at returns the condition on key. ok is false if there is none.
-func (e *earlier) at(key string) (Condition, bool) {
+// e.conditionOn returns the condition on key. ok is false if there is none.
+func (e *earlier) conditionOn(key string) (Condition, bool) {
 	if c, ok := e.was[key]; ok {
 		return c, true
 	}
@@ -52,11 +52,11 @@ func (e *earlier) forget(key string) {
 	}
 }
 
-// forgetAll drops all keys except those in keep.
-func (e *earlier) forgetAll(keep ordered[Op]) {
+// forgetAll drops all keys except keepKeys.
+func (e *earlier) forgetAll(keepKeys ordered[Op]) {
 	was := make(map[string]Condition)
-	for key := range keep.all() {
-		if c, ok := e.at(key); ok {
+	for key := range keepKeys.pairs() {
+		if c, ok := e.conditionOn(key); ok {
 			was[key] = c
 		}
 	}

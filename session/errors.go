@@ -119,8 +119,8 @@ func Status(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// both joins two errors in one line. Either may be nil.
-func both(first, second error) error {
+// joinErrors joins two errors in one line. Either may be nil.
+func joinErrors(first, second error) error {
 	switch {
 	case first == nil:
 		return second
@@ -147,5 +147,5 @@ func wrapStore(err error) error {
 			return err
 		}
 	}
-	return both(ErrUnsaved, err)
+	return joinErrors(ErrUnsaved, err)
 }

@@ -47,7 +47,7 @@ func (b *broken) Commit(ctx context.Context, key string, c session.Change) (sess
 func TestStoreDown(t *testing.T) {
 	store := &broken{Store: session.NewMemory()}
 	b := newBrowser(t, newManager(t, store))
-	b.put("k", 1)
+	b.putValue("k", 1)
 	store.load = session.ErrUnavailable
 	w := b.answer(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := session.Get[int](session.From(r.Context()), "k"); !errors.Is(err, session.ErrUnavailable) {
@@ -86,7 +86,7 @@ func (locksDown) Lock(context.Context, string, bool, time.Duration) (func() erro
 func TestLocksDown(t *testing.T) {
 	store := session.NewMemory()
 	b := newBrowser(t, newManager(t, store))
-	b.put("k", 1)
+	b.putValue("k", 1)
 	down := *b
 	down.m = newManager(t, store, session.CustomLocks(locksDown{}))
 	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
@@ -107,7 +107,7 @@ func TestLostReplyOfRegenerate(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		store := &tombstoneLost{Store: session.NewMemory(), done: done}
 		b := newBrowser(t, newManager(t, store))
-		b.put("k", 1)
+		b.putValue("k", 1)
 		old := b.cookie.Value
 		b.status(503, func(s *session.Session) { s.Regenerate(bg) })
 		if b.cookie.Value == old {
@@ -140,7 +140,7 @@ func TestLockWait(t *testing.T) {
 		m, err := session.New(session.NewMemory(), plain, session.Locker(locker))
 		noError(t, err)
 		b := newBrowser(t, m)
-		b.put("k", 1)
+		b.putValue("k", 1)
 		for _, c := range []struct {
 			name     string
 			deadline time.Duration // of the request; 0: none
@@ -203,7 +203,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 	defer srv.Close()
 	c := load.NewClient(srv.URL, 10)
 	defer c.Close()
-	want(t, c, "/put", 200, "")
+	wantPage(t, c, "/put", 200, "")
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Get(t.Context(), 0, "/hold") })
 	<-inside
@@ -222,7 +222,7 @@ func TestMaxWaiters(t *testing.T) {
 		m, err := session.New(session.NewMemory(), plain, session.Locker(locker))
 		noError(t, err)
 		b := newBrowser(t, m)
-		b.put("k", 1)
+		b.putValue("k", 1)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		refused, served := 0, 0
@@ -309,7 +309,7 @@ func TestOnError(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusTeapot)
 	})))
-	b.put("k", 1)
+	b.putValue("k", 1)
 	store.load = session.ErrUnavailable
 	b.status(418, func(s *session.Session) { s.Keys() })
 }
@@ -387,7 +387,7 @@ func TestDevelopmentReportsChangesInPlace(t *testing.T) {
 // TestGoroutinesOfARequest uses a session in several goroutines, for the race detector.
 func TestGoroutinesOfARequest(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			var wg sync.WaitGroup
 			for i := range 8 {

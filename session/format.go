@@ -78,7 +78,7 @@ func (packed) Parse(data []byte) (Document, error) {
 		if d.fields.has(key) {
 			p.bad = true
 		}
-		d.fields.set(key, value)
+		d.fields.setKey(key, value)
 	}
 	if p.bad {
 		return nil, errPacked
@@ -121,7 +121,7 @@ type packedDoc struct {
 
 func (d *packedDoc) Fields() []Field {
 	fields := make([]Field, 0, d.fields.len())
-	for key, value := range d.fields.all() {
+	for key, value := range d.fields.pairs() {
 		fields = append(fields, Field{key, value})
 	}
 	return fields
@@ -132,7 +132,7 @@ func (d *packedDoc) Deadline() time.Time { return d.deadline }
 func (d *packedDoc) Get(key string) ([]byte, bool) { return d.fields.get(key) }
 
 func (d *packedDoc) Set(key string, value []byte) error {
-	d.fields.set(key, value)
+	d.fields.setKey(key, value)
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (d *packedDoc) Encode() ([]byte, error) {
 		ms = d.deadline.UnixMilli()
 	}
 	b = binary.AppendUvarint(b, uint64(ms))
-	for key, value := range d.fields.all() {
+	for key, value := range d.fields.pairs() {
 		b = binary.AppendUvarint(b, uint64(len(key)))
 		b = append(b, key...)
 		b = binary.AppendUvarint(b, uint64(len(value)))

@@ -36,22 +36,22 @@ func TestLazy(t *testing.T) {
 		"/put":    put("k", 1), "/get": show("k"),
 		"/nothing": func(http.ResponseWriter, *http.Request) {},
 	}.behind(newManager(t, store)))
-	want(t, c, "/unused", 200, "hi")
-	want(t, c, "/nothing", 200, "")
-	want(t, c, "/get", 200, "<nil> <nil>") // the client has no cookie yet, so the store is not called
+	wantPage(t, c, "/unused", 200, "hi")
+	wantPage(t, c, "/nothing", 200, "")
+	wantPage(t, c, "/get", 200, "<nil> <nil>") // the client has no cookie yet, so the store is not called
 	if n := store.total(); n != 0 || c.Cookie != nil {
 		t.Errorf("%d requests to the store, cookie %v, for a session that was not used", n, c.Cookie)
 	}
-	want(t, c, "/put", 200, "")
+	wantPage(t, c, "/put", 200, "")
 	if c.Cookie == nil || store.commits != 1 || store.loads != 0 {
 		t.Fatalf("a new session: cookie %v, %d commits, %d loads", c.Cookie, store.commits, store.loads)
 	}
 	id := c.Cookie.Value
-	want(t, c, "/unused", 200, "hi")
+	wantPage(t, c, "/unused", 200, "hi")
 	if n := store.total(); n != 1 {
 		t.Errorf("%d requests to the store for a session that was not used", n)
 	}
-	a := get(t, c, "/get")
+	a := getPage(t, c, "/get")
 	if a.Body != "1 <nil>" || a.Cookie != nil || store.commits != 1 || store.touches != 0 || c.Cookie.Value != id {
 		t.Errorf("a reader: %+v, %d commits, %d touches", a, store.commits, store.touches)
 	}
@@ -65,7 +65,7 @@ func TestCookieAndIDAtRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := serve(t, routes{"/": put("k", 1)}.behind(m))
-	k := get(t, c, "/").Cookie
+	k := getPage(t, c, "/").Cookie
 	if k.Name != "__Host-session" || !k.Secure || !k.HttpOnly || k.SameSite != http.SameSiteLaxMode || k.Path != "/" || k.Domain != "" || k.MaxAge != 0 {
 		t.Errorf("%+v", k)
 	}
@@ -99,7 +99,7 @@ func TestHostileCookies(t *testing.T) {
 		strings.Repeat("A", 42) + "=", strings.Repeat("+", 43), "%00", "*", "{}",
 	} {
 		c.Cookie = &http.Cookie{Name: "session", Value: bad}
-		want(t, c, "/get", 200, "<nil> <nil>")
+		wantPage(t, c, "/get", 200, "<nil> <nil>")
 	}
 	if n := store.total(); n != 0 {
 		t.Errorf("the store was called %d times with malformed ids", n)
@@ -107,11 +107,11 @@ func TestHostileCookies(t *testing.T) {
 	// An unknown id is not adopted, even if it has the right form.
 	unknown := base64.RawURLEncoding.EncodeToString(make([]byte, 32))
 	c.Cookie = &http.Cookie{Name: "session", Value: unknown}
-	want(t, c, "/put", 200, "")
+	wantPage(t, c, "/put", 200, "")
 	if c.Cookie.Value == unknown {
 		t.Error("the client chose its id")
 	}
-	want(t, c, "/get", 200, "1 <nil>")
+	wantPage(t, c, "/get", 200, "1 <nil>")
 }
 
 // TestSavedBeforeTheFirstByte asks for the session while the first answer is
@@ -154,7 +154,7 @@ func TestSavedBeforeTheFirstByte(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Cookie = res.Cookies()[0]
-			want(t, c, "/get", 200, "1 <nil>")
+			wantPage(t, c, "/get", 200, "1 <nil>")
 			close(seen)
 			io.Copy(io.Discard, res.Body)
 			res.Body.Close()
@@ -170,7 +170,7 @@ func TestInterimAnswersDoNotSave(t *testing.T) {
 			t.Error(err)
 		}
 	}}.behind(newManager(t, session.NewMemory())))
-	if a := get(t, c, "/"); a.Status != 200 || a.Cookie == nil {
+	if a := getPage(t, c, "/"); a.Status != 200 || a.Cookie == nil {
 		t.Errorf("%+v", a)
 	}
 }
@@ -199,9 +199,9 @@ func TestHijack(t *testing.T) {
 			rw.Flush()
 		},
 	}.behind(newManager(t, session.NewMemory())))
-	want(t, c, "/put", 200, "")
-	want(t, c, "/hijack", 200, "own protocol")
-	want(t, c, "/get", 200, "12 <nil>")
+	wantPage(t, c, "/put", 200, "")
+	wantPage(t, c, "/hijack", 200, "own protocol")
+	wantPage(t, c, "/get", 200, "12 <nil>")
 }
 
 // TestEvents streams events on an Exclusive route. The stream calls Update to see the writes of
@@ -226,7 +226,7 @@ func TestEvents(t *testing.T) {
 		},
 	}
 	c := serve(t, m.With(session.Exclusive)(h.behind(m)))
-	want(t, c, "/put", 200, "")
+	wantPage(t, c, "/put", 200, "")
 	req, _ := http.NewRequest("GET", c.Base(0)+"/events", nil)
 	req.AddCookie(c.Cookie)
 	res, err := http.DefaultClient.Do(req)
@@ -239,7 +239,7 @@ func TestEvents(t *testing.T) {
 	if lines.Text() != "data: 1 <nil>" {
 		t.Error(lines.Text())
 	}
-	want(t, c, "/put2", 200, "")
+	wantPage(t, c, "/put2", 200, "")
 	next <- true
 	lines.Scan()
 	lines.Scan()
@@ -256,7 +256,7 @@ func TestDeadlinesReachTheConnection(t *testing.T) {
 			t.Error(err)
 		}
 	}}.behind(newManager(t, session.NewMemory())))
-	want(t, c, "/", 200, "")
+	wantPage(t, c, "/", 200, "")
 }
 
 func TestPanicSavesNothingAndUnlocks(t *testing.T) {
@@ -270,11 +270,11 @@ func TestPanicSavesNothingAndUnlocks(t *testing.T) {
 		},
 	}
 	c := serve(t, h.behind(m))
-	want(t, c, "/put", 200, "")
+	wantPage(t, c, "/put", 200, "")
 	if _, err := c.Get(t.Context(), 0, "/panic"); err == nil {
 		t.Error("the panic was swallowed")
 	}
-	want(t, c, "/get", 200, "1 <nil>")
+	wantPage(t, c, "/get", 200, "1 <nil>")
 }
 
 // TestClientGone: the writes of a handler are saved even if the client no longer waits for the
@@ -292,13 +292,13 @@ func TestClientGone(t *testing.T) {
 			w.WriteHeader(200)
 		},
 	}.behind(newManager(t, session.NewMemory())))
-	want(t, c, "/put", 200, "")
+	wantPage(t, c, "/put", 200, "")
 	ctx, leave := context.WithCancel(t.Context())
 	go c.Get(ctx, 0, "/slow")
 	<-gone
 	leave()
 	<-done
-	want(t, c, "/get", 200, "2 <nil>")
+	wantPage(t, c, "/get", 200, "2 <nil>")
 }
 
 // TestWaiterGone: if a client leaves, its request stops waiting for the lock at once, and writes
@@ -315,9 +315,9 @@ func TestWaiterGone(t *testing.T) {
 			failed <- session.From(r.Context()).Put("k", 2)
 		},
 	}.behind(newManager(t, session.NewMemory(), session.Exclusive)))
-	want(t, c, "/put", 200, "")
+	wantPage(t, c, "/put", 200, "")
 	held := make(chan bool)
-	go func() { get(t, c, "/hold"); close(held) }()
+	go func() { getPage(t, c, "/hold"); close(held) }()
 	<-inside
 	ctx, giveUp := context.WithCancel(t.Context())
 	go c.Get(ctx, 0, "/wait")
@@ -328,7 +328,7 @@ func TestWaiterGone(t *testing.T) {
 	}
 	close(leave)
 	<-held
-	want(t, c, "/get", 200, "1 <nil>")
+	wantPage(t, c, "/get", 200, "1 <nil>")
 }
 
 // httpDiscard drops the body, so the answer does not begin.
@@ -351,16 +351,16 @@ func TestSlowReaderErasesNothing(t *testing.T) {
 					fmt.Fprint(w, v)
 				},
 			}.behind(newManager(t, open(), session.IdleTimeout(time.Hour))))
-			want(t, c, "/put", 200, "")
+			wantPage(t, c, "/put", 200, "")
 			done := make(chan load.Answer)
 			go func() { a, _ := c.Get(t.Context(), 0, "/slow"); done <- a }()
 			<-read
-			want(t, c, "/put2", 200, "")
+			wantPage(t, c, "/put2", 200, "")
 			goOn <- true
 			if a := <-done; a.Body != "1" || a.Cookie != nil {
 				t.Errorf("%+v", a)
 			}
-			want(t, c, "/get", 200, "2 <nil>")
+			wantPage(t, c, "/get", 200, "2 <nil>")
 		})
 	}
 }

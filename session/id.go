@@ -68,8 +68,8 @@ func (r *idRules) redacted(key string) string {
 	return r.lock(key)
 }
 
-// shown returns the name of a lock for the log of its Locker.
-func (r *idRules) shown(name string) string {
+// shownName returns the name of a lock for the log of its Locker.
+func (r *idRules) shownName(name string) string {
 	if key, ok := strings.CutSuffix(name, r.suffix); ok && r.php && strings.HasPrefix(key, r.prefix) {
 		return r.redacted(key)
 	}

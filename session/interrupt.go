@@ -17,8 +17,8 @@ type interruption struct {
 
 var errAnswerBegan = errors.New("the answer began")
 
-// begin starts a wait. The session's mutex is held, so there is only one wait at a time.
-func (i *interruption) begin(ctx context.Context) (context.Context, func()) {
+// beginWait starts a wait. The session's mutex is held, so there is only one wait at a time.
+func (i *interruption) beginWait(ctx context.Context) (context.Context, func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)

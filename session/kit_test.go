@@ -53,8 +53,8 @@ func (r routes) behind(m *session.Manager) http.Handler {
 	return m.Middleware(mux)
 }
 
-// get sends a request and takes over the cookie that comes back.
-func get(t testing.TB, c *load.Client, path string) load.Answer {
+// getPage sends a request and takes over the cookie that comes back.
+func getPage(t testing.TB, c *load.Client, path string) load.Answer {
 	t.Helper()
 	a, err := c.Get(context.Background(), 0, path)
 	if err != nil {
@@ -66,10 +66,10 @@ func get(t testing.TB, c *load.Client, path string) load.Answer {
 	return a
 }
 
-// want sends a request and checks the answer.
-func want(t testing.TB, c *load.Client, path string, status int, body string) {
+// wantPage sends a request and checks the answer.
+func wantPage(t testing.TB, c *load.Client, path string, status int, body string) {
 	t.Helper()
-	if a := get(t, c, path); a.Status != status || a.Body != body {
+	if a := getPage(t, c, path); a.Status != status || a.Body != body {
 		t.Errorf("GET %s: %d %q, want %d %q", path, a.Status, a.Body, status, body)
 	}
 }

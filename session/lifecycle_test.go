@@ -14,11 +14,11 @@ var bg = context.Background()
 
 func TestUpdate(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			get1[int](t, s, "k")
-			b.twin().put("k", 5)
-			b.twin().put("new", 1)
+			b.twin().putValue("k", 5)
+			b.twin().putValue("new", 1)
 			runs := 0
 			noError(t, s.Update(bg, func(tx *session.Session) error {
 				runs++
@@ -62,7 +62,7 @@ func TestUpdateMakesASession(t *testing.T) {
 
 func TestUpdateInExclusive(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("k", 2) }))
 		}, session.Exclusive)
@@ -78,13 +78,13 @@ func TestUpdateRunsAgain(t *testing.T) {
 			m, err := session.New(store, plain) // there is no Locker here
 			noError(t, err)
 			b := newBrowser(t, m)
-			b.put("k", 1)
+			b.putValue("k", 1)
 			b.ok(func(s *session.Session) {
 				runs := 0
 				noError(t, s.Update(bg, func(tx *session.Session) error {
 					n := get1[int](t, tx, "k")
 					if runs++; runs == 1 {
-						b.twin().put("k", 10)
+						b.twin().putValue("k", 10)
 					}
 					return tx.Put("k", n+1)
 				}))
@@ -165,7 +165,7 @@ func TestFlashOnce(t *testing.T) {
 
 func TestDestroy(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.status(409, func(s *session.Session) { // a slow request
 			get1[int](t, s, "k")
 			logout := b.twin()
@@ -191,7 +191,7 @@ func TestDestroy(t *testing.T) {
 
 func TestRegenerate(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		old := b.twin()
 		b.ok(func(late *session.Session) { // this request is under way when the id changes
 			get1[int](t, late, "k")
@@ -234,7 +234,7 @@ func TestRegenerate(t *testing.T) {
 // must not read later values.
 func TestUnderWaySeesNoLogin(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		victim := b.twin()
 		b.ok(func(s *session.Session) { // this request has not used its session yet
 			victim.ok(func(s *session.Session) {
@@ -263,12 +263,12 @@ func TestUnderWaySeesNoLogin(t *testing.T) {
 
 func TestRegenerateForward(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		old := b.twin()
 		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.ForwardOldID())) })
-		old.put("k", 2)
+		old.putValue("k", 2)
 		has(b, "k", 2)
-		b.put("k", 3)
+		b.putValue("k", 3)
 		has(old, "k", 3)
 		old.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
 		has(b, "k", 0)
@@ -279,7 +279,7 @@ func TestRegenerateForward(t *testing.T) {
 // meanwhile.
 func TestRegenerateKeepsWritesOfOthers(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k0", 1)
+		b.putValue("k0", 1)
 		stop := make(chan bool)
 		done := make(chan int)
 		writer := b.twin()
@@ -318,7 +318,7 @@ func inBubble(t *testing.T, opts []session.Option, f func(t *testing.T, b *brows
 
 func TestGraceEnds(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		old := b.twin()
 		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.GracePeriod(time.Minute))) })
 		<-time.After(59 * time.Second)
@@ -331,7 +331,7 @@ func TestGraceEnds(t *testing.T) {
 
 func TestIdleTimeout(t *testing.T) {
 	inBubble(t, []session.Option{session.IdleTimeout(time.Hour), session.Lifetime(0)}, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		for range 5 {
 			<-time.After(50 * time.Minute)
 			b.ok(func(s *session.Session) { get1[int](t, s, "k") }, session.ReadOnly)
@@ -344,10 +344,10 @@ func TestIdleTimeout(t *testing.T) {
 
 func TestLifetime(t *testing.T) {
 	inBubble(t, []session.Option{session.IdleTimeout(time.Hour), session.Lifetime(3 * time.Hour)}, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		for range 6 {
 			<-time.After(29 * time.Minute)
-			b.put("k", 2)
+			b.putValue("k", 2)
 			if b.cookie.MaxAge != 0 {
 				t.Error(b.cookie)
 			}
@@ -362,7 +362,7 @@ func TestLifetime(t *testing.T) {
 // does not make it again.
 func TestExpiresUnderWay(t *testing.T) {
 	inBubble(t, []session.Option{session.IdleTimeout(time.Minute)}, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.status(409, func(s *session.Session) {
 			get1[int](t, s, "k")
 			<-time.After(2 * time.Minute)
@@ -378,7 +378,7 @@ func TestTouchesAreFew(t *testing.T) {
 		m, err := session.New(store, plain, session.IdleTimeout(time.Hour))
 		noError(t, err)
 		b := newBrowser(t, m)
-		b.put("k", 1)
+		b.putValue("k", 1)
 		for range 60 { // one hour
 			<-time.After(time.Minute)
 			b.ok(func(s *session.Session) { get1[int](t, s, "k") })

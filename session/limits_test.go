@@ -36,7 +36,7 @@ func TestRefusedPut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStores(t, func(t *testing.T, b *browser) {
-				b.put("k", 1)
+				b.putValue("k", 1)
 				b.status(503, func(s *session.Session) {
 					s.Put("other", 2)
 					if put(s) == nil {
@@ -76,7 +76,7 @@ func TestMaxSizeHoldsForAll(t *testing.T) {
 			})
 			return n
 		}
-		b.put("k", 1)
+		b.putValue("k", 1)
 		var wg, read sync.WaitGroup
 		read.Add(20)
 		for i := range 20 {
@@ -205,22 +205,22 @@ func TestMemoryIsBounded(t *testing.T) {
 		m, err := session.New(store, plain, session.IdleTimeout(time.Minute))
 		noError(t, err)
 		b := newBrowser(t, m)
-		b.put("k", 1)
+		b.putValue("k", 1)
 		for i := range 150 {
 			status := newBrowser(t, m).do(func(s *session.Session) { s.Put("k", 1) })
 			if want := 200; i >= 99 && status != 503 || i < 99 && status != want {
 				t.Fatalf("number %d: %d", i, status)
 			}
 		}
-		b.put("k", 2)
+		b.putValue("k", 2)
 		has(b, "k", 2)
 		if n := store.Len(); n != 100 {
 			t.Errorf("%d sessions", n)
 		}
 		b.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
-		newBrowser(t, m).put("k", 1) // there is room for one more session
+		newBrowser(t, m).putValue("k", 1) // there is room for one more session
 		<-time.After(2 * time.Minute)
-		newBrowser(t, m).put("k", 1)
+		newBrowser(t, m).putValue("k", 1)
 		if n := store.Len(); n != 1 {
 			t.Errorf("%d sessions after all others expired", n)
 		}
@@ -230,7 +230,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // TestZeroValues: a zero value or a missing argument works, or is refused at once.
 func TestZeroValues(t *testing.T) {
 	b := newBrowser(t, newManager(t, &session.Memory{}))
-	b.put("k", 1)
+	b.putValue("k", 1)
 	has(b, "k", 1)
 	if n := new(session.Memory).Len(); n != 0 {
 		t.Error(n)
@@ -272,7 +272,7 @@ func TestWaitZeroIsOneTry(t *testing.T) {
 		m, err := session.New(session.NewMemory(), plain, session.Locker(locker))
 		noError(t, err)
 		b := newBrowser(t, m)
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			get1[int](t, s, "k")
 			start := time.Now()
@@ -290,7 +290,7 @@ func TestWaitZeroIsOneTry(t *testing.T) {
 func TestTimeoutHandlerInside(t *testing.T) {
 	const wait = 20 * time.Second
 	b := newBrowser(t, newManager(t, session.NewMemory(), session.MaxWait(wait)))
-	b.put("k", 1)
+	b.putValue("k", 1)
 	for name, c := range map[string]struct {
 		use  func(s *session.Session) error
 		opts []session.RouteOption
@@ -338,7 +338,7 @@ func TestEventsHaveTheContext(t *testing.T) {
 	b := newBrowser(t, newManager(t, store, session.Logger(slog.New(tracing{slog.NewTextHandler(&logs, nil)})),
 		session.OnEvent(func(ctx context.Context, _ session.Event) { seen = append(seen, ctx.Value(traceKey{})) }),
 		session.OnError(func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusTeapot) })))
-	b.put("k", 1)
+	b.putValue("k", 1)
 	seen = nil
 	b.ctx = context.WithValue(bg, traceKey{}, "t-1")
 	store.load = session.ErrUnavailable

@@ -46,7 +46,7 @@ func (s *state) load(ctx context.Context) error {
 	hops := 0
 	for s.key != "" && !s.isLoaded() {
 		if hops++; hops > maxHops {
-			return both(ErrUnavailable, errors.New("too many tombstones in a row"))
+			return joinErrors(ErrUnavailable, errors.New("too many tombstones in a row"))
 		}
 		if err := s.loadLocked(ctx); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (s *state) load(ctx context.Context) error {
 			return ErrDestroyed // the writes of this request must not make the session again
 		}
 		s.release(ctx)
-		s.keep(Record{}) // the first write will make the session
+		s.keepRecord(Record{}) // the first write will make the session
 	}
 	s.event(ctx, Event{Kind: EventLoaded, Took: time.Since(start)})
 	return nil
@@ -95,7 +95,7 @@ func (s *state) loadLocked(ctx context.Context) error {
 	case rec.Moved.To != "":
 		return s.loadMoved(ctx, rec)
 	}
-	s.keep(rec)
+	s.keepRecord(rec)
 	s.prolong(ctx, rec)
 	return nil
 }
@@ -127,7 +127,7 @@ func (s *state) loadMoved(ctx context.Context, rec Record) error {
 		s.adopt("")
 		return nil
 	}
-	s.keep(rec)
+	s.keepRecord(rec)
 	// A request that began before the id was changed may still write. A moment earlier it could
 	// have written to the old id, and Regenerate would have copied the write.
 	s.standing = followed

@@ -175,7 +175,7 @@ func TestExclusiveOneAtATime(t *testing.T) {
 		inside.Add(-1)
 	}}
 	c := serve(t, m.With(session.Exclusive)(h.behind(m)))
-	get(t, c, "/")
+	getPage(t, c, "/")
 	r := c.Run(t.Context(), load.Plan{Requests: 20, Path: func(int) string { return "/" }})
 	report(r).only(t, http.StatusOK)
 }

@@ -51,8 +51,8 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	unlock = func() error {
 		over := lock.Expired()
 		err := lock.Release()
-		if over && !ended(err) { // the lock was lost, and then the lock store did not respond
-			err = both(padlock.ErrExpired, err)
+		if over && !lockEnded(err) { // the lock was lost, and then the lock store did not respond
+			err = joinErrors(padlock.ErrExpired, err)
 		}
 		return p.hidden(err)
 	}
@@ -124,8 +124,8 @@ type heldLock struct {
 	wrote bool // something was saved while it was held
 }
 
-// h.share adds one user of the lock and returns h.
-func (h *heldLock) share() *heldLock {
+// h.addUser adds one user of the lock and returns h.
+func (h *heldLock) addUser() *heldLock {
 	if h != nil {
 		h.mu.Lock()
 		h.users++
@@ -134,9 +134,9 @@ func (h *heldLock) share() *heldLock {
 	return h
 }
 
-// free releases the lock when its last user is done. err is the reason if the lock had ended
+// removeUser releases the lock when its last user is done. err is the reason if the lock had ended
 // before. wrote reports whether something had been saved under the lock.
-func (h *heldLock) free() (wrote bool, err error) {
+func (h *heldLock) removeUser() (wrote bool, err error) {
 	h.mu.Lock()
 	h.users--
 	last, wrote := h.users == 0, h.wrote
@@ -153,8 +153,8 @@ func (h *heldLock) note() {
 	h.mu.Unlock()
 }
 
-// ended reports whether the lock is known to have ended.
-func ended(err error) bool {
+// lockEnded reports whether the lock is known to have ended.
+func lockEnded(err error) bool {
 	return errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired) || errors.Is(err, padlock.ErrMaxHold)
 }
 
@@ -168,7 +168,7 @@ func (s *state) lock(ctx context.Context, key string, shared bool) (*heldLock, e
 		return nil, ErrTooManyWaiters
 	}
 	start := time.Now()
-	waiting, done := s.waits.begin(ctx)
+	waiting, done := s.waits.beginWait(ctx)
 	defer done()
 	held, err := m.takeLock(waiting, key, shared, s.waitBound())
 	m.leaveLine(key)
@@ -187,9 +187,9 @@ func lockFailure(err error) error {
 	case err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooManyWaiters):
 		return err
 	case errors.Is(err, ErrUnavailable) || errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain):
-		return both(both(ErrUnavailable, errLocksDown), err)
+		return joinErrors(joinErrors(ErrUnavailable, errLocksDown), err)
 	}
-	return both(ErrUnavailable, err)
+	return joinErrors(ErrUnavailable, err)
 }
 
 func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait time.Duration) (*heldLock, error) {
@@ -212,7 +212,7 @@ func (s *state) release(ctx context.Context) {
 	if s.held == nil {
 		return
 	}
-	wrote, err := s.held.free()
+	wrote, err := s.held.removeUser()
 	s.held = nil
 	if err = s.lockEnded(ctx, err); err != nil && wrote && s.failed == nil {
 		s.failed = err
@@ -226,8 +226,8 @@ func (s *state) lockEnded(ctx context.Context, err error) error {
 		return nil
 	}
 	s.event(ctx, Event{Kind: EventLockLost, Err: err})
-	if s.m.traits.CommitsNeedLock && ended(err) {
-		return both(ErrUnsaved, err)
+	if s.m.traits.CommitsNeedLock && lockEnded(err) {
+		return joinErrors(ErrUnsaved, err)
 	}
 	return nil // the conditions of the commit protected the session
 }
@@ -269,11 +269,11 @@ func (s *state) underLock(ctx context.Context, key string, f func() error) error
 	}
 	defer func() {
 		if held != nil { // f panicked
-			held.free()
+			held.removeUser()
 		}
 	}()
 	err = f()
-	_, lost := held.free()
+	_, lost := held.removeUser()
 	held = nil
 	if lost = s.lockEnded(ctx, lost); err == nil {
 		err = lost
@@ -291,14 +291,14 @@ func (s *state) checkHeld(ctx context.Context, key string) error {
 	switch {
 	case err == nil:
 		return nil
-	case !ended(err):
-		return both(ErrUnavailable, err) // nothing was saved
+	case !lockEnded(err):
+		return joinErrors(ErrUnavailable, err) // nothing was saved
 	}
-	wrote, _ := s.held.free()
+	wrote, _ := s.held.removeUser()
 	s.held = nil
 	s.event(ctx, Event{Kind: EventLockLost, Err: err})
 	if wrote {
-		return both(ErrUnsaved, err) // the write may have come after the lock had ended
+		return joinErrors(ErrUnsaved, err) // the write may have come after the lock had ended
 	}
 	held, err := s.lock(ctx, key, false)
 	if err == nil {

@@ -35,7 +35,7 @@ func TestLogoutIsNotRevivedInside(t *testing.T) {
 		for mode, m := range map[string]session.Mode{"Exclusive": session.Exclusive, "Consistent": session.Consistent} {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				onStores(t, func(t *testing.T, b *browser) {
-					b.put("user", "bo")
+					b.putValue("user", "bo")
 					had := b.cookie.Value
 					status := b.nested(func(s *session.Session) {
 						outer(s)
@@ -66,7 +66,7 @@ func TestLogoutIsNotRevivedInside(t *testing.T) {
 // the session again.
 func TestReloadGoesByTheOldID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		victim := b.twin()
 		login := func() {
 			<-time.After(2 * time.Millisecond) // Moved.At is in whole milliseconds
@@ -89,7 +89,7 @@ func TestLogoutByAnOldID(t *testing.T) {
 	for name, look := range map[string]bool{"first use": false, "loaded": true} {
 		t.Run(name, func(t *testing.T) {
 			onStores(t, func(t *testing.T, b *browser) {
-				b.put("k", 1)
+				b.putValue("k", 1)
 				old := b.twin()
 				b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
 				old.status(http.StatusConflict, func(s *session.Session) {
@@ -121,7 +121,7 @@ func TestDestroyUnreadable(t *testing.T) {
 	spoil := &spoiling{BlobStore: blobs}
 	b := newBrowser(t, newManager(t, session.FromBlobs(spoil, session.Packed(), session.Traits{})))
 	for _, look := range []bool{false, true} {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		blobs.Put(spoil.key, []byte("PLS\x02 of a newer version"))
 		b.status(503, func(s *session.Session) { session.Get[int](s, "k") })
 		b.ok(func(s *session.Session) {
@@ -145,7 +145,7 @@ func TestDiscardUnreadable(t *testing.T) {
 	var kinds []session.EventKind
 	b := newBrowser(t, newManager(t, session.FromBlobs(spoil, session.Packed(), session.Traits{}), session.DiscardUnreadable(),
 		session.OnEvent(func(_ context.Context, e session.Event) { kinds = append(kinds, e.Kind) })))
-	b.put("k", 1)
+	b.putValue("k", 1)
 	old := b.cookie.Value
 	spoil.BlobStore.(*sessiontest.Blobs).Put(spoil.key, []byte("PLS\x02 of a newer version"))
 	kinds = nil
@@ -203,7 +203,7 @@ func TestLocksAfterARestart(t *testing.T) {
 						unlocked++
 					}
 				})))
-			b.put("k", 1)
+			b.putValue("k", 1)
 			locks.down = true
 			b.ok(func(s *session.Session) { noError(t, s.Put("k", get1[int](t, s, "k")+1)) })
 			b.ok(func(s *session.Session) { must[int64](t)(s.Incr(bg, "n", 5)) })
@@ -219,7 +219,7 @@ func TestLocksAfterARestart(t *testing.T) {
 			has(b, "u", 2)
 			b.status(http.StatusConflict, func(s *session.Session) { // the conditions still detect a conflict
 				n := get1[int](t, s, "k")
-				b.twin().put("k", 7)
+				b.twin().putValue("k", 7)
 				s.Put("k", n+1)
 			})
 			b.status(503, func(s *session.Session) { s.Put("k", 9) }, session.Exclusive)

@@ -42,7 +42,7 @@ func New(store Store, opts ...Option) (*Manager, error) {
 		return nil, err
 	}
 	if p, ok := m.cfg.locks.(*padlockLocks); ok && m.cfg.ids.php {
-		p.locker.ShowNames(m.cfg.ids.shown)
+		p.locker.ShowNames(m.cfg.ids.shownName)
 	}
 	return m, nil
 }

@@ -154,7 +154,7 @@ func (m *Memory) sweepAll() {
 // Load implements Store.
 func (m *Memory) Load(ctx context.Context, key string) (Record, error) {
 	if err := ctx.Err(); err != nil {
-		return Record{}, both(ErrUnavailable, err)
+		return Record{}, joinErrors(ErrUnavailable, err)
 	}
 	sh, s := m.lock(key)
 	defer sh.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *memorySession) live(ttl time.Duration) {
 // Commit implements Store.
 func (m *Memory) Commit(ctx context.Context, key string, c Change) (Result, error) {
 	if err := ctx.Err(); err != nil {
-		return Result{}, both(ErrUnavailable, err)
+		return Result{}, joinErrors(ErrUnavailable, err)
 	}
 	if !c.Create {
 		return m.commit(key, c)
@@ -261,7 +261,7 @@ func (f *memoryFields) Delete(key string) error {
 // Touch implements Store.
 func (m *Memory) Touch(ctx context.Context, key string, ttl time.Duration) error {
 	if err := ctx.Err(); err != nil {
-		return both(ErrUnavailable, err)
+		return joinErrors(ErrUnavailable, err)
 	}
 	sh, s := m.lock(key)
 	defer sh.mu.Unlock()
@@ -274,7 +274,7 @@ func (m *Memory) Touch(ctx context.Context, key string, ttl time.Duration) error
 // Delete implements Store.
 func (m *Memory) Delete(ctx context.Context, key string) (Moved, error) {
 	if err := ctx.Err(); err != nil {
-		return Moved{}, both(ErrUnavailable, err)
+		return Moved{}, joinErrors(ErrUnavailable, err)
 	}
 	sh, s := m.lock(key)
 	defer sh.mu.Unlock()

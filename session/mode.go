@@ -46,8 +46,8 @@ func (m Mode) readOnly() bool         { return m == ReadOnly || m == Consistent 
 func (m Mode) valid() bool            { return m < optimistic }
 func (s *settings) needsLock() bool   { return s.mode == Exclusive || s.mode == Consistent }
 
-// whole reports whether a commit depends on everything that was read.
-func (m Mode) whole() bool { return m == Exclusive || m == optimistic }
+// dependsOnAll reports whether a commit depends on everything that was read.
+func (m Mode) dependsOnAll() bool { return m == Exclusive || m == optimistic }
 
 // settings apply to one request.
 type settings struct {

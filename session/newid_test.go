@@ -16,7 +16,7 @@ var onConflict = session.RetryConflicts(2)
 // the new id, and the client gets it.
 func TestSecondRunKeepsTheNewID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		old := b.cookie.Value
 		run := 0
 		b.ok(func(s *session.Session) {
@@ -58,7 +58,7 @@ func TestSecondRunKeepsWhatWasMade(t *testing.T) {
 // in the answer. The answer sets the cookie only once.
 func TestSecondRunHasItsOwnHeader(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		run := 0
 		w := b.answer(func(w http.ResponseWriter, r *http.Request) {
 			s := session.From(r.Context())
@@ -97,7 +97,7 @@ func recovering(next http.Handler) http.Handler {
 // TestPanicKeepsTheNewID: an outer handler that recovers the panic sends the new id of the session.
 func TestPanicKeepsTheNewID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		old := b.cookie.Value
 		r := httptest.NewRequest("GET", "/", nil)
 		r.AddCookie(b.cookie)
@@ -120,7 +120,7 @@ func TestPanicKeepsTheNewID(t *testing.T) {
 // TestUpdateMaySetANewID: a Regenerate or a Destroy inside Update also applies to the request.
 func TestUpdateMaySetANewID(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		old := b.cookie.Value
 		b.ok(func(s *session.Session) {
 			noError(t, s.Update(bg, func(tx *session.Session) error {
@@ -172,7 +172,7 @@ func TestReadBeforeExclusive(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			onStores(t, func(t *testing.T, b *browser) {
-				b.put("n", 1)
+				b.putValue("n", 1)
 				var n int
 				status := b.nested(func(s *session.Session) {
 					n = c.outer(s)
@@ -190,13 +190,13 @@ func TestReadBeforeExclusive(t *testing.T) {
 // both requests are saved.
 func TestReadBeforeExclusiveRunsAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("n", 1)
+		b.putValue("n", 1)
 		var n int
 		runs := 0
 		status := b.nested(func(s *session.Session) {
 			n = get1[int](t, s, "n")
 			if runs++; runs == 1 {
-				b.twin().put("n", n+1)
+				b.twin().putValue("n", n+1)
 			}
 		}, func(s *session.Session) { s.Put("n", n+1) }, session.Exclusive)
 		if status != 200 || runs != 2 {
@@ -214,7 +214,7 @@ func TestUpdateFollowsWithoutLocks(t *testing.T) {
 			m, err := session.New(open(), plain)
 			noError(t, err)
 			b := newBrowser(t, m)
-			b.put("k", 1)
+			b.putValue("k", 1)
 			victim := b.twin()
 			b.ok(func(s *session.Session) {
 				victim.ok(func(s *session.Session) {

@@ -31,8 +31,8 @@ func (o *ordered[V]) get(key string) (v V, ok bool) {
 	return v, ok
 }
 
-// set changes the value of key, or adds the key at the end.
-func (o *ordered[V]) set(key string, v V) {
+// setKey changes the value of key, or adds the key at the end.
+func (o *ordered[V]) setKey(key string, v V) {
 	if i, ok := o.at[key]; ok {
 		o.entries[i].value = v
 		return
@@ -69,8 +69,8 @@ func (o *ordered[V]) compact() {
 	o.entries = live
 }
 
-// all yields the keys and values in order. The map must not be changed meanwhile.
-func (o *ordered[V]) all() iter.Seq2[string, V] {
+// pairs yields the keys and values in order. The map must not be changed meanwhile.
+func (o *ordered[V]) pairs() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, e := range o.entries {
 			if e.live && !yield(e.key, e.value) {

@@ -133,7 +133,7 @@ func TestPHPValues(t *testing.T) {
 func TestPHPNewSession(t *testing.T) {
 	php, m := newPHP(t)
 	b := newBrowser(t, m)
-	b.put("k", "v")
+	b.putValue("k", "v")
 	id := b.cookie.Value
 	if b.cookie.Name != "PHPSESSID" || len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
 		t.Errorf("%v", b.cookie)
@@ -144,7 +144,7 @@ func TestPHPNewSession(t *testing.T) {
 	b.cookie.Value = strings.Repeat("../", 10)
 	has(b, "k", "")
 	b.cookie.Value = strings.Repeat("0", 32) // an unknown id is not adopted
-	b.put("k", 1)
+	b.putValue("k", 1)
 	if b.cookie.Value == strings.Repeat("0", 32) {
 		t.Error("the client chose its id")
 	}

@@ -30,7 +30,7 @@ func TestRandomUse(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				b := newBrowser(t, m)
-				b.put("k", 1)
+				b.putValue("k", 1)
 				var wg sync.WaitGroup
 				for range 4 {
 					twin := b.twin()

@@ -123,7 +123,7 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = s.leave(ctx, rec.Version, Moved{key, time.Now().Truncate(time.Millisecond), !r.forward}, r.grace)
+	err = s.leaveTombstone(ctx, rec.Version, Moved{key, time.Now().Truncate(time.Millisecond), !r.forward}, r.grace)
 	if definite(err) {
 		s.m.remove(ctx, key)
 		if errors.Is(err, ErrConflict) {
@@ -147,8 +147,8 @@ func definite(err error) bool {
 	return false
 }
 
-// leave turns the old id into a tombstone. If grace is 0, the tombstone ends at once.
-func (s *state) leave(ctx context.Context, version string, to Moved, grace time.Duration) error {
+// leaveTombstone turns the old id into a tombstone. If grace is 0, the tombstone ends at once.
+func (s *state) leaveTombstone(ctx context.Context, version string, to Moved, grace time.Duration) error {
 	c := Change{Version: version, Move: to, TTL: max(grace, time.Millisecond)}
 	_, err := s.m.store.Commit(ctx, s.key, c)
 	return err

@@ -211,15 +211,15 @@ func (s *Session) IgnoreRefused() {
 	s.refused = nil
 }
 
-// keep makes rec the loaded session.
-func (s *state) keep(rec Record) {
+// keepRecord makes rec the loaded session.
+func (s *state) keepRecord(rec Record) {
 	s.standing = loaded
 	s.version, s.base, s.expires = rec.Version, rec.Version, rec.Deadline
 	s.replace(rec.Fields)
 }
 
-// end marks the session as destroyed.
-func (s *state) end() {
+// markDestroyed marks the session as destroyed.
+func (s *state) markDestroyed() {
 	s.clear()
 	s.standing = destroyed
 }

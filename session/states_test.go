@@ -147,7 +147,7 @@ func TestStates(t *testing.T) {
 		store := &broken{Store: session.NewMemory()}
 		b := newBrowser(t, newManager(t, store, session.MaxSize(1000)))
 		if e.begin != "new" {
-			b.put("k", 1)
+			b.putValue("k", 1)
 		}
 		if e.begin == "old" {
 			b.twin().ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })

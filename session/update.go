@@ -63,7 +63,7 @@ func (s *state) newTx() *state {
 	if s.m.cfg.locks == nil {
 		tx.set.mode = optimistic
 	}
-	tx.held = s.held.share() // an Exclusive request holds the lock already
+	tx.held = s.held.addUser() // an Exclusive request holds the lock already
 	return tx
 }
 
@@ -84,7 +84,7 @@ func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err er
 	case err != nil:
 		return err, s.failure() == nil
 	}
-	return s.save(ctx), false
+	return s.saveState(ctx), false
 }
 
 // takeOver adds the writes of tx to the view of s. Other values of the view stay as they were
@@ -96,7 +96,7 @@ func (s *state) takeOver(tx *state) {
 		return
 	}
 	if tx.standing == destroyed {
-		s.end()
+		s.markDestroyed()
 		return
 	}
 	if tx.id != "" && tx.id != s.id { // the tx made the session, or changed its id

@@ -16,7 +16,7 @@ import (
 // not see the request's unsaved Puts.
 func TestUpdateKeepsItsPromisesInExclusive(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		oops := errors.New("oops")
 		b.ok(func(s *session.Session) {
 			noError(t, s.Put("mine", 1))
@@ -55,7 +55,7 @@ func TestUpdateKeepsItsPromisesInExclusive(t *testing.T) {
 // TestUpdateInExclusiveOfGoroutines: Updates in several goroutines share the lock of their request.
 func TestUpdateInExclusiveOfGoroutines(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("n", 0)
+		b.putValue("n", 0)
 		b.ok(func(s *session.Session) {
 			get1[int](t, s, "n")
 			var wg sync.WaitGroup
@@ -126,7 +126,7 @@ func TestUpdateBesideDestroy(t *testing.T) {
 	for _, there := range []bool{true, false} {
 		onStores(t, func(t *testing.T, b *browser) {
 			if there {
-				b.put("k", 1)
+				b.putValue("k", 1)
 			}
 			b.do(func(s *session.Session) {
 				inside, ended := make(chan bool), make(chan bool)
@@ -153,7 +153,7 @@ func TestUpdateBesideDestroy(t *testing.T) {
 		})
 	}
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		b.ok(func(s *session.Session) { // here the write is saved before Destroy ends the session
 			noError(t, s.Update(bg, func(tx *session.Session) error { _, err := tx.Incr(bg, "n", 1); noError(t, s.Destroy(bg)); return err }))
 		})
@@ -165,7 +165,7 @@ func TestUpdateBesideDestroy(t *testing.T) {
 // handler calls IgnoreRefused.
 func TestFailedUpdateIsNotAnswered200(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.put("k", 1)
+		b.putValue("k", 1)
 		big := make([]int, 2000)
 		put := func(tx *session.Session) error { return tx.Put("big", big) }
 		b.status(503, func(s *session.Session) { s.Update(bg, put) })

@@ -40,7 +40,7 @@ func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	raw, err := s.now(ctx, Op{Kind: OpTake, Key: key})
+	raw, err := s.applyNow(ctx, Op{Kind: OpTake, Key: key})
 	if err != nil || raw == nil {
 		return v, false, err
 	}
@@ -99,7 +99,7 @@ func (s *Session) Delete(key string) error { return s.write(s.ctx, Op{Kind: OpDe
 func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	raw, err := s.now(ctx, Op{Kind: OpIncr, Key: key, Delta: delta})
+	raw, err := s.applyNow(ctx, Op{Kind: OpIncr, Key: key, Delta: delta})
 	if err != nil {
 		return 0, err
 	}
@@ -156,7 +156,7 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 	defer s.mu.Unlock()
 	values := make([]Value, len(keys))
 	for i, k := range keys {
-		raw, _ := s.at(k)
+		raw, _ := s.valueOf(k)
 		values[i] = Value{raw, s.m.cfg.codec}
 	}
 	return func(yield func(string, Value) bool) {
@@ -187,6 +187,6 @@ func (s *state) write(ctx context.Context, op Op, codec error) error {
 	if op.Kind == OpPut && size > limit && size > s.size {
 		return s.refuse(fmt.Errorf("%w: %q would make it %d bytes, at most %d are allowed", ErrTooLarge, op.Key, size, limit))
 	}
-	s.plan(op)
+	s.planOp(op)
 	return nil
 }

@@ -15,7 +15,7 @@ func TestNewerFormat(t *testing.T) {
 	for name, newer := range map[string]string{"session": "PLS\x02something new", "tombstone": "PLM\x02something new"} {
 		blobs := sessiontest.NewBlobs()
 		b := newBrowser(t, newManager(t, session.FromBlobs(blobs, session.Packed(), session.Traits{})))
-		b.put("k", 1)
+		b.putValue("k", 1)
 		key := session.KeyOf(b.m, b.cookie.Value)
 		old, _ := blobs.Get(bg, key)
 		blobs.Put(key, []byte(newer))
@@ -41,7 +41,7 @@ func TestNewerFormat(t *testing.T) {
 		// newer padlock.
 		store := session.FromBlobs(blobs, session.Packed(), session.Traits{})
 		fresh := &browser{t: t, m: newManager(t, store, session.DiscardUnreadable()), ctx: bg, cookie: b.cookie}
-		fresh.put("k", 3)
+		fresh.putValue("k", 3)
 		has(fresh, "k", 3)
 		if now, _ := blobs.Get(bg, key); string(now.Data) != newer {
 			t.Errorf("%s: DiscardUnreadable changed it to %q", name, now.Data)

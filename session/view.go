@@ -21,8 +21,8 @@ type handedOut struct {
 	was   string
 }
 
-// v.at returns the value of key as the request sees it.
-func (v *view) at(key string) ([]byte, bool) {
+// v.valueOf returns the value of key as the request sees it.
+func (v *view) valueOf(key string) ([]byte, bool) {
 	if op, ok := v.pending.get(key); ok {
 		return op.Value, op.Kind == OpPut
 	}
@@ -39,7 +39,7 @@ func (v *view) see(key string) ([]byte, bool) {
 		v.read[key] = true
 		v.earlier.forget(key)
 	}
-	return v.at(key)
+	return v.valueOf(key)
 }
 
 // seeAll marks every key as read and returns the keys.
@@ -47,12 +47,12 @@ func (v *view) seeAll() []string {
 	v.readAll = true
 	v.earlier.forgetAll(v.pending)
 	var keys []string
-	for k := range v.values.all() {
-		if _, ok := v.at(k); ok {
+	for k := range v.values.pairs() {
+		if _, ok := v.valueOf(k); ok {
 			keys = append(keys, k)
 		}
 	}
-	for k, op := range v.pending.all() {
+	for k, op := range v.pending.pairs() {
 		if !v.values.has(k) && op.Kind == OpPut {
 			keys = append(keys, k)
 		}
@@ -73,7 +73,7 @@ func (v *view) watch(keys []string) {
 // replace replaces the values of the view by the loaded fields.
 func (v *view) replace(fields []Field) {
 	v.values, v.size = ordered[[]byte]{}, 0
-	for key := range v.pending.all() { // if the mode was changed, some writes may be pending
+	for key := range v.pending.pairs() { // if the mode was changed, some writes may be pending
 		v.size += v.sizeOf(key)
 	}
 	for _, f := range fields {
@@ -90,7 +90,7 @@ func (v *view) reload() {
 // store updates the view: the session store now has this value at key.
 func (v *view) store(key string, value []byte) {
 	was := v.sizeOf(key)
-	v.values.set(key, value)
+	v.values.setKey(key, value)
 	v.size += v.sizeOf(key) - was
 }
 
@@ -101,10 +101,10 @@ func (v *view) unstore(key string) {
 	v.size += v.sizeOf(key) - was
 }
 
-// plan adds op to the ops that wait for the commit.
-func (v *view) plan(op Op) {
+// planOp adds op to the ops that wait for the commit.
+func (v *view) planOp(op Op) {
 	was := v.sizeOf(op.Key)
-	v.pending.set(op.Key, op)
+	v.pending.setKey(op.Key, op)
 	v.size += v.sizeOf(op.Key) - was
 }
 
@@ -125,7 +125,7 @@ func (v *view) committed(op Op, value []byte) {
 
 // sizeOf returns the size of a key and its value, as the request sees it.
 func (v *view) sizeOf(key string) int {
-	if value, ok := v.at(key); ok {
+	if value, ok := v.valueOf(key); ok {
 		return len(key) + len(value)
 	}
 	return 0
@@ -136,18 +136,20 @@ func (v *view) clear() {
 	v.pending, v.values, v.size = ordered[Op]{}, ordered[[]byte]{}, 0
 }
 
-// ops lists the ops that wait for the commit, in order. puts reports whether one of them is a Put.
-func (v *view) ops() (ops []Op, puts bool) {
+// ops lists the ops that wait for the commit, in order. hasPut reports whether one of them is a
+// Put.
+func (v *view) ops() (ops []Op, hasPut bool) {
 	ops = make([]Op, 0, v.pending.len())
-	for _, op := range v.pending.all() {
+	for _, op := range v.pending.pairs() {
 		ops = append(ops, op)
-		puts = puts || op.Kind == OpPut
+		hasPut = hasPut || op.Kind == OpPut
 	}
-	return ops, puts
+	return ops, hasPut
 }
 
-// was returns a condition for the commit: key must still have the value that was loaded.
-func (v *view) was(key string) Condition {
+// asLoaded returns a condition for the commit: the value of key must still be the one that was
+// loaded.
+func (v *view) asLoaded(key string) Condition {
 	value, ok := v.values.get(key)
 	return Condition{Key: key, Absent: !ok, Value: value}
 }

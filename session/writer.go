@@ -17,19 +17,19 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 		if prev != nil {
 			s.succeed(prev)
 		}
-		r = m.run(w, r, next, s, attempt)
+		r = m.runOnce(w, r, next, s, attempt)
 		prev = s
 	}
 }
 
-// run runs the handler once. If the handler has to run again, run returns the request for the next
-// run; otherwise it returns nil.
-func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler, s *state, attempt int) *http.Request {
+// runOnce runs the handler once. If the handler has to run again, runOnce returns the request for
+// that run; otherwise it returns nil.
+func (m *Manager) runOnce(w http.ResponseWriter, r *http.Request, next http.Handler, s *state, attempt int) *http.Request {
 	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: w.Header().Clone()}
-	defer rw.end()
+	defer rw.dropUnsaved()
 	next.ServeHTTP(rw, r.WithContext(carry(r.Context(), s)))
 	if !rw.begun {
-		rw.begin(http.StatusOK)
+		rw.beginAnswer(http.StatusOK)
 	}
 	if rw.again != nil {
 		rw.resetHeader() // removes headers that the handler set after the refusal too
@@ -38,10 +38,10 @@ func (m *Manager) run(w http.ResponseWriter, r *http.Request, next http.Handler,
 	return rw.again
 }
 
-// end drops the unsaved writes. If the handler panicked, Regenerate or Incr may have made an id
-// that the client does not know. Then end sets the cookie for that id, so that an outer handler
-// that recovers the panic sends it.
-func (w *writer) end() {
+// dropUnsaved drops the unsaved writes. If the handler panicked, Regenerate or Incr may have made
+// an id that the client does not know. Then dropUnsaved sets the cookie for that id, so that an
+// outer handler that recovers the panic sends it.
+func (w *writer) dropUnsaved() {
 	w.s.waits.stop()
 	w.s.sendID(w.Header())
 	w.s.drop(w.r.Context())
@@ -80,16 +80,16 @@ func (w *writer) WriteHeader(code int) {
 		}
 		return
 	}
-	if w.begun && w.refused == nil || !w.begun && w.begin(code) {
+	if w.begun && w.refused == nil || !w.begun && w.beginAnswer(code) {
 		w.ResponseWriter.WriteHeader(code)
 	}
 }
 
-// begin saves the session and sends its cookie. If that fails and the answer is not an error, begin
-// replaces the answer and returns false.
-func (w *writer) begin(code int) bool {
+// beginAnswer saves the session and sends its cookie. If that fails and the answer is not an error,
+// beginAnswer replaces the answer and returns false.
+func (w *writer) beginAnswer(code int) bool {
 	w.begun = true
-	err := w.s.close(w.r.Context(), w.Header())
+	err := w.s.closeSession(w.r.Context(), w.Header())
 	if err == nil {
 		return true
 	}
@@ -102,15 +102,15 @@ func (w *writer) begin(code int) bool {
 	return false
 }
 
-// close saves the session before the answer, even if the client has left.
-func (s *state) close(ctx context.Context, h http.Header) error {
+// closeSession saves the session before the answer, even if the client has left.
+func (s *state) closeSession(ctx context.Context, h http.Header) error {
 	s.waits.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waits.resume()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.waitBound()+saveTime)
 	defer cancel()
-	err := s.save(ctx)
+	err := s.saveState(ctx)
 	s.stage = begun
 	s.setCookie(h)
 	return err
@@ -188,7 +188,7 @@ func publicText(err error) string {
 
 // Write saves the session first.
 func (w *writer) Write(p []byte) (int, error) {
-	if !w.ready() {
+	if !w.ensureBegun() {
 		return 0, w.refused
 	}
 	return w.ResponseWriter.Write(p)
@@ -196,7 +196,7 @@ func (w *writer) Write(p []byte) (int, error) {
 
 // WriteString saves the session first.
 func (w *writer) WriteString(s string) (int, error) {
-	if !w.ready() {
+	if !w.ensureBegun() {
 		return 0, w.refused
 	}
 	return io.WriteString(w.ResponseWriter, s)
@@ -204,14 +204,14 @@ func (w *writer) WriteString(s string) (int, error) {
 
 // ReadFrom saves the session first, and lets the kernel copy files.
 func (w *writer) ReadFrom(r io.Reader) (int64, error) {
-	if !w.ready() {
+	if !w.ensureBegun() {
 		return 0, w.refused
 	}
 	return io.Copy(w.ResponseWriter, r)
 }
 
-// ready makes sure that the answer has begun.
-func (w *writer) ready() bool {
+// ensureBegun makes sure that the answer has begun.
+func (w *writer) ensureBegun() bool {
 	if !w.begun {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -220,7 +220,7 @@ func (w *writer) ready() bool {
 
 // FlushError saves the session first.
 func (w *writer) FlushError() error {
-	if !w.ready() {
+	if !w.ensureBegun() {
 		return w.refused
 	}
 	return http.NewResponseController(w.ResponseWriter).Flush()
@@ -236,7 +236,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, w.refused
 	}
 	if !w.begun {
-		if err := w.s.close(w.r.Context(), w.Header()); err != nil {
+		if err := w.s.closeSession(w.r.Context(), w.Header()); err != nil {
 			return nil, nil, err
 		}
 		w.begun = true

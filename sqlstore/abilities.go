@@ -19,7 +19,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	st, res, now, err := s.change(ctx, r.Name, func(st *state, now micros) result {
+	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now micros) result {
 		before := st.fence
 		h, write, err := st.convert(&r, now)
 		return result{hold: h, write: write, grant: st.fence != before, err: err}
@@ -43,19 +43,19 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 		return driver.Gone, driver.Grant{}, err
 	}
 	defer done()
-	if s.crowd.at(next.Name) {
+	if s.crowd.isCrowded(next.Name) {
 		if ok, err := s.handOverInOne(ctx, next.Name, token); ok || err != nil {
 			return released(ok), driver.Grant{}, err
 		}
-	} else if g, ok, err := s.rows.pass(ctx, token, &next); ok || err != nil {
+	} else if g, ok, err := s.rows.passHold(ctx, token, &next); ok || err != nil {
 		return released(ok), g, err
 	}
-	return s.pass(ctx, token, next)
+	return s.passByState(ctx, token, next)
 }
 
-// pass does what Pass does, in the cases that one statement cannot decide. It loads and saves the
-// state.
-func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+// passByState does what Pass does, in the cases that one statement cannot decide. It loads and
+// saves the state.
+func (s *Store) passByState(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	out, leaveOut := driver.Gone, false
 	pass := func(st *state, now micros) result {
 		if h := st.live(opaque(next.Token), now); h != nil && !h.Reserved {
@@ -71,10 +71,10 @@ func (s *Store) pass(ctx context.Context, token string, next driver.Request) (dr
 		g, err := st.acquire(&next, now)
 		return result{hold: g, write: true, grant: err == nil}
 	}
-	_, res, now, err := s.change(ctx, next.Name, pass)
+	_, res, now, err := s.changeRow(ctx, next.Name, pass)
 	if err == errRowLocked { // a transaction keeps the name: release the hold without handing over
 		leaveOut = true
-		_, res, now, err = s.change(ctx, next.Name, pass)
+		_, res, now, err = s.changeRow(ctx, next.Name, pass)
 	}
 	if err != nil {
 		return driver.Gone, driver.Grant{}, err
@@ -99,8 +99,8 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		return err
 	}
 	defer done()
-	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
-		h, err := st.held(opaque(token), now)
+	_, _, _, err = s.changeRow(ctx, name, func(st *state, now micros) result {
+		h, err := st.heldBy(opaque(token), now)
 		if err != nil || h.Fence >= fence {
 			return result{err: err}
 		}
@@ -124,9 +124,9 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	}
 	defer done()
 	var fence uint64
-	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
+	_, _, _, err = s.changeRow(ctx, name, func(st *state, now micros) result {
 		var err error
-		fence, err = st.evict(seenFence, now)
+		fence, err = st.evictAll(seenFence, now)
 		return result{write: err == nil, err: err}
 	})
 	return fence, err
@@ -144,7 +144,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	defer done()
 	var out driver.State
 	err = s.reread(ctx, func() error {
-		st, now, err := s.rows.peek(ctx, name)
+		st, now, err := s.rows.peekState(ctx, name)
 		if err == nil {
 			out = st.report(name, now)
 		}
@@ -197,7 +197,7 @@ const maxReads = 20
 func (s *Store) reread(ctx context.Context, f func() error) error {
 	for try := 1; ; try++ {
 		err := f()
-		if err == nil || judge(err) != again || try == maxReads || !s.pause(ctx, try) {
+		if err == nil || judge(err) != again || try == maxReads || !s.retryPause(ctx, try) {
 			return err
 		}
 	}

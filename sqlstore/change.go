@@ -29,6 +29,7 @@ type Store struct {
 	checked atomic.Bool // check has succeeded
 	waits   waits       // the waiters of this process
 	crowd   crowd
+	samples samples
 }
 
 // enter does what begin does, but without the check of the server. A store that was opened with
@@ -56,7 +57,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.end()
 	s.work.Wait()
-	s.rows.kept.close()
+	s.rows.kept.closeAll()
 	if first && s.cfg.ownsDB {
 		return s.rows.db.Close()
 	}
@@ -72,26 +73,26 @@ type result struct {
 	err   error
 }
 
-// change loads the state of a name, lets decide read and modify it, and writes it back. If another
-// call has written to the row meanwhile, change starts again. If a transaction has locked the row
-// of the last grant, change returns errRowLocked.
+// changeRow loads the state of a name, lets decide read and modify it, and writes it back. If
+// another call has written to the row meanwhile, changeRow starts again. If a transaction has
+// locked the row of the last grant, changeRow returns errRowLocked.
 //
-// After decide, change reserves a free name for the waiters whose turn it is. If a transaction
-// keeps the name, change reserves nothing. Then those waiters take the name themselves when the
-// transaction has ended. If the name has begun to cool down, change wakes the first waiter.
-func (s *Store) change(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
-	return s.changeFrom(ctx, name, nil, decide)
+// After decide, changeRow reserves a free name for the waiters whose turn it is. If a transaction
+// keeps the name, changeRow reserves nothing. Then those waiters take the name themselves when the
+// transaction has ended. If the name has begun to cool down, changeRow wakes the first waiter.
+func (s *Store) changeRow(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
+	return s.changeRowFrom(ctx, name, nil, decide)
 }
 
-// changeFrom is like change. If the caller has read the state already, changeFrom starts from that
-// state. Otherwise the argument read is nil.
-func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
+// changeRowFrom is like changeRow. If the caller has read the state already, it passes that state,
+// and changeRowFrom starts from it. Otherwise it passes nil.
+func (s *Store) changeRowFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	handOver, locked := true, 0
 	for try := 0; ; try++ {
 		st, now, err := s.read(ctx, name, read)
 		read = nil
 		if err != nil {
-			if judge(err) == again && s.pause(ctx, try) {
+			if judge(err) == again && s.retryPause(ctx, try) {
 				continue
 			}
 			return nil, result{}, 0, failure(ctx, err, false)
@@ -99,7 +100,7 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		st.trim(now)
 		cool := st.cool
 		res := decide(st, now)
-		s.crowd.note(name, st.busy() > now || len(st.holds) > 0 && errors.Is(res.err, driver.ErrHeld))
+		s.crowd.noteOthers(name, st.busyUntil() > now || len(st.holds) > 0 && errors.Is(res.err, driver.ErrHeld))
 		if !res.write {
 			return st, res, now, res.err
 		}
@@ -111,11 +112,11 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		} else {
 			handed = st.leaveFree(now)
 		}
-		saved, err := s.rows.save(ctx, name, st, res.grant)
+		saved, err := s.rows.saveState(ctx, name, st, res.grant)
 		switch {
-		case errors.Is(err, errRowLocked) && locked < 3 && s.pause(ctx, locked+2):
-			// The lock may belong to a grant that is just being written, not to a transaction.
-			// It may even be this caller's grant, whose reply was lost.
+		case errors.Is(err, errRowLocked) && locked < 3 && s.retryPause(ctx, locked+2):
+			// The lock may have belonged to a grant that was just being written, not to a
+			// transaction. It may even have been this caller's grant, whose reply was lost.
 			locked++
 			handOver = true
 			continue
@@ -131,10 +132,10 @@ func (s *Store) changeFrom(ctx context.Context, name string, read *seen, decide 
 		case err != nil && judge(err) != again:
 			return nil, result{}, 0, failure(ctx, err, true)
 		case saved:
-			s.tell(ctx, name, st, append(handed, st.cooling(cool, now)...), res.quiet)
+			s.tellWaiters(ctx, name, st, append(handed, st.wakeForCoolDown(cool, now)...), res.quiet)
 			return st, res, now, res.err
 		}
-		if !s.pause(ctx, try) {
+		if !s.retryPause(ctx, try) {
 			return nil, result{}, 0, failure(ctx, cmp.Or(err, errBusy), false)
 		}
 	}
@@ -144,16 +145,17 @@ func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micr
 	if read != nil {
 		return read.state, read.now, nil
 	}
-	return s.rows.load(ctx, name)
+	return s.rows.loadState(ctx, name)
 }
 
-// tell wakes the waiters that a change concerns: those for which the name was reserved, either in
-// this process or through the database. It also wakes the first waiter of the queue, if that waiter
-// is in this process. With quiet, tell wakes only the waiters with a reservation.
-func (s *Store) tell(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
+// tellWaiters wakes the waiters that a change concerns: those for which the name was reserved,
+// either in this process or through the database. It also wakes the first waiter of the queue, if
+// that waiter is in this process. With quiet, tellWaiters wakes only the waiters with a
+// reservation.
+func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {
-		s.waits.wake(name, st.looks())
+		s.waits.wakeFirst(name, st.firstToLook())
 	}
 }
 
@@ -162,11 +164,12 @@ func (s *Store) tell(ctx context.Context, name string, st *state, handed []reser
 func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
 	for _, r := range handed {
 		var args []any
-		if !s.waits.hand(r.to.token.hash(), r.fence) && r.to.push {
-			args = s.notification(r.to, r.fence, false)
+		h := handedName{fence: r.fence, since: r.since, alone: len(handed) == 1 && r.next.token == ""}
+		if !s.waits.handTo(r.to.token.hash(), h) && r.to.push {
+			args = s.notification(r.to, h, false)
 		}
-		if r.next.token != "" && !s.waits.warn(r.next.token.hash()) && r.next.push {
-			args = append(args, s.notification(r.next, 0, true)...)
+		if r.next.token != "" && !s.waits.warnNext(r.next.token.hash()) && r.next.push {
+			args = append(args, s.notification(r.next, handedName{}, true)...)
 		}
 		s.notify(ctx, args)
 	}
@@ -192,8 +195,8 @@ func (s *Store) notify(ctx context.Context, args []any) {
 
 var errBusy = errors.New("others changed the row of the name again and again")
 
-// pause waits a little before the next try, longer each time. It returns false when ctx ends.
-func (s *Store) pause(ctx context.Context, try int) bool {
+// retryPause waits a little before the next try, longer each time. It returns false when ctx ends.
+func (s *Store) retryPause(ctx context.Context, try int) bool {
 	d := time.Duration(rand.Int64N(int64(time.Millisecond)<<min(try, 5))) + 50*time.Microsecond
 	select {
 	case <-ctx.Done():
@@ -208,5 +211,5 @@ func (r *result) answer(now micros) driver.Grant {
 	if r.hold == nil || r.err != nil {
 		return driver.Grant{}
 	}
-	return driver.Grant{Fence: r.hold.Fence, TTL: r.hold.Until.until(now), Shared: r.hold.Shared}
+	return driver.Grant{Fence: r.hold.Fence, TTL: r.hold.Until.timeUntil(now), Shared: r.hold.Shared}
 }

@@ -16,9 +16,10 @@ import (
 // PostgreSQL, where NOTIFY makes hand-overs frequent.
 //
 //	statement  step of state.go          makes the step if
-//	handOver   release, then handOver    the token has a live exclusive hold; no transaction keeps
-//	                                     the name; and the first waiter in the queue is a live writer
-//	                                     that the database wakes on a channel of its own
+//	handOver   release, then handOver    the token has a live exclusive hold or reservation; no
+//	                                     transaction keeps the name; and the first waiter in the
+//	                                     queue is a live writer that the database wakes on a channel
+//	                                     of its own
 //	enqueue    join, for a new place     another token has a live exclusive hold or a reservation
 //
 // In all other cases the statement changes nothing, and the caller uses state.go.
@@ -56,12 +57,12 @@ func handOverText(d *dialect, t tables) string {
 		", since = now, until = now + " + inMicros(driver.MaxReservation) + ", least = 0, holder = (first->'h')::text" +
 		", busy = CASE WHEN second IS NULL AND m->'spent' IS NULL THEN 0 ELSE busy END" +
 		", more = ((m #- '{queue,0}') - 'free')::text" +
-		" FROM f WHERE l.name = f.name AND token = ? AND reserved = 0 AND until > now AND least <= now" +
+		" FROM f WHERE l.name = f.name AND token = ? AND until > now AND least <= now" +
 		" AND fence < " + strconv.Itoa(driver.MaxFence-2) +
 		" AND m->'holds' IS NULL AND m->'intent' IS NULL AND COALESCE((m->>'cool')::bigint, 0) <= now" +
 		" AND first->>'c' <> '' AND first->'s' IS NULL" +
 		" AND (first->>'u')::bigint > now AND (first->>'u')::bigint <= now + " + inMicros(placeFor) +
-		" RETURNING token, fence, first->>'c', COALESCE(second::text, '')")
+		" RETURNING token, fence, since, first->>'c', COALESCE(second::text, '')")
 }
 
 func enqueueText(d *dialect, t tables) string {
@@ -70,21 +71,22 @@ func enqueueText(d *dialect, t tables) string {
 		" UPDATE " + t.locks + " SET version = version + 1, busy = GREATEST(busy, " + end + ")" +
 		", more = jsonb_set(m, '{queue}', COALESCE(m->'queue', '[]') || jsonb_set(?::jsonb, '{u}', to_jsonb(" + end + ")))::text" +
 		" FROM w WHERE name = n AND token <> ? AND token <> ? AND until > " + d.now + " AND NOT COALESCE(m->'queue', '[]') @> ?::jsonb" +
-		" RETURNING " + columns + ", " + d.now)
+		" RETURNING jsonb_array_length(COALESCE(m->'queue', '[]')), name, version, fence, token, reserved, since, until, least, '', busy" +
+		", CASE WHEN ?::boolean THEN (m - 'queue')::text ELSE more END, " + d.now)
 }
 
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
-// handOver releases an exclusive hold and reserves the name for the first in the queue, in one
-// statement. next is the place of the waiter after the first one, or nil. ok is false if nothing
-// was changed.
+// handOver releases an exclusive hold, or a reservation that may be in use, and reserves the name
+// for the first in the queue, in one statement. next is the place of the waiter after the first
+// one, or nil. ok is false if nothing was changed.
 func (t *table) handOver(ctx context.Context, name, token string) (to reservation, next *place, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return to, nil, false, nil
 	}
 	var first []byte
 	var behind string
-	err = t.queryRow(ctx, t.sql.contended.handOver, []byte(name), []byte(token)).Scan(&first, &to.fence, &to.to.channel, &behind)
+	err = t.queryRow(ctx, t.sql.contended.handOver, []byte(name), []byte(token)).Scan(&first, &to.fence, &to.since, &to.to.channel, &behind)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) != unknown:
 		return to, nil, false, nil
@@ -103,28 +105,30 @@ func (t *table) handOver(ctx context.Context, name, token string) (to reservatio
 	return to, next, true, nil
 }
 
-// enqueue gives r a place at the end of the queue, in one statement. It returns the new state. ok
-// is false if nothing was changed.
-func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, now micros, ok bool, err error) {
+// enqueue gives r a place at the end of the queue, in one statement. It returns the state without
+// the holder, and the number of places before r. A waiter that the database wakes needs to know
+// nothing else of the queue, so for such a waiter the state has no places. ok is false if nothing
+// was changed.
+func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, position int, now micros, ok bool, err error) {
 	if t.sql.contended.enqueue == "" {
-		return nil, 0, false, nil
+		return nil, 0, 0, false, nil
 	}
 	mine, err := json.Marshal(newPlace(r, push, 0))
 	if err != nil {
-		return nil, 0, false, err
+		return nil, 0, 0, false, err
 	}
 	same, err := json.Marshal([]struct {
 		Token opaque `json:"t"`
 	}{{opaque(r.Token)}})
 	if err != nil {
-		return nil, 0, false, err
+		return nil, 0, 0, false, err
 	}
-	_, st, now, err = scan(t.queryRow(ctx, t.sql.contended.enqueue, []byte(r.Name), string(mine), []byte{}, []byte(r.Token), string(same)))
+	_, st, now, err = scan(t.queryRow(ctx, t.sql.contended.enqueue, []byte(r.Name), string(mine), []byte{}, []byte(r.Token), string(same), push != ""), &position)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) != unknown:
-		return nil, 0, false, nil
+		return nil, 0, 0, false, nil
 	case err != nil:
-		return nil, 0, false, failure(ctx, err, true)
+		return nil, 0, 0, false, failure(ctx, err, true)
 	}
-	return st, now, true, nil
+	return st, position, now, true, nil
 }

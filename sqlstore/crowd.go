@@ -19,8 +19,8 @@ const (
 	maxCrowd = 1024            // most names that are remembered
 )
 
-// note remembers whether others ask for a name.
-func (c *crowd) note(name string, others bool) {
+// noteOthers remembers whether others ask for a name.
+func (c *crowd) noteOthers(name string, others bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !others {
@@ -39,8 +39,8 @@ func (c *crowd) note(name string, others bool) {
 	}
 }
 
-// at reports whether others have asked for a name within the last crowdFor.
-func (c *crowd) at(name string) bool {
+// isCrowded reports whether others have asked for a name within the last crowdFor.
+func (c *crowd) isCrowded(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, ok := c.until[name]

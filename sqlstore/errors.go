@@ -18,9 +18,11 @@ const (
 
 func judge(err error) dbms.Verdict { return dbms.Judge(err) }
 
-// failure returns the error of a call whose statement failed with err. sent means that the
+// failure returns the error of a call whose statement failed with err. wasSent means that the
 // statement may have changed something.
-func failure(ctx context.Context, err error, sent bool) error { return dbms.Failure(ctx, err, sent) }
+func failure(ctx context.Context, err error, wasSent bool) error {
+	return dbms.Failure(ctx, err, wasSent)
+}
 
 // bound limits a call to the time that a call may take.
 func bound(ctx context.Context) (context.Context, context.CancelFunc) { return dbms.Bound(ctx) }

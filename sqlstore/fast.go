@@ -16,10 +16,10 @@ type seen struct {
 	now micros
 }
 
-// take acquires a free name in one statement. If ok is false, nothing was changed: either the name
-// may not be free, or the engine has no such statement. The caller then loads the state and
+// takeFree acquires a free name in one statement. If ok is false, nothing was changed: either the
+// name may not be free, or the engine has no such statement. The caller then loads the state and
 // decides.
-func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
+func (t *table) takeFree(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	text := t.sql.acquire
 	if text == "" && t.mariaDB.Load() {
 		text = t.sql.acquireBoth
@@ -27,21 +27,21 @@ func (t *table) take(ctx context.Context, r *driver.Request) (g driver.Grant, ok
 	if text == "" || r.Shared || r.Replaces != "" {
 		return g, false, nil
 	}
-	return t.grant(ctx, text, "", r)
+	return t.grantRow(ctx, text, "", r)
 }
 
-// pass ends the live exclusive hold of a token and grants the name to r, in one statement. If
+// passHold ends the live exclusive hold of a token and grants the name to r, in one statement. If
 // nothing was changed, ok is false, for instance because somebody waits.
-func (t *table) pass(ctx context.Context, token string, r *driver.Request) (g driver.Grant, ok bool, err error) {
+func (t *table) passHold(ctx context.Context, token string, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	if t.sql.pass == "" {
 		return g, false, nil
 	}
-	return t.grant(ctx, t.sql.pass, token, r)
+	return t.grantRow(ctx, t.sql.pass, token, r)
 }
 
-// grant runs a statement that gives the name to r. The statement does so only if the row has the
-// token in the argument from.
-func (t *table) grant(ctx context.Context, text, from string, r *driver.Request) (g driver.Grant, ok bool, err error) {
+// grantRow runs a statement that gives the name to r. The statement does so only if the row has the
+// token fromToken.
+func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	holder, err := json.Marshal(r.Holder)
 	if err != nil {
 		return g, false, err
@@ -49,9 +49,9 @@ func (t *table) grant(ctx context.Context, text, from string, r *driver.Request)
 	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
 	args := []any{int64(r.FenceAbove + 1), []byte(r.Token), ttl.Microseconds(), least, least, string(holder)}
 	if t.sql.acquire == "" {
-		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(from), []byte(r.Name)))
+		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(fromToken), []byte(r.Name)))
 	} else {
-		err = t.queryRow(ctx, text, append(args, []byte(from), []byte(r.Name))...).Scan(&g.Fence)
+		err = t.queryRow(ctx, text, append(args, []byte(fromToken), []byte(r.Name))...).Scan(&g.Fence)
 	}
 	switch {
 	case errors.Is(err, sql.ErrNoRows), undone(err):
@@ -76,9 +76,9 @@ func (t *table) takeBoth(ctx context.Context, text string, args []any) (fence ui
 	return uint64(id), err
 }
 
-// claim turns the reservation of an exclusive hold into that hold, in one statement. ok is false if
-// there is no such reservation. others reports whether somebody else waits.
-func (t *table) claim(ctx context.Context, r *driver.Request) (g driver.Grant, others, ok bool, err error) {
+// claimHold turns the reservation of an exclusive hold into that hold, in one statement. ok is
+// false if there is no such reservation. othersWait reports whether somebody else waits.
+func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Grant, othersWait, ok bool, err error) {
 	if t.sql.claim == "" || r.Shared {
 		return g, false, false, nil
 	}
@@ -87,7 +87,7 @@ func (t *table) claim(ctx context.Context, r *driver.Request) (g driver.Grant, o
 		return g, false, false, err
 	}
 	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
-	err = t.queryRow(ctx, t.sql.claim, ttl.Microseconds(), least, least, string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence, &others)
+	err = t.queryRow(ctx, t.sql.claim, ttl.Microseconds(), least, least, string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence, &othersWait)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), undone(err):
 		return driver.Grant{}, false, false, nil
@@ -95,7 +95,7 @@ func (t *table) claim(ctx context.Context, r *driver.Request) (g driver.Grant, o
 		return driver.Grant{}, false, false, failure(ctx, err, true)
 	}
 	g.TTL = ttl
-	return g, others, true, nil
+	return g, othersWait, true, nil
 }
 
 // undone reports whether err means that a fast statement changed nothing and that the caller can go
@@ -114,9 +114,9 @@ func (t *table) prolong(ctx context.Context, name, token string, micros int64) (
 	return ok, failure(ctx, err, true)
 }
 
-// drop releases a live exclusive hold in one statement. ok is false if there is no such hold or if
-// somebody waits for the name.
-func (t *table) drop(ctx context.Context, name, token string) (ok bool, err error) {
+// dropHold releases a live exclusive hold, or a reservation, in one statement. ok is false if there
+// is no such hold or if somebody waits for the name.
+func (t *table) dropHold(ctx context.Context, name, token string) (ok bool, err error) {
 	ok, err = changed(t.exec(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
 	if undone(err) {
 		return false, nil

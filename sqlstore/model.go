@@ -14,8 +14,8 @@ type micros int64
 
 func (t micros) add(d time.Duration) micros { return t + micros(d.Microseconds()) }
 
-// until returns the time from now to t.
-func (t micros) until(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
+// timeUntil returns the time from now to t.
+func (t micros) timeUntil(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
 
 // A state is everything that the table says about one name. Each operation of the store loads the
 // state, decides with the functions of this package, and writes the state back if nobody else has
@@ -77,6 +77,7 @@ func newPlace(r *driver.Request, push string, until micros) place {
 type reservation struct {
 	to    address
 	fence uint64
+	since micros // when the reservation was made
 	next  address
 }
 

@@ -51,7 +51,7 @@ func TestOlderPlaces(t *testing.T) {
 			if c.place.Push != c.push || c.place.Token != "a" || c.place.Until != 7 {
 				t.Errorf("%s: %+v", c.name, c.place)
 			}
-			if got := s.notification(c.place.address(), 1, false)[0]; c.push && got != c.channel {
+			if got := s.notification(c.place.address(), handedName{fence: 1}, false)[0]; c.push && got != c.channel {
 				t.Errorf("%s: notified on %v, want %v", c.name, got, c.channel)
 			}
 			if older := rewritten[olderPlace](t, c.place); older.Push != c.push || older.Until != 7 {
@@ -84,7 +84,7 @@ const olderMore = `{"holds":[{"t":"cg","s":true,"r":true,"f":12,"b":1,"u":2,"l":
 
 // This build reads and writes the same texts as older builds.
 func TestOlderMore(t *testing.T) {
-	var m more
+	var m moreColumn
 	if err := decode(olderMore, &m); err != nil {
 		t.Fatal(err)
 	}

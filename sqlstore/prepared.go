@@ -47,8 +47,8 @@ func (p *prepared) add(text string, st *sql.Stmt) *sql.Stmt {
 	return st
 }
 
-// close closes the statements.
-func (p *prepared) close() {
+// closeAll closes the statements.
+func (p *prepared) closeAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, st := range p.texts {
@@ -75,6 +75,17 @@ func (t *table) exec(ctx context.Context, text string, args ...any) (sql.Result,
 		return nil, err
 	}
 	return st.ExecContext(ctx, args...)
+}
+
+func (t *table) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	if t.dialect != dialects[SQLite] {
+		return t.db.QueryContext(ctx, text, args...)
+	}
+	st, err := t.statement(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(ctx, args...)
 }
 
 func (t *table) queryRow(ctx context.Context, text string, args ...any) row {

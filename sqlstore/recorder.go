@@ -50,7 +50,7 @@ func (s *Store) execRecord(ctx context.Context, text string, args ...any) error 
 			if err := s.makeRecords(ctx); err != nil {
 				return err
 			}
-		case verdict != again || !s.pause(ctx, try):
+		case verdict != again || !s.retryPause(ctx, try):
 			return failure(ctx, err, true)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The type more is the content of the column with this name.
-type more struct {
+// moreColumn is the content of the column "more".
+type moreColumn struct {
 	Holds  []hold        `json:"holds,omitempty"`
 	Queue  []place       `json:"queue,omitempty"`
 	Lost   []opaque      `json:"lost,omitempty"`
@@ -24,15 +24,15 @@ type more struct {
 }
 
 // scan reads one row. If the statement has other columns before those of the state, scan stores
-// these columns in the variables that first points to.
-func scan(row interface{ Scan(dest ...any) error }, first ...any) (name string, s *state, now micros, err error) {
+// these columns in the variables that leading points to.
+func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int
 	var busy int64
 	var holder, rest string
 	h := hold{}
 	s = &state{}
-	if err := row.Scan(append(first, &rawName, &s.version, &s.fence, &token, &reserved, &h.Since, &h.Until, &h.Least, &holder, &busy, &rest, &now)...); err != nil {
+	if err := row.Scan(append(leading, &rawName, &s.version, &s.fence, &token, &reserved, &h.Since, &h.Until, &h.Least, &holder, &busy, &rest, &now)...); err != nil {
 		return "", nil, 0, err
 	}
 	if len(token) > 0 {
@@ -42,7 +42,7 @@ func scan(row interface{ Scan(dest ...any) error }, first ...any) (name string, 
 		}
 		s.holds = append(s.holds, h)
 	}
-	var m more
+	var m moreColumn
 	if err := decode(rest, &m); err != nil {
 		return "", nil, 0, err
 	}
@@ -67,7 +67,7 @@ func (s *state) values() ([]any, error) {
 	if h == nil {
 		h = &hold{}
 	}
-	m := more{others, s.queue, s.lost, s.spent, s.intent, s.free, s.cool, s.cooled}
+	m := moreColumn{others, s.queue, s.lost, s.spent, s.intent, s.free, s.cool, s.cooled}
 	rest, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *state) values() ([]any, error) {
 	if h.Reserved {
 		reserved = 1
 	}
-	return []any{int64(s.fence), []byte(h.Token), reserved, int64(h.Since), int64(h.Until), int64(h.Least), holder, int64(s.busy()), string(rest)}, nil
+	return []any{int64(s.fence), []byte(h.Token), reserved, int64(h.Since), int64(h.Until), int64(h.Least), holder, int64(s.busyUntil()), string(rest)}, nil
 }
 
 func encodeHolder(h *hold) (string, error) {
@@ -105,8 +105,8 @@ type table struct {
 	make    func(ctx context.Context) error // makes the tables again after they were removed or lost
 }
 
-// load reads the state of a name. If the name has no rows, load makes them.
-func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
+// loadState reads the state of a name. If the name has no rows, loadState makes them.
+func (t *table) loadState(ctx context.Context, name string) (*state, micros, error) {
 	for range 3 {
 		_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
 		switch {
@@ -124,8 +124,8 @@ func (t *table) load(ctx context.Context, name string) (*state, micros, error) {
 	return nil, 0, errors.New("the row of the name is removed again and again")
 }
 
-// peek reads the state of a name. It creates neither a row nor a table.
-func (t *table) peek(ctx context.Context, name string) (*state, micros, error) {
+// peekState reads the state of a name. It creates neither a row nor a table.
+func (t *table) peekState(ctx context.Context, name string) (*state, micros, error) {
 	_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) || judge(err) == noTable {
 		return &state{}, 0, nil
@@ -146,10 +146,10 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 // errRowLocked means that a transaction has locked the row of the last grant.
 var errRowLocked = errors.New("a transaction has locked the row of the last grant")
 
-// save writes the state if the row has not changed since it was loaded, and reports whether it did.
-// If grant is set, save also writes the fence of the last grant. It returns errRowLocked if a
-// transaction has locked the row of that fence.
-func (t *table) save(ctx context.Context, name string, st *state, grant bool) (bool, error) {
+// saveState writes the state if the row has not changed since it was loaded, and reports whether it
+// did. If grant is set, saveState also writes the fence of the last grant. It returns errRowLocked
+// if a transaction has locked the row of that fence.
+func (t *table) saveState(ctx context.Context, name string, st *state, grant bool) (bool, error) {
 	values, err := st.values()
 	if err != nil {
 		return false, err
@@ -176,7 +176,7 @@ func (t *table) save(ctx context.Context, name string, st *state, grant bool) (b
 
 // whyLocked distinguishes a row that is locked from a row that was removed.
 func (t *table) whyLocked(ctx context.Context, name string) error {
-	if st, _, err := t.peek(ctx, name); err != nil || st.version == 0 {
+	if st, _, err := t.peekState(ctx, name); err != nil || st.version == 0 {
 		return err
 	}
 	return errRowLocked
@@ -193,12 +193,12 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// saveInOne is save for a grant on MariaDB. Only there can one statement write to both tables
+// saveInOne is saveState for a grant on MariaDB. Only there can one statement write to both tables
 // without waiting for either row.
 func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
 	if err != nil && judge(err) == rowLocked {
-		return false, errRowLocked
+		return false, t.awaitWriter(ctx, name)
 	}
 	if ok || err != nil {
 		return ok, err
@@ -210,25 +210,40 @@ func (t *table) saveInOne(ctx context.Context, name string, st *state, values []
 	return false, err
 }
 
-// saveBoth is save for a grant on an engine where one statement cannot skip a locked row. The first
-// statement checks whether a transaction has locked the row, and the second writes to both tables
-// at once. saveBoth opens no transaction: if the connection were lost in it, the transaction could
-// stay open in the server and keep the name.
+// saveBoth is saveState for a grant on an engine where one statement cannot skip a locked row. The
+// first statement checks whether a transaction has locked the row, and the second writes to both
+// tables at once. saveBoth opens no transaction: if the connection were lost in it, the transaction
+// could stay open in the server and keep the name.
 func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
 	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
 	case errors.Is(err, sql.ErrNoRows):
 		return false, t.makeRows(ctx, name)
 	case err != nil && judge(err) == rowLocked:
-		return false, errRowLocked
+		return false, t.awaitWriter(ctx, name)
 	case err != nil:
 		return false, err
 	}
 	ok, err := changed(t.exec(ctx, t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
 	if err != nil && judge(err) == rowLocked {
-		return false, errRowLocked
+		return false, t.awaitWriter(ctx, name)
 	}
 	return ok, err
+}
+
+// awaitWriter is called on MySQL and MariaDB after a grant has found a locked row. A grant locks
+// the rows of a name in both tables. A transaction that checks locks only the row of the last
+// grant. So awaitWriter waits until nobody writes to the other row, and then returns errRowLocked.
+// The writer may be an earlier request of this caller: if its connection was lost, the server may
+// still be busy with the statement. If the wait fails, nothing is known about who has the name, so
+// awaitWriter returns the error of the wait.
+func (t *table) awaitWriter(ctx context.Context, name string) error {
+	var version int64
+	err := t.db.QueryRowContext(ctx, t.sql.awaitWriter, []byte(name)).Scan(&version)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	return errRowLocked
 }
 
 // changed reports whether a statement changed a row.

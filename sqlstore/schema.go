@@ -170,7 +170,7 @@ func (s *Store) makeTables(ctx context.Context) error {
 // same time. PostgreSQL then fails even with IF NOT EXISTS.
 func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
 	state := dbms.SQLState(err)
-	return state == "23505" || state == "42P07" || state == "42710" || judge(err) == again && s.pause(ctx, 5)
+	return state == "23505" || state == "42P07" || state == "42710" || judge(err) == again && s.retryPause(ctx, 5)
 }
 
 // readID reads the store's id. The first call for a database makes the id.

@@ -29,7 +29,7 @@ func (o Opener) Scheme() driver.Scheme {
 		Example:    example[o.Engine],
 		Guarantees: func() driver.Guarantees { return promised(o.Engine) },
 		Open:       o.openURL,
-		Instead:    o.instead,
+		Instead:    o.foreignDSN,
 		Servers:    o.Servers,
 		At:         o.At,
 		Schema:     o.schema,
@@ -89,8 +89,8 @@ var form = map[Engine]string{
 	SQLite:     "sqlite:///PATH",
 }
 
-// instead recognises DSNs of PHP and of other programs.
-func (o Opener) instead(text string) string {
+// foreignDSN recognises the DSNs of PHP and of other programs.
+func (o Opener) foreignDSN(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	if !found {
 		return ""

@@ -29,8 +29,8 @@ func (s *state) live(token opaque, now micros) *hold {
 // because the statement that takes a free name does not remove lapsed readers.
 func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }
 
-// held returns the live hold of token, or the reason why there is none.
-func (s *state) held(token opaque, now micros) (*hold, error) {
+// heldBy returns the live hold of token, or the reason why there is none.
+func (s *state) heldBy(token opaque, now micros) (*hold, error) {
 	h := s.find(token)
 	switch {
 	case h == nil, h.Reserved && h.Until <= now:
@@ -60,7 +60,7 @@ func (s *state) trim(now micros) {
 // noteFree updates s.free: the time since which the first waiter in the queue may have the name.
 // The statements of fast.go do not update it, and neither does the end of a lease.
 func (s *state) noteFree(since, now micros) {
-	if len(s.queue) == 0 || s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
+	if len(s.queue) == 0 || s.isExcluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		s.free = 0
 		return
 	}
@@ -102,8 +102,8 @@ func (s *state) clamp(now micros) {
 	s.free = min(s.free, now)
 }
 
-// excluded reports whether the name cannot be given to token now. It ignores the queue.
-func (s *state) excluded(token opaque, shared bool, now micros) bool {
+// isExcluded reports whether the name cannot be given to token now. It ignores the queue.
+func (s *state) isExcluded(token opaque, shared bool, now micros) bool {
 	if s.cool > now || shared && s.intent.Token != "" {
 		return true
 	}
@@ -112,19 +112,19 @@ func (s *state) excluded(token opaque, shared bool, now micros) bool {
 	})
 }
 
-// looks returns the token of the first waiter in the queue, or "" if that waiter need not look. It
-// has to look if it may take the name. It also has to look if it polls, since it may not know yet
-// that it is the first.
-func (s *state) looks() opaque {
+// firstToLook returns the token of the first waiter in the queue, or "" if that waiter need not
+// look. It has to look if it may take the name. It also has to look if it polls, since it may not
+// know yet that it is the first.
+func (s *state) firstToLook() opaque {
 	if len(s.queue) == 0 || s.queue[0].Push && s.free == 0 {
 		return ""
 	}
 	return s.queue[0].Token
 }
 
-// ahead returns the number of waiters before token in the queue. If token has no place, this is the
-// number of all waiters.
-func (s *state) ahead(token opaque) int {
+// aheadOf returns the number of waiters before token in the queue. If token has no place, this is
+// the number of all waiters.
+func (s *state) aheadOf(token opaque) int {
 	for i := range s.queue {
 		if s.queue[i].Token == token {
 			return i
@@ -133,27 +133,25 @@ func (s *state) ahead(token opaque) int {
 	return len(s.queue)
 }
 
-// turn reports whether a waiter may take the name. ahead is the number of waiters before it. The
-// first waiter may, and so may a reader that has only readers before it. If the name is free and
-// the first waiter does not take it, the process of that waiter may be dead or stopped. Then the
-// second waiter may take the name after driver.MaxReservation, the third after twice that time, and
-// so on.
-func (s *state) turn(ahead int, now micros) bool {
-	return s.reads(ahead) || s.late(ahead, now)
+// isTurn reports whether the waiter at a position may take the name. Position 0 is the first in the
+// queue. The first waiter may take it, and so may a reader that has only readers before it. If the
+// name is free and the first waiter does not take it, the process of that waiter may be dead or
+// stopped. Then the second waiter may take the name after driver.MaxReservation, the third after
+// twice that time, and so on.
+func (s *state) isTurn(position int, now micros) bool {
+	return s.readsNow(position) || s.mayOvertake(position, now)
 }
 
-// reads returns true if a waiter is the first, or one of the readers at the head of the queue.
-// ahead is the number of waiters before it. The readers at the head hold the lock together, so none
-// of them waits for another.
-func (s *state) reads(ahead int) bool {
+// readsNow reports whether a waiter is the first, or one of the readers at the head of the queue.
+// The readers at the head hold the lock together, so none of them waits for another.
+func (s *state) readsNow(position int) bool {
 	writes := func(p place) bool { return !p.Shared }
-	return ahead == 0 || ahead < len(s.queue) && !slices.ContainsFunc(s.queue[:ahead+1], writes)
+	return position == 0 || position < len(s.queue) && !slices.ContainsFunc(s.queue[:position+1], writes)
 }
 
-// late returns true if the waiters before a waiter did not take the name in time. ahead is the
-// number of these waiters.
-func (s *state) late(ahead int, now micros) bool {
-	return s.free > 0 && s.free.add(time.Duration(ahead)*driver.MaxReservation) <= now
+// mayOvertake reports whether the waiters before a position did not take the name in time.
+func (s *state) mayOvertake(position int, now micros) bool {
+	return s.free > 0 && s.free.add(time.Duration(position)*driver.MaxReservation) <= now
 }
 
 // mint makes the next fence: microseconds since 1970, or one more than the last.
@@ -175,17 +173,18 @@ func (s *state) add(token opaque, shared bool, above uint64, now micros) (*hold,
 			return nil, err
 		}
 	}
-	s.drop(func(h hold) bool { return h.Until > now })
+	s.dropHolds(func(h hold) bool { return h.Until > now })
 	s.free = 0
 	s.queue = slices.DeleteFunc(s.queue, func(p place) bool { return p.Token == token })
 	s.holds = append(s.holds, hold{Token: token, Shared: shared, Fence: s.fence, Since: now})
 	return &s.holds[len(s.holds)-1], nil
 }
 
-// drop removes every hold for which keep returns false, and adds its token to the lost ones.
-func (s *state) drop(keep func(hold) bool) {
+// dropHolds removes every hold for which keepHold returns false, and adds its token to the lost
+// ones.
+func (s *state) dropHolds(keepHold func(hold) bool) {
 	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool {
-		if keep(h) {
+		if keepHold(h) {
 			return false
 		}
 		if len(s.lost) == maxLost {
@@ -196,25 +195,25 @@ func (s *state) drop(keep func(hold) bool) {
 	})
 }
 
-// evict ends all holds and the cool-down, and mints a new fence. It does so only if the fence of
-// the name still equals seen.
-func (s *state) evict(seen uint64, now micros) (uint64, error) {
-	if s.fence != seen || seen == 0 {
+// evictAll ends all holds and the cool-down, and mints a new fence. It does so only if the fence of
+// the name still equals seenFence.
+func (s *state) evictAll(seenFence uint64, now micros) (uint64, error) {
+	if s.fence != seenFence || seenFence == 0 {
 		return 0, driver.ErrLost
 	}
 	if err := s.mint(0, now); err != nil {
 		return 0, err
 	}
-	s.drop(func(hold) bool { return false })
+	s.dropHolds(func(hold) bool { return false })
 	s.cool = 0
 	return s.fence, nil
 }
 
-// extend moves the end of h to at least ttl from now.
-func (h *hold) extend(now micros, ttl time.Duration) { h.Until = max(h.Until, now.add(ttl)) }
+// extendLease moves the end of h to at least ttl from now.
+func (h *hold) extendLease(now micros, ttl time.Duration) { h.Until = max(h.Until, now.add(ttl)) }
 
-// arm keeps the name taken for at least d from now.
-func (h *hold) arm(now micros, d time.Duration) {
+// armLeast keeps the name taken for at least d from now.
+func (h *hold) armLeast(now micros, d time.Duration) {
 	if d > 0 {
 		h.Least = max(h.Least, now.add(d))
 		h.Until = max(h.Until, h.Least)
@@ -232,11 +231,11 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	if r.Replaces != "" {
 		return s.replace(r, now)
 	}
-	ahead := s.ahead(opaque(r.Token))
-	if s.excluded(opaque(r.Token), r.Shared, now) || !s.turn(ahead, now) {
+	ahead := s.aheadOf(opaque(r.Token))
+	if s.isExcluded(opaque(r.Token), r.Shared, now) || !s.isTurn(ahead, now) {
 		return nil, s.heldError(opaque(r.Token), now)
 	}
-	if !s.reads(ahead) {
+	if !s.readsNow(ahead) {
 		s.queue = s.queue[ahead:] // the waiters that missed their turn lose their places
 	}
 	h, err := s.add(opaque(r.Token), r.Shared, r.FenceAbove, now)
@@ -244,8 +243,8 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 		return nil, err
 	}
 	h.Holder = r.Holder
-	h.extend(now, r.TTL)
-	h.arm(now, r.AtLeast)
+	h.extendLease(now, r.TTL)
+	h.armLeast(now, r.AtLeast)
 	return h, nil
 }
 
@@ -255,8 +254,8 @@ func (s *state) repeat(h *hold, r *driver.Request, now micros) *hold {
 	if h.Reserved {
 		h.Reserved, h.Since, h.Until, h.Holder = false, now, now, r.Holder
 	}
-	h.extend(now, r.TTL)
-	h.arm(now, r.AtLeast)
+	h.extendLease(now, r.TTL)
+	h.armLeast(now, r.AtLeast)
 	return h
 }
 
@@ -272,8 +271,8 @@ func (s *state) replace(r *driver.Request, now micros) (*hold, error) {
 		s.intent.Token = opaque(r.Token)
 	}
 	h.Token, h.Holder, h.Since, h.Fence = opaque(r.Token), r.Holder, now, s.fence
-	h.extend(now, r.TTL)
-	h.arm(now, r.AtLeast)
+	h.extendLease(now, r.TTL)
+	h.armLeast(now, r.AtLeast)
 	return h, nil
 }
 
@@ -318,7 +317,7 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 // convert changes the mode of a live hold. If convert returns an error, write is true if the state
 // changed all the same, because convert put the intent of a promotion into it.
 func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err error) {
-	h, err = s.held(opaque(r.Token), now)
+	h, err = s.heldBy(opaque(r.Token), now)
 	if err != nil {
 		return nil, false, err
 	}
@@ -336,7 +335,7 @@ func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err
 		h.Fence = s.fence
 	}
 	h.Shared = r.Shared
-	h.extend(now, r.TTL)
+	h.extendLease(now, r.TTL)
 	if s.intent.Token == opaque(r.Token) {
 		s.intent = intent{}
 	}
@@ -351,7 +350,7 @@ func (s *state) excludedBut(token opaque, now micros) bool {
 // handOver reserves the free name for the waiters whose turn it is. It stops at the first waiter
 // that polls, and records the time since which that waiter may take the name.
 func (s *state) handOver(now micros) (handed []reservation) {
-	for len(s.queue) > 0 && !s.excluded(s.queue[0].Token, s.queue[0].Shared, now) {
+	for len(s.queue) > 0 && !s.isExcluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
 		if !p.Push {
 			break
@@ -361,8 +360,8 @@ func (s *state) handOver(now micros) (handed []reservation) {
 			break // the fences are used up: the waiter's own try returns that error
 		}
 		h.Reserved, h.Holder = true, p.Holder
-		h.extend(now, driver.MaxReservation)
-		handed = append(handed, reservation{to: p.address(), fence: h.Fence})
+		h.extendLease(now, driver.MaxReservation)
+		handed = append(handed, reservation{to: p.address(), fence: h.Fence, since: now})
 	}
 	s.noteFree(now, now)
 	if n := len(handed); n > 0 && len(s.queue) > 0 {
@@ -373,19 +372,19 @@ func (s *state) handOver(now micros) (handed []reservation) {
 
 // leaveFree replaces handOver while a transaction keeps the name. No waiter can get the name yet,
 // so the first waiter has to look from time to time until the transaction ends.
-func (s *state) leaveFree(now micros) (look []reservation) {
+func (s *state) leaveFree(now micros) (toLook []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
-		look = append(look, reservation{to: s.queue[0].address()})
+		toLook = append(toLook, reservation{to: s.queue[0].address()})
 	}
-	return look
+	return toLook
 }
 
-// cooling returns the waiters to wake because the name has begun to cool down. before is the end of
-// the earlier cool-down. The first waiter sleeps until the lease of the hold would have ended,
-// which may be long after the cool-down. Meanwhile a later waiter, which knows of the cool-down,
-// would take the name.
-func (s *state) cooling(before, now micros) (look []reservation) {
-	if s.cool <= max(now, before) || len(s.queue) == 0 {
+// wakeForCoolDown returns the waiters to wake because the name has begun to cool down. oldCool is
+// the end of the earlier cool-down. The first waiter sleeps until the lease of the hold would have
+// ended, which may be long after the cool-down. Meanwhile a later waiter, which knows of the
+// cool-down, would take the name.
+func (s *state) wakeForCoolDown(oldCool, now micros) (toLook []reservation) {
+	if s.cool <= max(now, oldCool) || len(s.queue) == 0 {
 		return nil
 	}
 	one := reservation{to: s.queue[0].address()}
@@ -398,16 +397,16 @@ func (s *state) cooling(before, now micros) (look []reservation) {
 // join gives r a place in the queue, or renews the place that it has.
 func (s *state) join(r *driver.Request, push string, now micros) {
 	p := newPlace(r, push, now.add(placeFor))
-	if i := s.ahead(opaque(r.Token)); i < len(s.queue) {
+	if i := s.aheadOf(opaque(r.Token)); i < len(s.queue) {
 		s.queue[i] = p
 		return
 	}
 	s.queue = append(s.queue, p)
 }
 
-// busy returns the time for the column busy. Until that time the statements of fast.go must not be
-// used, because they ignore the column "more".
-func (s *state) busy() micros {
+// busyUntil returns the time for the column busy. Until that time the statements of fast.go must
+// not be used, because they do not read the column that holds the rest of the state.
+func (s *state) busyUntil() micros {
 	end := max(s.cool, s.intent.Until)
 	for _, h := range s.holds {
 		if h.Shared {
@@ -452,7 +451,7 @@ func (s *state) heldError(token opaque, now micros) error {
 // reports returns the live holds, without the hold of token. The times are by this process's clock.
 func (s *state) reports(token opaque, now micros) []driver.Hold {
 	wall := time.Now()
-	at := func(t micros) time.Time { return wall.Add(t.until(now)) }
+	at := func(t micros) time.Time { return wall.Add(t.timeUntil(now)) }
 	var out []driver.Hold
 	for _, h := range s.holds {
 		if h.Until <= now || h.Token == token {

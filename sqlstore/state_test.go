@@ -18,20 +18,20 @@ type script struct {
 
 func newScript(t *testing.T) *script { return &script{t, &state{}, 1_800_000_000_000_000} }
 
-// pass lets time pass.
-func (s *script) pass(d time.Duration) *script { s.now = s.now.add(d); return s }
+// passTime lets time pass.
+func (s *script) passTime(d time.Duration) *script { s.now = s.now.add(d); return s }
 
 func asks(token string) *driver.Request {
 	return &driver.Request{Name: "name", Token: token, TTL: 10 * time.Second, Shared: strings.HasPrefix(token, "r")}
 }
 
-// acquire makes one try and checks that its error is want.
-func (s *script) acquire(token string, want error) *script {
+// acquire makes one try and checks that it returns the error wantErr.
+func (s *script) acquire(token string, wantErr error) *script {
 	s.t.Helper()
 	s.st.trim(s.now)
 	_, err := s.st.acquire(asks(token), s.now)
-	if !errors.Is(err, want) {
-		s.t.Errorf("acquire %s: %v, want %v", token, err, want)
+	if !errors.Is(err, wantErr) {
+		s.t.Errorf("acquire %s: %v, want %v", token, err, wantErr)
 	}
 	if err == nil { // a try that failed writes nothing
 		s.st.handOver(s.now)
@@ -64,9 +64,9 @@ func (s *script) line(push string, tokens []string) *script {
 	return s
 }
 
-// is compares the state with want: the holds (token, with ! if reserved, with ~ if lapsed) and the
-// places.
-func (s *script) is(want string) *script {
+// mustBe compares the holds (token, with ! if reserved, with ~ if lapsed) and the places of the
+// state with the expected ones.
+func (s *script) mustBe(want string) *script {
 	s.t.Helper()
 	s.st.trim(s.now)
 	var have []string
@@ -103,21 +103,21 @@ const (
 func TestEdges(t *testing.T) {
 	for what, run := range map[string]func(s *script){
 		"a hold is released": func(s *script) {
-			s.acquire("a", nil).is("a |").acquire("b", driver.ErrHeld).release("a", driver.Released).is("|").acquire("b", nil)
+			s.acquire("a", nil).mustBe("a |").acquire("b", driver.ErrHeld).release("a", driver.Released).mustBe("|").acquire("b", nil)
 		},
 		"a hold lapses and nobody comes": func(s *script) {
-			s.acquire("a", nil).pass(lease).is("a~ |").release("a", driver.Expired).is("|")
+			s.acquire("a", nil).passTime(lease).mustBe("a~ |").release("a", driver.Expired).mustBe("|")
 		},
 		"a hold lapses and another comes": func(s *script) {
-			s.acquire("a", nil).pass(lease).acquire("b", nil).is("b |").release("a", driver.Taken).release("a", driver.Gone)
+			s.acquire("a", nil).passTime(lease).acquire("b", nil).mustBe("b |").release("a", driver.Taken).release("a", driver.Gone)
 		},
 		"a token that was released is spent": func(s *script) {
-			s.release("a", driver.Gone).acquire("a", driver.ErrLost).pass(spentFor).acquire("a", nil)
+			s.release("a", driver.Gone).acquire("a", driver.ErrLost).passTime(spentFor).acquire("a", nil)
 		},
 		"a token is repeated": func(s *script) {
 			s.acquire("a", nil)
 			fence := s.st.fence
-			s.pass(time.Second).acquire("a", nil).is("a |")
+			s.passTime(time.Second).acquire("a", nil).mustBe("a |")
 			if s.st.fence != fence {
 				s.t.Error("a repeat minted a fence")
 			}
@@ -132,35 +132,35 @@ func TestQueueEdges(t *testing.T) {
 	for what, run := range map[string]func(s *script){
 		"readers share, a writer waits": func(s *script) {
 			s.acquire("r1", nil).acquire("r2", nil).acquire("w", driver.ErrHeld).join("w").acquire("r3", driver.ErrHeld)
-			s.release("r1", driver.Released).acquire("w", driver.ErrHeld).release("r2", driver.Released).acquire("w", nil).is("w |")
+			s.release("r1", driver.Released).acquire("w", driver.ErrHeld).release("r2", driver.Released).acquire("w", nil).mustBe("w |")
 		},
 		"the first in the queue comes": func(s *script) {
-			s.acquire("a", nil).join("b", "c").release("a", driver.Released).acquire("c", driver.ErrHeld).acquire("d", driver.ErrHeld).acquire("b", nil).is("b | c")
+			s.acquire("a", nil).join("b", "c").release("a", driver.Released).acquire("c", driver.ErrHeld).acquire("d", driver.ErrHeld).acquire("b", nil).mustBe("b | c")
 		},
 		"the first does not come": func(s *script) {
-			s.acquire("a", nil).join("b", "c").release("a", driver.Released).pass(claim-1).acquire("c", driver.ErrHeld)
-			s.pass(time.Millisecond).acquire("d", driver.ErrHeld).acquire("c", nil).is("c |")
+			s.acquire("a", nil).join("b", "c").release("a", driver.Released).passTime(claim-1).acquire("c", driver.ErrHeld)
+			s.passTime(time.Millisecond).acquire("d", driver.ErrHeld).acquire("c", nil).mustBe("c |")
 		},
 		"the lease ends and the first does not come": func(s *script) {
-			s.acquire("a", nil).join("b", "c").pass(lease).acquire("c", driver.ErrHeld).pass(claim).acquire("c", nil)
+			s.acquire("a", nil).join("b", "c").passTime(lease).acquire("c", driver.ErrHeld).passTime(claim).acquire("c", nil)
 		},
 		"places lapse": func(s *script) {
-			s.acquire("a", nil).join("b").pass(lease).acquire("c", driver.ErrHeld).pass(placeFor-lease).is("a~ |").acquire("c", nil)
+			s.acquire("a", nil).join("b").passTime(lease).acquire("c", driver.ErrHeld).passTime(placeFor-lease).mustBe("a~ |").acquire("c", nil)
 		},
 		"a place is given up": func(s *script) {
-			s.acquire("a", nil).join("b", "c").release("b", driver.Released).is("a | c").acquire("b", driver.ErrLost)
+			s.acquire("a", nil).join("b", "c").release("b", driver.Released).mustBe("a | c").acquire("b", driver.ErrLost)
 		},
 		"a reservation is claimed": func(s *script) {
-			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).is("b! | c").acquire("c", driver.ErrHeld).acquire("b", nil).is("b | c")
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).mustBe("b! | c").acquire("c", driver.ErrHeld).acquire("b", nil).mustBe("b | c")
 		},
 		"a reservation is given up": func(s *script) {
-			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).release("b", driver.Released).is("c! |")
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).release("b", driver.Released).mustBe("c! |")
 		},
 		"a reservation lapses": func(s *script) {
-			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).pass(claim).is("| c").acquire("b", driver.ErrHeld).acquire("c", nil)
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).passTime(claim).mustBe("| c").acquire("b", driver.ErrHeld).acquire("c", nil)
 		},
 		"a reservation lapsed and nobody else waits": func(s *script) {
-			s.acquire("a", nil).joinPushed("b").release("a", driver.Released).pass(claim).is("|").release("b", driver.Gone)
+			s.acquire("a", nil).joinPushed("b").release("a", driver.Released).passTime(claim).mustBe("|").release("b", driver.Gone)
 		},
 	} {
 		t.Run(what, func(t *testing.T) { run(newScript(t)) })
@@ -171,31 +171,31 @@ func TestQueueEdges(t *testing.T) {
 func TestReaders(t *testing.T) {
 	for what, run := range map[string]func(s *script){
 		"readers are handed the name together": func(s *script) {
-			s.acquire("a", nil).joinPushed("r1", "r2", "w", "r3").release("a", driver.Released).is("r1! r2! | w r3").acquire("r2", nil).acquire("r1", nil).is("r1 r2 | w r3")
+			s.acquire("a", nil).joinPushed("r1", "r2", "w", "r3").release("a", driver.Released).mustBe("r1! r2! | w r3").acquire("r2", nil).acquire("r1", nil).mustBe("r1 r2 | w r3")
 		},
 		"readers that poll come in any order": func(s *script) {
-			s.acquire("a", nil).join("r1", "r2", "w", "r3").release("a", driver.Released).acquire("r2", nil).is("r2 | r1 w r3")
-			s.acquire("r3", driver.ErrHeld).acquire("r1", nil).is("r2 r1 | w r3")
+			s.acquire("a", nil).join("r1", "r2", "w", "r3").release("a", driver.Released).acquire("r2", nil).mustBe("r2 | r1 w r3")
+			s.acquire("r3", driver.ErrHeld).acquire("r1", nil).mustBe("r2 r1 | w r3")
 		},
 		"a reader without a place stays behind the waiters": func(s *script) {
 			s.acquire("a", nil).join("r1").release("a", driver.Released).acquire("r2", driver.ErrHeld)
 		},
 		"what was free before says nothing of today": func(s *script) {
-			s.acquire("a", nil).join("b").release("a", driver.Released).release("b", driver.Released).pass(spentFor)
-			s.take("c").join("d").release("c", driver.Released).pass(time.Millisecond).acquire("e", driver.ErrHeld).acquire("d", nil)
+			s.acquire("a", nil).join("b").release("a", driver.Released).release("b", driver.Released).passTime(spentFor)
+			s.takeNow("c").join("d").release("c", driver.Released).passTime(time.Millisecond).acquire("e", driver.ErrHeld).acquire("d", nil)
 		},
 		"the name lies free only while the first may have it": func(s *script) {
-			s.acquire("r1", nil).join("r2", "w", "x").pass(time.Second).release("r2", driver.Released)
-			s.pass(time.Second).release("r1", driver.Released).acquire("x", driver.ErrHeld).acquire("w", nil)
+			s.acquire("r1", nil).join("r2", "w", "x").passTime(time.Second).release("r2", driver.Released)
+			s.passTime(time.Second).release("r1", driver.Released).acquire("x", driver.ErrHeld).acquire("w", nil)
 		},
 		"the server's clock is set back": func(s *script) {
-			s.acquire("a", nil).joinPushed("b").join("c", "d").release("a", driver.Released).is("b! | c d").pass(-time.Hour)
-			s.acquire("c", driver.ErrHeld).pass(claim).is("| c d").acquire("c", nil).pass(placeFor).is("c~ |")
+			s.acquire("a", nil).joinPushed("b").join("c", "d").release("a", driver.Released).mustBe("b! | c d").passTime(-time.Hour)
+			s.acquire("c", driver.ErrHeld).passTime(claim).mustBe("| c d").acquire("c", nil).passTime(placeFor).mustBe("c~ |")
 		},
 		"a token is refused no longer after the clock was set back": func(s *script) {
-			s.release("a", driver.Gone).pass(-time.Hour).acquire("b", nil).release("b", driver.Released).pass(spentFor)
-			if end := s.st.busy(); end > s.now {
-				s.t.Errorf("the name is busy for %v", end.until(s.now))
+			s.release("a", driver.Gone).passTime(-time.Hour).acquire("b", nil).release("b", driver.Released).passTime(spentFor)
+			if end := s.st.busyUntil(); end > s.now {
+				s.t.Errorf("the name is busy for %v", end.timeUntil(s.now))
 			}
 		},
 	} {
@@ -203,10 +203,10 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// take changes the state in the same way as the statement for a free name.
-func (s *script) take(token string) *script {
+// takeNow changes the state in the same way as the statement for a free name.
+func (s *script) takeNow(token string) *script {
 	s.t.Helper()
-	if h, _ := s.st.exclusive(); h != nil || s.st.busy() > s.now {
+	if h, _ := s.st.exclusive(); h != nil || s.st.busyUntil() > s.now {
 		s.t.Fatalf("%s: the name is not plainly free", token)
 	}
 	s.st.fence = max(s.st.fence+1, uint64(s.now))
@@ -223,10 +223,10 @@ func TestLeaveFree(t *testing.T) {
 	if len(look) != 1 || look[0].to.token != "b" || look[0].fence != 0 {
 		t.Errorf("%+v, want that b looks", look)
 	}
-	if s.st.looks() != "b" {
+	if s.st.firstToLook() != "b" {
 		t.Error("b does not look")
 	}
-	s.pass(time.Millisecond).acquire("c", driver.ErrHeld).acquire("b", nil)
+	s.passTime(time.Millisecond).acquire("c", driver.ErrHeld).acquire("b", nil)
 }
 
 // TestCooling: a name begins to cool down. The first waiter has to look, because it expects the end
@@ -237,20 +237,20 @@ func TestCooling(t *testing.T) {
 		before := s.st.cool
 		s.st.release("a", keep, s.now)
 		s.st.handOver(s.now)
-		return s.st.cooling(before, s.now)
+		return s.st.wakeForCoolDown(before, s.now)
 	}
 	if look := release(time.Second); look != nil {
 		t.Errorf("nobody waits, and %+v has to look", look)
 	}
-	s.pass(time.Second).acquire("a", nil).joinPushed("b", "c")
+	s.passTime(time.Second).acquire("a", nil).joinPushed("b", "c")
 	look := release(time.Second)
 	if len(look) != 1 || look[0].to.token != "b" || look[0].fence != 0 || look[0].next.token != "c" {
 		t.Errorf("%+v, want that b looks and that c is warned", look)
 	}
-	if look := s.st.cooling(s.st.cool, s.now); look != nil {
+	if look := s.st.wakeForCoolDown(s.st.cool, s.now); look != nil {
 		t.Errorf("the cool-down is not new, and %+v has to look", look)
 	}
-	s.acquire("b", driver.ErrHeld).pass(time.Second).acquire("b", nil)
+	s.acquire("b", driver.ErrHeld).passTime(time.Second).acquire("b", nil)
 	if look := release(0); look != nil {
 		t.Errorf("there is no cool-down, and %+v has to look", look)
 	}

@@ -38,10 +38,12 @@ import (
 type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
 	list, readGrant                                                 string
+	awaitWriter                                                     string // MySQL only: waits while a statement writes to the row of a name
 	acquire, acquireBoth                                            string // the statements whose names end with Both write to both tables
 	claim, pass, extend, release                                    string
 	notify                                                          [3]string // by the number of notifications
 	contended                                                       contendedStatements
+	batch                                                           batchStatements
 	prune                                                           pruneStatements
 	records                                                         recordStatements
 	tx                                                              txStatements
@@ -50,7 +52,7 @@ type statements struct {
 // noLockWait makes a MariaDB statement fail instead of waiting for a row that is locked.
 const noLockWait = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR "
 
-// assignment is the SET clause of save.
+// assignment is the SET clause of the statement save.
 const assignment = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
 
 const columns = "name, version, fence, token, reserved, since, until, least, holder, busy, more"
@@ -78,6 +80,7 @@ func newStatements(d *dialect, t tables) statements {
 		set := strings.ReplaceAll(", "+assignment, ", ", ", l.")
 		st.saveBoth = "UPDATE " + t.grants + " g STRAIGHT_JOIN " + t.locks + " l ON l.name = g.name SET " +
 			strings.TrimPrefix(set, ", ") + ", g.fence = " + d.max("g.fence + 1", "?") + " WHERE g.name = ? AND l.version = ?"
+		st.awaitWriter = "SELECT version FROM " + t.locks + " WHERE name = ? " + d.share
 	}
 	if d == dialects[PostgreSQL] {
 		st.notify = [3]string{"", "SELECT pg_notify($1, $2)", "SELECT pg_notify($1, $2), pg_notify($3, $4)"}
@@ -86,6 +89,7 @@ func newStatements(d *dialect, t tables) statements {
 	}
 	st.fast(d, t)
 	st.contended = newContendedStatements(d, t)
+	st.batch = newBatchStatements(d, t)
 	st.tx = newTxStatements(d, t)
 	st.prune = newPruneStatements(d, t)
 	st.records = newRecordStatements(d, t)
@@ -117,8 +121,8 @@ func (st *statements) fast(d *dialect, t tables) {
 	}
 	mine := " WHERE name = ? AND token = ? AND reserved = 0 AND until > " + d.now
 	st.extend = d.bind("UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + ?") + mine)
-	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, since = 0, until = 0, least = 0, holder = ''" +
-		mine + " AND least <= " + d.now + " AND busy <= " + d.now)
+	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, reserved = 0, since = 0, until = 0, least = 0, holder = ''" +
+		strings.Replace(mine, " AND reserved = 0", "", 1) + " AND least <= " + d.now + " AND busy <= " + d.now)
 	claim := "UPDATE " + t.locks + " SET version = version + 1, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?" +
 		", least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
 	if d != dialects[MySQL] {

@@ -26,18 +26,18 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	if s.waits.handed(r.Token) {
-		if g, others, ok, err := s.rows.claim(ctx, &r); ok || err != nil {
-			s.crowd.note(r.Name, others)
+	if s.waits.takeClaim(r.Token) {
+		if g, others, ok, err := s.rows.claimHold(ctx, &r); ok || err != nil {
+			s.crowd.noteOthers(r.Name, others)
 			return g, err
 		}
 	}
-	if !s.crowd.at(r.Name) {
-		if g, ok, err := s.rows.take(ctx, &r); ok || err != nil {
+	if !s.crowd.isCrowded(r.Name) {
+		if g, ok, err := s.rows.takeFree(ctx, &r); ok || err != nil {
 			return g, err
 		}
 	}
-	st, res, now, err := s.change(ctx, r.Name, func(st *state, now micros) result {
+	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now micros) result {
 		before := st.fence
 		h, err := st.acquire(&r, now)
 		return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
@@ -62,18 +62,23 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		return driver.Grant{}, err
 	}
 	defer done()
+	return s.extendOne(ctx, name, token, ttl)
+}
+
+// extendOne extends a hold after its arguments were checked.
+func (s *Store) extendOne(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
 		if ok, err := s.rows.prolong(ctx, name, token, ttl.Microseconds()); ok || err != nil {
 			return driver.Grant{TTL: ttl}, err
 		}
 	}
-	_, res, now, err := s.change(ctx, name, func(st *state, now micros) result {
-		h, err := st.held(opaque(token), now)
+	_, res, now, err := s.changeRow(ctx, name, func(st *state, now micros) result {
+		h, err := st.heldBy(opaque(token), now)
 		if err == nil && h.Reserved {
 			err = driver.ErrLost
 		}
 		if err == nil {
-			h.extend(now, ttl)
+			h.extendLease(now, ttl)
 		}
 		return result{hold: h, write: err == nil && ttl != 0, quiet: true, err: err}
 	})
@@ -91,7 +96,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	defer done()
-	s.waits.handed(token)
+	s.waits.takeClaim(token)
 	if keep == 0 {
 		if ok, err := s.releaseInOne(ctx, name, token); err != nil {
 			return driver.Gone, err
@@ -100,7 +105,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		}
 	}
 	out := driver.Gone
-	_, _, _, err = s.change(ctx, name, func(st *state, now micros) result {
+	_, _, _, err = s.changeRow(ctx, name, func(st *state, now micros) result {
 		out = st.release(opaque(token), keep, now)
 		return result{write: true}
 	})
@@ -113,9 +118,9 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 // releaseInOne releases an exclusive hold in one statement, and wakes the waiters that this
 // concerns. It returns false if state.go has to decide.
 func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, error) {
-	if !s.crowd.at(name) {
-		if ok, err := s.rows.drop(ctx, name, token); ok || err != nil {
-			s.waits.wake(name, "")
+	if !s.crowd.isCrowded(name) {
+		if ok, err := s.rows.dropHold(ctx, name, token); ok || err != nil {
+			s.waits.wakeFirst(name, "")
 			return ok, err
 		}
 	}
@@ -133,6 +138,6 @@ func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, er
 	if next != nil && !next.Push {
 		looks = next.Token
 	}
-	s.waits.wake(name, looks)
+	s.waits.wakeFirst(name, looks)
 	return true, nil
 }

@@ -40,14 +40,14 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	if fence == 0 {
 		return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 	}
-	saw, err := s.pin(ctx, tx, name, s.rows.sql.tx.share)
+	saw, err := s.pinRow(ctx, tx, name, s.rows.sql.tx.share)
 	if errors.Is(err, errNoRow) {
 		err = driver.ErrLost
 	}
 	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", err)
 	}
-	st, now, err := s.peekBeside(ctx, tx, name)
+	st, now, err := s.peekBesideTx(ctx, tx, name)
 	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", failure(ctx, err, false))
 	}
@@ -56,7 +56,7 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	}
 	for i := range st.holds {
 		h := &st.holds[i]
-		if h.Fence != fence || h.Reserved {
+		if h.Fence != fence || h.Reserved && h.Shared { // an exclusive reservation may be in use without a claim
 			continue
 		}
 		if h.Until <= now {
@@ -82,13 +82,13 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := s.makeRowsFor(ctx, tx, name); err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
 	}
-	_, err := s.pin(ctx, tx, name, s.rows.sql.tx.own)
+	_, err := s.pinRow(ctx, tx, name, s.rows.sql.tx.own)
 	if err == nil && s.rows.dialect.numbers {
-		_, err = s.pin(ctx, tx, name, s.rows.sql.tx.share)
+		_, err = s.pinRow(ctx, tx, name, s.rows.sql.tx.share)
 	}
 	if err == nil && s.rows.dialect.grants {
 		_, err = tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name))
-		err = s.stale(ctx, err)
+		err = s.staleError(ctx, err)
 	}
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", err)
@@ -100,11 +100,11 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
 	}
-	if err := s.same(ctx, name, st); err != nil {
+	if err := s.checkSameVersion(ctx, name, st); err != nil {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
 	st.trim(now)
-	if !st.excluded("", false, now) && len(st.queue) == 0 {
+	if !st.isExcluded("", false, now) && len(st.queue) == 0 {
 		return nil
 	}
 	for _, h := range st.reports("", now) {
@@ -115,12 +115,12 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	return st.heldError("", now)
 }
 
-// peekBeside reads the state of a name after tx has locked the row of its last grant. It uses
+// peekBesideTx reads the state of a name after tx has locked the row of its last grant. It uses
 // another connection, because MySQL's SERIALIZABLE locks each row that tx reads. On SQLite it uses
 // tx itself, because the pool may have one connection only.
-func (s *Store) peekBeside(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
+func (s *Store) peekBesideTx(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
-		return s.rows.peek(ctx, name)
+		return s.rows.peekState(ctx, name)
 	}
 	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
 	return st, now, err
@@ -131,16 +131,16 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pin runs a statement, text, that locks a row of the name for the transaction. If the engine can
-// tell, pin also makes sure that the transaction sees the current version of that row. saw is the
-// fence that the transaction sees, or 0 if it is not known.
-func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) (saw uint64, err error) {
-	if text == "" { // SQLite: any write keeps all other writers out
+// pinRow runs lockText, a statement that locks a row of the name for the transaction. If the engine
+// can tell, pinRow also makes sure that the transaction sees the current version of that row.
+// sawFence is the fence that the transaction sees, or 0 if it is not known.
+func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (sawFence uint64, err error) {
+	if lockText == "" { // SQLite: any write keeps all other writers out
 		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
 		if err == nil && !ok {
 			return 0, errNoRow
 		}
-		return 0, s.stale(ctx, err)
+		return 0, s.staleError(ctx, err)
 	}
 	type row struct {
 		fence  uint64
@@ -153,19 +153,19 @@ func (s *Store) pin(ctx context.Context, tx *sql.Tx, name, text string) (saw uin
 			return 0, failure(ctx, err, false)
 		}
 	}
-	err = tx.QueryRowContext(ctx, text, []byte(name)).Scan(&is.fence, &is.locked)
+	err = tx.QueryRowContext(ctx, lockText, []byte(name)).Scan(&is.fence, &is.locked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, s.whyNoRow(ctx, name)
 	case err != nil:
-		return 0, s.stale(ctx, err)
+		return 0, s.staleError(ctx, err)
 	case s.rows.sql.tx.plain != "" && seen != is:
 		return 0, errStale
 	}
-	if s.rows.dialect.numbers && text == s.rows.sql.tx.share {
-		saw = is.fence
+	if s.rows.dialect.numbers && lockText == s.rows.sql.tx.share {
+		sawFence = is.fence
 	}
-	return saw, nil
+	return sawFence, nil
 }
 
 // whyNoRow distinguishes a row that another transaction has locked from a row that does not exist.
@@ -179,22 +179,23 @@ func (s *Store) whyNoRow(ctx context.Context, name string) error {
 	return (&state{}).lockedByTx()
 }
 
-// stale returns the error for a transaction that may be too old for the lock. It says what to do.
-func (s *Store) stale(ctx context.Context, err error) error {
+// staleError returns the error for a transaction that may be too old for the lock. It says what to
+// do.
+func (s *Store) staleError(ctx context.Context, err error) error {
 	if err != nil && judge(err) == again {
 		return fmt.Errorf("%w: %w", errStale, err)
 	}
 	return failure(ctx, err, false)
 }
 
-// same returns an error if the transaction does not see the current version of the lock's row. At
-// isolation levels above READ COMMITTED, a transaction sees the row as it was when the transaction
-// first read.
-func (s *Store) same(ctx context.Context, name string, st *state) error {
+// checkSameVersion returns an error if the transaction does not see the current version of the
+// lock's row. At isolation levels above READ COMMITTED, a transaction sees the row as it was when
+// the transaction first read.
+func (s *Store) checkSameVersion(ctx context.Context, name string, st *state) error {
 	if !s.rows.dialect.grants {
 		return nil
 	}
-	is, _, err := s.rows.peek(ctx, name)
+	is, _, err := s.rows.peekState(ctx, name)
 	if err != nil {
 		return failure(ctx, err, false)
 	}

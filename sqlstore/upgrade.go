@@ -14,29 +14,29 @@ import (
 var upgrades = map[int]func(Engine, tables) []string{}
 
 // Upgrade brings the tables of a database to the version of this package, and creates them if they
-// do not exist. from is the version that they had, or 0 if there were none. After an upgrade,
+// do not exist. oldVersion is the version that they had, or 0 if there were none. After an upgrade,
 // programs that know only an older version fail, and their error says what to do.
-func Upgrade(ctx context.Context, db *sql.DB, e Engine, schema string) (from, to int, err error) {
+func Upgrade(ctx context.Context, db *sql.DB, e Engine, schema string) (oldVersion, newVersion int, err error) {
 	s, err := Open(ctx, db, e, InSchema(schema), Lazy())
 	if err != nil {
 		return 0, 0, err
 	}
 	defer s.end()
-	if from, err = s.version(ctx); err != nil {
+	if oldVersion, err = s.version(ctx); err != nil {
 		return 0, 0, err
 	}
-	if from > schemaVersion {
-		return from, 0, s.newer(from)
+	if oldVersion > schemaVersion {
+		return oldVersion, 0, s.newer(oldVersion)
 	}
-	if from == 0 {
+	if oldVersion == 0 {
 		return 0, schemaVersion, s.makeTables(ctx)
 	}
-	for v := from; v < schemaVersion; v++ {
+	for v := oldVersion; v < schemaVersion; v++ {
 		if err := s.upgradeFrom(ctx, v); err != nil {
-			return from, v, err
+			return oldVersion, v, err
 		}
 	}
-	return from, schemaVersion, nil
+	return oldVersion, schemaVersion, nil
 }
 
 // upgradeFrom carries out one step of an upgrade.

@@ -24,7 +24,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	w := &wait{s: s, r: &r, reserve: reserve}
 	g, err := w.run(ctx)
 	if err != nil {
-		w.leave(ctx)
+		w.leaveQueue(ctx)
 		if s.closing.Err() != nil {
 			err = driver.ErrClosed
 		}
@@ -68,6 +68,7 @@ type wait struct {
 	at    int           // how many waiters were ahead of this one at the last look
 	moved time.Time     // when that number last changed
 	step  time.Duration // how long the last step took
+	pace  pace
 }
 
 // silence is how long a wait continues without any reply from the database.
@@ -84,7 +85,7 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 	w.waiting = one
 	answered := time.Now()
 	for {
-		g, over, pause, err := w.ask(ctx)
+		g, over, pause, err := w.lookOnce(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
@@ -97,24 +98,27 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 		default:
 			pause = time.Second
 		}
-		if g, over, err := w.sleep(ctx, pause); over || err != nil {
+		if g, over, err := w.sleepUntilLook(ctx, pause); over || err != nil {
 			return g, err
 		}
 	}
 }
 
-// sleep waits until the waiter should look again. over means that the name was reserved for this
-// waiter and that Wait has to return g.
-func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, over bool, err error) {
+// sleepUntilLook waits until the waiter should look again. finished means that the name was
+// reserved for this waiter and that Wait has to return g.
+func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g driver.Grant, finished bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return g, false, ctx.Err()
-		case fence := <-w.to:
+		case h := <-w.to:
 			w.s.waits.reserve(w.r.Token)
-			return driver.Grant{Fence: fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
+			if h.since > 0 {
+				w.s.crowd.noteOthers(w.r.Name, !h.alone)
+			}
+			return w.s.reservationFor(h, w.r.Shared), true, nil
 		case <-w.next: // the waiter before this one may be dead
 			timer.Reset(driver.MaxReservation + 20*time.Millisecond)
 		case <-w.waiting.look:
@@ -125,57 +129,58 @@ func (w *wait) sleep(ctx context.Context, pause time.Duration) (g driver.Grant, 
 	}
 }
 
-// ask looks at the name once. over means that Wait has to return g.
-func (w *wait) ask(ctx context.Context) (g driver.Grant, over bool, pause time.Duration, err error) {
+// lookOnce looks at the name once. finished means that Wait has to return g.
+func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
 	if !w.joined && w.reserve {
 		if pause, ok, err := w.enqueue(ctx); ok || err != nil {
 			return g, false, pause, err
 		}
-		return w.join(ctx, nil)
+		return w.joinQueue(ctx, nil)
 	}
-	st, now, err := w.s.rows.peek(ctx, w.r.Name)
+	began := w.s.beginSample()
+	st, now, err := w.s.rows.peekState(ctx, w.r.Name)
 	if err != nil {
 		return g, false, 0, failure(ctx, err, false)
 	}
+	w.s.samples.addSample(began, now)
 	st.trim(now)
 	var read *seen
 	if st.version > 0 {
 		read = &seen{st, now}
 	}
 	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushed()) {
-		return w.join(ctx, read)
+		return w.joinQueue(ctx, read)
 	}
 	token := opaque(w.r.Token)
-	free := !st.excluded(token, w.r.Shared, now)
+	free := !st.isExcluded(token, w.r.Shared, now)
 	if !w.reserve {
 		return g, free, headPause, nil
 	}
-	at := st.ahead(token)
-	if st.live(token, now) == nil && at < len(st.queue) && !(free && st.turn(at, now)) {
-		return g, false, w.pause(st, at, now), nil
+	at := st.aheadOf(token)
+	if st.live(token, now) == nil && at < len(st.queue) && !(free && st.isTurn(at, now)) {
+		return g, false, w.pauseAt(st, at, now), nil
 	}
-	return w.join(ctx, read) // it is this waiter's turn, or its place is gone
+	return w.joinQueue(ctx, read) // it is this waiter's turn, or its place is gone
 }
 
-// join takes a place or renews it. If it is this waiter's turn, join takes the name, and Wait
-// returns the hold itself. If the state was read already, the argument read has it. Otherwise read
-// is nil.
-func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool, pause time.Duration, err error) {
+// joinQueue takes a place or renews it. If it is this waiter's turn, joinQueue takes the name, and
+// Wait returns the hold itself. known is the state if it was read already, and nil otherwise.
+func (w *wait) joinQueue(ctx context.Context, known *seen) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushed()
 	sent := w.s.clock.Now()
 	token := opaque(w.r.Token)
-	st, res, now, err := w.s.changeFrom(ctx, w.r.Name, read, func(st *state, now micros) result {
+	st, res, now, err := w.s.changeRowFrom(ctx, w.r.Name, known, func(st *state, now micros) result {
 		if h := st.live(token, now); h != nil {
 			return result{hold: h}
 		}
-		at := st.ahead(token)
+		at := st.aheadOf(token)
 		if gone = w.joined && at == len(st.queue); gone {
 			return result{} // the place has lapsed, or this waiter missed a reservation, which has also lapsed
 		}
-		if !st.excluded(token, w.r.Shared, now) && st.turn(at, now) {
+		if !st.isExcluded(token, w.r.Shared, now) && st.isTurn(at, now) {
 			before := st.fence
 			h, err := st.acquire(w.r, now)
 			return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
@@ -192,108 +197,111 @@ func (w *wait) join(ctx context.Context, read *seen) (g driver.Grant, over bool,
 		return g, true, 0, nil
 	case res.hold != nil && res.hold.Reserved:
 		w.s.waits.reserve(w.r.Token)
-		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.until(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
+		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.timeUntil(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
 	case res.hold != nil:
-		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.until(now), Shared: res.hold.Shared}, true, 0, nil
+		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.timeUntil(now), Shared: res.hold.Shared}, true, 0, nil
 	}
-	return g, false, w.placed(st, push, now), nil
+	return g, false, w.placed(st, st.aheadOf(token), push, now), nil
 }
 
-// enqueue takes a place in one statement, if another token has the name. It returns false if join
-// has to take the place.
+// enqueue takes a place in one statement, if another token has the name. It returns false if
+// joinQueue has to take the place.
 func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err error) {
 	push := w.s.waits.pushed()
-	st, now, ok, err := w.s.rows.enqueue(ctx, w.r, push)
+	began := w.s.beginSample()
+	st, position, now, ok, err := w.s.rows.enqueue(ctx, w.r, push)
 	if !ok || err != nil {
 		return 0, false, err
 	}
-	w.s.crowd.note(w.r.Name, true)
+	w.s.samples.addSample(began, now)
+	w.s.crowd.noteOthers(w.r.Name, true)
 	st.trim(now)
-	return w.placed(st, push, now), true, nil
+	return w.placed(st, position, push, now), true, nil
 }
 
-// placed records that this waiter has a place in st, and returns how long the waiter sleeps.
-func (w *wait) placed(st *state, push string, now micros) time.Duration {
+// placed records that this waiter has a place in the queue, and returns how long the waiter sleeps.
+// position is the number of waiters before it.
+func (w *wait) placed(st *state, position int, push string, now micros) time.Duration {
 	w.joined, w.push = true, push
 	w.renew = time.Now().Add(placeFor / 2)
-	return w.pause(st, st.ahead(opaque(w.r.Token)), now)
+	return w.pauseAt(st, position, now)
 }
 
 const (
-	headPause = 70 * time.Millisecond  // pause of the first waiter in the queue
 	nextPause = 300 * time.Millisecond // longest pause of the second waiter, and of readers behind readers
 	pushPause = 2 * time.Second        // longest pause of the first waiter, if the database wakes it
 	lastPause = 12 * time.Second       // longest pause of all other waiters
 )
 
-// pause returns how long a waiter sleeps. ahead is the number of waiters before it. The first
+// pauseAt returns how long a waiter sleeps. position is the number of waiters before it. The first
 // waiter looks often. The others look often enough to notice that they have become the first. They
-// look less often if more waiters are ahead of them, and if one step takes longer. No waiter sleeps
+// look less often if more waiters are before them, and if one step takes longer. No waiter sleeps
 // past the end of the lease that it waits for.
-func (w *wait) pause(st *state, ahead int, now micros) time.Duration {
-	if ahead != w.at || w.moved.IsZero() {
-		if steps := w.at - ahead; steps > 0 {
+func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
+	if position != w.at || w.moved.IsZero() {
+		if steps := w.at - position; steps > 0 {
 			w.step = time.Since(w.moved) / time.Duration(steps)
 		}
-		w.at, w.moved = ahead, time.Now()
+		w.at, w.moved = position, time.Now()
 	}
-	w.s.waits.stands(w.waiting, ahead)
+	w.s.waits.noteAhead(w.waiting, position)
+	w.pace.learn(st, position, now)
 	switch {
 	case w.push != "":
-		return max(w.wokenPause(st, ahead, now), headPause)
+		return max(w.wokenPause(st, position, now), headPause)
 	case w.s.waits.watched():
-		return max(w.wokenPause(st, ahead, now), time.Millisecond)
+		return max(w.wokenPause(st, position, now), time.Millisecond)
 	}
-	if ahead == 0 {
-		d := headPause
+	if position == 0 {
+		d := w.pace.firstPause(now)
 		if end := st.nextEnd(now); end != 0 {
-			d = min(d, end.until(now)+time.Millisecond)
+			d = min(d, end.timeUntil(now)+time.Millisecond)
 		}
 		return max(d, time.Millisecond)
 	}
 	most := lastPause
 	switch {
-	case ahead == 1 || st.reads(ahead):
+	case position == 1 || st.readsNow(position):
 		most = nextPause
-	case ahead < 4: // a step may be much shorter than the last one
-		most = time.Duration(ahead) * nextPause
+	case position < 4: // a step may be much shorter than the last one
+		most = time.Duration(position) * nextPause
 	}
 	step := max(w.step, time.Since(w.moved))
-	return min(max(time.Duration(ahead)*step/3, headPause), most)
+	return min(max(time.Duration(position)*step/3, headPause), most)
 }
 
-// wokenPause is pause for a waiter that the database wakes. The first waiter looks when the lease
+// wokenPause is pauseAt for a waiter that the database wakes. The first waiter looks when the lease
 // that it waits for ends. The others look when the waiters before them have missed their turn. All
 // look from time to time, since a holder may have died or a notification may have been lost.
-func (w *wait) wokenPause(st *state, ahead int, now micros) time.Duration {
+func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	d := lastPause
-	if ahead == 0 {
+	if position == 0 {
 		d = pushPause
 	}
-	missed := time.Duration(ahead) * driver.MaxReservation
+	missed := time.Duration(position) * driver.MaxReservation
 	if end := st.nextEnd(now); end != 0 {
-		d = min(d, end.until(now)+missed+time.Millisecond)
+		d = min(d, end.timeUntil(now)+missed+time.Millisecond)
 	}
 	if st.free != 0 {
-		d = min(d, st.free.until(now)+missed+time.Millisecond)
+		d = min(d, st.free.timeUntil(now)+missed+time.Millisecond)
 	}
 	return d
 }
 
-// leave gives up the place in the queue, with a context of its own. It tries again while the server
-// cannot be reached, because an abandoned place delays others for up to placeFor.
-func (w *wait) leave(ctx context.Context) {
+// leaveQueue gives up the place in the queue, with a context of its own. It tries again while the
+// server cannot be reached, because an abandoned place delays others for up to placeFor.
+func (w *wait) leaveQueue(ctx context.Context) {
 	if !w.reserve {
 		return
 	}
 	ctx, cancel := bound(context.WithoutCancel(ctx))
 	defer cancel()
 	for try := 0; ; try++ {
-		_, _, _, err := w.s.change(ctx, w.r.Name, func(st *state, now micros) result {
+		_, _, _, err := w.s.changeRow(ctx, w.r.Name, func(st *state, now micros) result {
 			st.release(opaque(w.r.Token), 0, now)
 			return result{write: true}
 		})
-		if err == nil || !w.s.pause(ctx, try) {
+		if err == nil || !w.s.retryPause(ctx, try) {
 			return
 		}
 	}

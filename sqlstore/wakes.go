@@ -37,12 +37,20 @@ func (s *Store) sharedChannel() string {
 // notification returns the channel and the text of a notification for one waiter. The text has the
 // hash of the waiter's token, because tokens are secrets:
 //
-//	HASH FENCE        the name is reserved for the waiter, with this fence
+//	HASH FENCE @TIME  the name is reserved for the waiter, with this fence, since this time by the
+//	                  server's clock; an older build sends no time and ignores it. The word
+//	                  "alone" follows if nobody else waits
 //	HASH 0            the waiter has to look
 //	- 0 HASH          the name is reserved for the waiter before it
 //	HASH FENCE HASH   from an older build: the first and the third, in one notification
-func (s *Store) notification(a address, fence uint64, next bool) []any {
-	text := a.token.hash() + " " + strconv.FormatUint(fence, 10)
+func (s *Store) notification(a address, h handedName, next bool) []any {
+	text := a.token.hash() + " " + strconv.FormatUint(h.fence, 10)
+	if h.since > 0 {
+		text += " @" + strconv.FormatInt(int64(h.since), 10)
+		if h.alone {
+			text += " alone"
+		}
+	}
 	if next {
 		text = "- 0 " + a.token.hash()
 	}
@@ -60,14 +68,16 @@ type waits struct {
 	listener *listening // nil if nobody has waited for a while
 	waiters  int        // calls of Wait that want notifications
 	channel  string     // the store's own channel; "" without a Listener
+	clock    driver.Clock
+	turns    uint64 // how often the connection for notifications was made or lost
 }
 
 // A waiting is one call of Wait.
 type waiting struct {
-	token opaque        // "" if the waiter takes no place in the queue
-	look  chan struct{} // signals that the waiter has to look
-	to    chan uint64   // gets the fence of a reservation for the waiter
-	next  chan struct{} // signals that the waiter before this one has a reservation
+	token opaque          // "" if the waiter takes no place in the queue
+	look  chan struct{}   // signals that the waiter has to look
+	to    chan handedName // gets a reservation for the waiter
+	next  chan struct{}   // signals that the waiter before this one has a reservation
 
 	// For a fileWatch, guarded by waits.mu:
 	ahead   int       // how many waiters were ahead of this one at the last look
@@ -82,7 +92,7 @@ func (w *waits) add(name string, token opaque) (one *waiting, remove func()) {
 	if w.byName == nil {
 		w.byName, w.byToken, w.claims = map[string][]*waiting{}, map[string]*waiting{}, map[string]time.Time{}
 	}
-	one = &waiting{token: token, look: make(chan struct{}, 1), to: make(chan uint64, 1), next: make(chan struct{}, 1)}
+	one = &waiting{token: token, look: make(chan struct{}, 1), to: make(chan handedName, 1), next: make(chan struct{}, 1)}
 	w.byName[name] = append(w.byName[name], one)
 	if token != "" {
 		w.byToken[token.hash()] = one
@@ -102,13 +112,13 @@ func (w *waits) remove(name string, one *waiting) {
 	}
 }
 
-// wake makes waiters of this process look. These are the waiters for the name that have no place in
-// the queue, and the waiter whose token is first.
-func (w *waits) wake(name string, first opaque) {
+// wakeFirst makes waiters of this process look. These are the waiters for the name that have no
+// place in the queue, and the waiter that has the token firstToken.
+func (w *waits) wakeFirst(name string, firstToken opaque) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.byName[name] {
-		if one.token == "" || one.token == first {
+		if one.token == "" || one.token == firstToken {
 			signal(one.look)
 		}
 	}
@@ -130,28 +140,31 @@ func signal(c chan struct{}) {
 	}
 }
 
-// hand notifies a waiter of this process that the name is reserved for it. With fence 0, it only
-// makes the waiter look. hash is the hash of the waiter's token. hand reports whether this process
-// has that waiter.
-func (w *waits) hand(hash string, fence uint64) bool {
+// handTo notifies a waiter of this process that the name is reserved for it. With fence 0, it only
+// makes the waiter look. hash is the hash of the waiter's token. handTo reports whether this
+// process has that waiter.
+func (w *waits) handTo(hash string, h handedName) bool {
 	one := w.waiter(hash)
+	if w.clock != nil {
+		h.arrived = w.clock.Now()
+	}
 	switch {
 	case one == nil:
 		return false
-	case fence == 0:
+	case h.fence == 0:
 		signal(one.look)
 	default:
 		select {
-		case one.to <- fence:
+		case one.to <- h:
 		default:
 		}
 	}
 	return true
 }
 
-// warn tells a waiter that the name was reserved for the waiter before it. warn returns true if
+// warnNext tells a waiter that the name was reserved for the waiter before it. It returns true if
 // this process has the waiter with this hash.
-func (w *waits) warn(hash string) bool {
+func (w *waits) warnNext(hash string) bool {
 	one := w.waiter(hash)
 	if one != nil {
 		signal(one.next)
@@ -165,17 +178,25 @@ func (w *waits) waiter(hash string) *waiting {
 	return w.byToken[hash]
 }
 
-// hears handles the payload of a notification.
-func (w *waits) hears(payload string) {
+// handlePayload handles the payload of a notification.
+func (w *waits) handlePayload(payload string) {
 	words := strings.Fields(payload)
 	if len(words) < 2 {
 		return
 	}
-	if fence, err := strconv.ParseUint(words[1], 10, 64); err == nil {
-		w.hand(words[0], fence)
-	}
+	var h handedName
 	if len(words) > 2 {
-		w.warn(words[2])
+		if text, isTime := strings.CutPrefix(words[2], "@"); isTime {
+			since, _ := strconv.ParseInt(text, 10, 64)
+			h.since = micros(since)
+			h.alone = len(words) > 3 && words[3] == "alone"
+		} else {
+			w.warnNext(words[2])
+		}
+	}
+	if fence, err := strconv.ParseUint(words[1], 10, 64); err == nil {
+		h.fence = fence
+		w.handTo(words[0], h)
 	}
 }
 
@@ -191,8 +212,8 @@ func (w *waits) reserve(token string) {
 	w.claims[token] = now
 }
 
-// handed returns true if reserve was called for token, and forgets that call.
-func (w *waits) handed(token string) bool {
+// takeClaim returns true if reserve was called for token, and forgets that call.
+func (w *waits) takeClaim(token string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, yes := w.claims[token]
@@ -240,8 +261,8 @@ func (s *Store) keepListening(ctx context.Context, l *listening) {
 	go func() {
 		defer close(lost)
 		for pause := 10 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
-			_ = s.cfg.listener.Listen(ctx, channels, func() { s.hearing(l, true); pause = 10 * time.Millisecond }, s.waits.hears)
-			s.hearing(l, false)
+			_ = s.cfg.listener.Listen(ctx, channels, func() { s.noteHearing(l, true); pause = 10 * time.Millisecond }, s.waits.handlePayload)
+			s.noteHearing(l, false)
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
@@ -274,15 +295,23 @@ func (w *waits) forget(l *listening) bool {
 	return true
 }
 
-// hearing records whether notifications arrive. It makes all waiters look, because notifications
-// may have been lost before.
-func (s *Store) hearing(l *listening, on bool) {
+// noteHearing records whether notifications arrive. It makes all waiters look, because
+// notifications may have been lost before.
+func (s *Store) noteHearing(l *listening, on bool) {
 	w := &s.waits
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.turns++
 	if l.on = on; w.listener == l {
 		w.wakeAll()
 	}
+}
+
+// currentTurn returns how often the connection for notifications was made or lost.
+func (w *waits) currentTurn() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.turns
 }
 
 // pushed returns the channel on which notifications arrive now, or "".

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -71,7 +72,7 @@ func TestSuccessor(t *testing.T) {
 		step := func(what string, pushed bool) {
 			t.Helper()
 			synctest.Wait()
-			if !woken(one) {
+			if !wasWoken(one) {
 				t.Errorf("%s: the waiter does not look", what)
 			}
 			if got := s.waits.pushed() != ""; got != pushed {
@@ -85,7 +86,7 @@ func TestSuccessor(t *testing.T) {
 		step("opened", true)
 		l.lose <- errors.New("terminated by the administrator")
 		step("lost", false)
-		pass(time.Second)
+		passTime(time.Second)
 		step("opened again", true)
 		if l.calls.Load() != 2 || l.open.Load() != 1 {
 			t.Errorf("%d connections were made and %d are open, want 2 and 1", l.calls.Load(), l.open.Load())
@@ -98,12 +99,12 @@ func TestListenPauses(t *testing.T) {
 	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
 		l.down.Store(true)
 		defer s.listen()()
-		pass(time.Minute)
+		passTime(time.Minute)
 		if n := l.calls.Load(); n < 12 || n > 30 {
 			t.Errorf("%d tries in a minute", n)
 		}
 		l.down.Store(false)
-		pass(6 * time.Second)
+		passTime(6 * time.Second)
 		if l.open.Load() != 1 || s.waits.pushed() == "" {
 			t.Error("no connection after the server came back")
 		}
@@ -114,12 +115,12 @@ func TestListenPauses(t *testing.T) {
 func TestListenOnlyWhileSomebodyWaits(t *testing.T) {
 	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
 		done := s.listen()
-		pass(5 * idleListen)
+		passTime(5 * idleListen)
 		if l.open.Load() != 1 {
 			t.Fatal("no connection during a long wait")
 		}
 		done()
-		pass(2 * idleListen)
+		passTime(2 * idleListen)
 		if l.open.Load() != 0 || s.waits.pushed() != "" {
 			t.Error("a connection although nobody waits")
 		}
@@ -136,14 +137,14 @@ func TestNotifications(t *testing.T) {
 	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
 		defer s.listen()()
 		synctest.Wait()
-		woken(one)
+		wasWoken(one)
 		state := func() (text string) {
 			select {
-			case fence := <-one.to:
-				text += "claim " + strconv.FormatUint(fence, 10)
+			case h := <-one.to:
+				text += fmt.Sprint("claim ", h.fence, " ", h.since, " ", h.alone)
 			default:
 			}
-			if woken(one) {
+			if wasWoken(one) {
 				text += "look"
 			}
 			select {
@@ -156,13 +157,15 @@ func TestNotifications(t *testing.T) {
 		mine, other := address{"token", true, "c"}, address{"another", true, "c"}
 		text := func(args []any) string { return args[1].(string) }
 		for payload, want := range map[string]string{
-			text(s.notification(mine, 7, false)):                    "claim 7",
-			text(s.notification(mine, 0, false)):                    "look",
-			text(s.notification(mine, 0, true)):                     "next",
-			text(s.notification(other, 7, false)):                   "",
-			text(s.notification(other, 0, true)):                    "",
-			opaque("token").hash() + " 7 " + opaque("other").hash(): "claim 7",
-			opaque("other").hash() + " 7 " + opaque("token").hash(): "next",
+			text(s.notification(mine, handedName{fence: 7, since: 5}, false)):              "claim 7 5 false",
+			text(s.notification(mine, handedName{fence: 8, since: 6, alone: true}, false)): "claim 8 6 true",
+			text(s.notification(mine, handedName{}, false)):                                "look",
+			text(s.notification(mine, handedName{}, true)):                                 "next",
+			text(s.notification(other, handedName{fence: 7, since: 5}, false)):             "",
+			text(s.notification(other, handedName{}, true)):                                "",
+			opaque("token").hash() + " 7 " + opaque("other").hash():                        "claim 7 0 false",
+			opaque("token").hash() + " 7":                                                  "claim 7 0 false",
+			opaque("other").hash() + " 7 " + opaque("token").hash():                        "next",
 			"probe-x":                     "",
 			"":                            "",
 			opaque("token").hash() + " x": "",
@@ -183,12 +186,12 @@ func TestClaimsAreBounded(t *testing.T) {
 		defer remove()
 		for i := range 1000 {
 			w.reserve(strconv.Itoa(i))
-			pass(driver.MaxReservation / 50)
+			passTime(driver.MaxReservation / 50)
 		}
 		if n := len(w.claims); n > 2*64 {
 			t.Errorf("%d tokens are kept", n)
 		}
-		if !w.handed("999") || w.handed("999") || w.handed("0") {
+		if !w.takeClaim("999") || w.takeClaim("999") || w.takeClaim("0") {
 			t.Error("want that the last token is kept until it is claimed, and the first is forgotten")
 		}
 	})

@@ -41,8 +41,8 @@ func newWalk(t *testing.T) *walk {
 	return &walk{t: t, st: &state{}, now: 1_800_000_000_000_000, clock: clock, ref: memstore.New(memstore.WithClock(clock))}
 }
 
-// run makes the steps that the bytes in data stand for.
-func (w *walk) run(data []byte) {
+// runSteps makes the steps that the bytes in data stand for.
+func (w *walk) runSteps(data []byte) {
 	for ; len(data) >= 2; data = data[2:] {
 		w.step(data[0], data[1])
 		w.compare()
@@ -60,7 +60,7 @@ func (w *walk) step(what, with byte) {
 	}
 	switch what % 10 {
 	case 0, 1:
-		w.acquire(driver.Request{Token: w.token(), Shared: with%2 == 0, FenceAbove: w.above(with)})
+		w.acquire(driver.Request{Token: w.token(), Shared: with%2 == 0, FenceAbove: w.fenceAbove(with)})
 	case 2:
 		w.acquire(driver.Request{Token: w.token(), Replaces: token})
 	case 3:
@@ -87,8 +87,8 @@ func (w *walk) token() string {
 	return w.tokens[len(w.tokens)-1]
 }
 
-// above returns a FenceAbove for a few values of the byte, and 0 for all others.
-func (w *walk) above(with byte) uint64 {
+// fenceAbove returns a FenceAbove for a few values of the byte, and 0 for all others.
+func (w *walk) fenceAbove(with byte) uint64 {
 	if with < 250 {
 		return 0
 	}
@@ -102,21 +102,21 @@ func (w *walk) acquire(r driver.Request) {
 	w.note("acquire %s (shared %v, replaces %q)", r.Token, r.Shared, r.Replaces)
 	g, err := w.ref.Acquire(context.Background(), r)
 	h, mine := w.st.acquire(&r, w.now)
-	w.same(r.Token, mine, err)
+	w.sameError(r.Token, mine, err)
 	if err == nil && mine == nil {
 		w.granted(h.Fence, g.Fence)
 	}
 }
 
-// If the name is certainly free, take takes it in the same way as the statement for a free name.
+// If the name is certainly free, the walk takes it as the statement for a free name does.
 func (w *walk) take() {
-	if h, _ := w.st.exclusive(); h != nil || w.st.busy() > w.now {
+	if h, _ := w.st.exclusive(); h != nil || w.st.busyUntil() > w.now {
 		return
 	}
 	token := w.token()
 	w.note("take %s", token)
 	g, err := w.ref.Acquire(context.Background(), driver.Request{Name: "name", Token: token, TTL: walkTTL})
-	w.same(token, nil, err)
+	w.sameError(token, nil, err)
 	w.st.fence = max(w.st.fence+1, uint64(w.now))
 	w.st.holds = append(w.st.holds, hold{Token: opaque(token), Fence: w.st.fence, Since: w.now, Until: w.now.add(walkTTL)})
 	w.granted(w.st.fence, g.Fence)
@@ -162,10 +162,10 @@ func (w *walk) extend(token string, ttl time.Duration) {
 	}
 	w.note("extend %s by %v", token, ttl)
 	_, err := w.ref.Extend(context.Background(), "name", token, ttl)
-	h, mine := w.st.held(opaque(token), w.now)
-	w.same(token, mine, err)
+	h, mine := w.st.heldBy(opaque(token), w.now)
+	w.sameError(token, mine, err)
 	if mine == nil {
-		h.extend(w.now, ttl)
+		h.extendLease(w.now, ttl)
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *walk) convert(token string, shared bool) {
 	r := driver.Request{Name: "name", Token: token, TTL: walkTTL, Shared: shared}
 	g, err := w.ref.Convert(context.Background(), r)
 	h, _, mine := w.st.convert(&r, w.now)
-	w.same(token, mine, err)
+	w.sameError(token, mine, err)
 	if mine == nil && err == nil {
 		w.granted(h.Fence, g.Fence)
 	}
@@ -190,13 +190,13 @@ func (w *walk) breakAll(really bool) {
 	}
 	w.note("break")
 	ref, err := w.ref.Break(context.Background(), "name", s.Fence)
-	mine, bad := w.st.evict(w.st.fence, w.now)
-	w.same("", bad, err)
+	mine, bad := w.st.evictAll(w.st.fence, w.now)
+	w.sameError("", bad, err)
 	w.granted(mine, ref)
 }
 
-// same checks that both errors are of one kind.
-func (w *walk) same(token string, mine, ref error) {
+// sameError checks that both errors are of one kind.
+func (w *walk) sameError(token string, mine, ref error) {
 	if errors.Is(mine, driver.ErrLost) && errors.Is(ref, driver.ErrExpired) && w.replaced(token) {
 		return
 	}
@@ -253,5 +253,5 @@ func FuzzState(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { newWalk(t).run(data) })
+	f.Fuzz(func(t *testing.T, data []byte) { newWalk(t).runSteps(data) })
 }

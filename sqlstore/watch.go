@@ -107,11 +107,11 @@ func (w *waits) stir(changed bool) (fewest int) {
 	return fewest
 }
 
-// stands records how many others are ahead of a waiter.
-func (w *waits) stands(one *waiting, ahead int) {
+// noteAhead records how many others are ahead of a waiter.
+func (w *waits) noteAhead(one *waiting, position int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one.ahead = ahead
+	one.ahead = position
 }
 
 // watched reports whether a fileWatch is at work.

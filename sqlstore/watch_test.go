@@ -66,8 +66,8 @@ func (r *fileRow) Next(dest []driver.Value) error {
 	return nil
 }
 
-// woken reports whether a waiter has been woken since the last call.
-func woken(one *waiting) bool {
+// wasWoken reports whether a waiter has been woken since the last call.
+func wasWoken(one *waiting) bool {
 	select {
 	case <-one.look:
 		return true
@@ -76,8 +76,8 @@ func woken(one *waiting) bool {
 	}
 }
 
-// pass lets time pass in a bubble of synctest.
-func pass(d time.Duration) {
+// passTime advances the clock of a bubble of synctest.
+func passTime(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
@@ -97,7 +97,7 @@ func watching(t *testing.T, disk *file, f func(s *Store, first, fifth *waiting))
 		defer remove()
 		fifth, remove := s.waits.add("name", "fifth")
 		defer remove()
-		s.waits.stands(fifth, 4)
+		s.waits.noteAhead(fifth, 4)
 		synctest.Wait()
 		f(s, first, fifth)
 	})
@@ -109,25 +109,25 @@ func TestFileWatch(t *testing.T) {
 		if !s.waits.watched() || s.waits.pushed() != "" {
 			t.Fatal("the file is not watched, or places have a channel")
 		}
-		pass(time.Second)
-		woken(first)
-		woken(fifth)
-		pass(time.Second)
-		if woken(first) || woken(fifth) {
+		passTime(time.Second)
+		wasWoken(first)
+		wasWoken(fifth)
+		passTime(time.Second)
+		if wasWoken(first) || wasWoken(fifth) {
 			t.Error("waiters look without a change")
 		}
 		disk.version.Add(1)
-		pass(nearPause)
-		if !woken(first) || !woken(fifth) {
+		passTime(nearPause)
+		if !wasWoken(first) || !wasWoken(fifth) {
 			t.Error("waiters do not look after a change")
 		}
 		disk.version.Add(1)
-		pass(nearPause)
-		if !woken(first) || woken(fifth) {
+		passTime(nearPause)
+		if !wasWoken(first) || wasWoken(fifth) {
 			t.Error("want that the first looks again, and the fifth not yet")
 		}
-		pass(4 * restTime)
-		if woken(first) || !woken(fifth) {
+		passTime(4 * restTime)
+		if wasWoken(first) || !wasWoken(fifth) {
 			t.Error("want that the fifth looks later, and the first not again")
 		}
 	})
@@ -140,9 +140,9 @@ func TestFileWatch(t *testing.T) {
 func TestFarFromTheHead(t *testing.T) {
 	disk := &file{mode: "wal"}
 	watching(t, disk, func(s *Store, first, fifth *waiting) {
-		s.waits.stands(first, 9)
-		s.waits.stands(fifth, 20)
-		pass(time.Second)
+		s.waits.noteAhead(first, 9)
+		s.waits.noteAhead(fifth, 20)
+		passTime(time.Second)
 	})
 	if n := disk.asked.Load(); n > 30 {
 		t.Errorf("asked %d times in a second", n)
@@ -154,12 +154,12 @@ func TestFileWatchFails(t *testing.T) {
 	disk := &file{mode: "wal"}
 	watching(t, disk, func(s *Store, first, _ *waiting) {
 		disk.broken.Store(true)
-		pass(time.Second)
-		if s.waits.watched() || !woken(first) {
+		passTime(time.Second)
+		if s.waits.watched() || !wasWoken(first) {
 			t.Error("the watch is lost and the waiters do not poll")
 		}
 		disk.broken.Store(false)
-		pass(10 * time.Second)
+		passTime(10 * time.Second)
 		if !s.waits.watched() {
 			t.Error("no other connection watches")
 		}
@@ -169,7 +169,7 @@ func TestFileWatchFails(t *testing.T) {
 // The watch needs a write-ahead log, and a pool that can spare a connection.
 func TestNoFileWatch(t *testing.T) {
 	watching(t, &file{mode: "delete"}, func(s *Store, _, _ *waiting) {
-		pass(time.Second)
+		passTime(time.Second)
 		if s.waits.watched() {
 			t.Error("a file without a write-ahead log is watched")
 		}

@@ -79,7 +79,7 @@ func New[T any](locker *padlock.Locker, values Values, name string, ttl time.Dur
 // this inner Get can return, the inner Get returns an error for which errors.Is finds
 // padlock.ErrAlreadyHeld.
 func (c *Cache[T]) Get(ctx context.Context, key string) (T, error) {
-	return get(ctx, c.c, c.c.settings, key, func(ctx context.Context) (T, error) { return c.fn(ctx, key) })
+	return getTyped(ctx, c.c, c.c.settings, key, func(ctx context.Context) (T, error) { return c.fn(ctx, key) })
 }
 
 // Invalidate removes the value of key for all processes. A value that is being made at this moment
@@ -94,14 +94,14 @@ func (c *Cache[T]) Invalidate(ctx context.Context, key string) error {
 // Close, Get returns ErrClosed unless a value can be served.
 func (c *Cache[T]) Close(ctx context.Context) error { return c.c.close(ctx) }
 
-// get is Get with the function and the settings of one call.
-func get[T any](ctx context.Context, c *core, s settings, key string, fn func(context.Context) (T, error)) (T, error) {
+// getTyped is Get with the function and the settings of one call.
+func getTyped[T any](ctx context.Context, c *core, s settings, key string, fn func(context.Context) (T, error)) (T, error) {
 	j := job{
 		c: c, key: key, name: c.prefix + key, s: s,
 		fn:     func(ctx context.Context) (any, error) { return fn(ctx) },
 		decode: func(codec Codec, data []byte) (any, error) { return decode[T](codec, data) },
 	}
-	v, err := j.get(ctx)
+	v, err := j.getValue(ctx)
 	if err != nil {
 		var none T
 		return none, err

@@ -36,5 +36,5 @@ func Remember[T any](ctx context.Context, f *Family, key string, ttl time.Durati
 	for _, o := range opts {
 		o.applyCache(&s)
 	}
-	return get(ctx, f.core, s, key, fn)
+	return getTyped(ctx, f.core, s, key, fn)
 }

@@ -30,13 +30,13 @@ func (f *failure) recent(now time.Time) bool {
 func (c *core) backOff(name string, f failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed.put(name, f)
+	c.failed.putEntry(name, f)
 }
 
 // backingOff returns the error that a caller gets while the function must not be called, or nil.
 // c.mu is held.
 func (c *core) backingOff(name string) error {
-	if f := c.failed.get(name); f != nil && time.Now().Before(f.until) {
+	if f := c.failed.getEntry(name); f != nil && time.Now().Before(f.until) {
 		return f.err
 	}
 	return nil
@@ -48,7 +48,7 @@ func (c *core) backingOff(name string) error {
 func (c *core) failing(name string, age time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f, now := c.failed.get(name), time.Now()
+	f, now := c.failed.getEntry(name), time.Now()
 	if f == nil || now.Before(f.until) {
 		return f != nil
 	}
@@ -143,8 +143,8 @@ func (j *job) marks() bool {
 	return j.s.errorTTL > 0 && !private
 }
 
-// tell stores a mark. The caller holds the lock of the key.
-func (j *job) tell(ctx context.Context, version uint64, err error) {
+// storeMark stores a mark. The caller holds the lock of the key.
+func (j *job) storeMark(ctx context.Context, version uint64, err error) {
 	if !j.marks() {
 		return
 	}
@@ -163,9 +163,9 @@ func (j *job) tell(ctx context.Context, version uint64, err error) {
 	j.s.report(ctx, j.key, failed)
 }
 
-// told reads the key's mark. It returns the failure of another process, or nil if no mark applies.
-// The caller holds the lock of the key.
-func (j *job) told(ctx context.Context, version uint64) *failure {
+// readMark reads the key's mark. It returns the failure of another process, or nil if no mark
+// applies. The caller holds the lock of the key.
+func (j *job) readMark(ctx context.Context, version uint64) *failure {
 	if !j.marks() {
 		return nil
 	}

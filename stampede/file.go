@@ -141,7 +141,7 @@ func (s *Files) file(path string) (*file, error) {
 func (f *file) backingOff() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if last := f.Files.backingOff.get(f.lock); last != nil && time.Now().Before(last.until) {
+	if last := f.Files.backingOff.getEntry(f.lock); last != nil && time.Now().Before(last.until) {
 		return last.err
 	}
 	return nil
@@ -176,7 +176,7 @@ func (f *file) renew(ctx context.Context) error {
 	if ttl := f.settings.errorTTL; ttl > 0 {
 		now := time.Now()
 		f.mu.Lock()
-		f.Files.backingOff.put(f.lock, failure{err, now, now.Add(ttl)})
+		f.Files.backingOff.putEntry(f.lock, failure{err, now, now.Add(ttl)})
 		f.mu.Unlock()
 	}
 	return f.serveOld(ctx, age, exists, err, true)
@@ -228,9 +228,9 @@ func (f *file) replace(ctx context.Context) error {
 	return nil
 }
 
-// mode returns the permissions of the old file. If there is none it returns 0666, which the umask
-// reduces.
-func (f *file) mode() (mode fs.FileMode, old bool) {
+// mode returns the permissions of the present file. If there is no file it returns 0666, which the
+// umask reduces.
+func (f *file) mode() (mode fs.FileMode, exists bool) {
 	if info, err := os.Stat(f.path); err == nil {
 		return info.Mode().Perm(), true
 	}

@@ -36,13 +36,13 @@ type flight struct {
 
 var errAbandoned = errors.New("stampede: nobody waits for the value any more")
 
-// leave is called when a caller of the flight no longer waits. If wanted is true, the caller left
-// because of MaxWait.
-func (c *core) leave(name string, f *flight, wanted bool) {
+// leaveFlight is called when a caller of the flight no longer waits. If the caller left because of
+// MaxWait, stillWanted is true.
+func (c *core) leaveFlight(name string, f *flight, stillWanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f.waiters--
-	f.wanted = f.wanted || wanted
+	f.wanted = f.wanted || stillWanted
 	if f.waiters == 0 && (!f.wanted || c.flights[name] != f) {
 		f.cancel(errAbandoned)
 		c.remove(name, f)

@@ -10,9 +10,9 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// get returns a local copy or the stored value, if it can be served. Otherwise it waits for a
+// getValue returns a local copy or the stored value, if it can be served. Otherwise it waits for a
 // flight.
-func (j *job) get(ctx context.Context) (any, error) {
+func (j *job) getValue(ctx context.Context) (any, error) {
 	if v, ok := j.c.fromLocal(j.name); ok {
 		return v, nil
 	}
@@ -25,7 +25,7 @@ func (j *job) get(ctx context.Context) (any, error) {
 	switch {
 	case e.fresh():
 		if v, ok := j.read(ctx, &e); ok {
-			if j.early(&e.Entry) {
+			if j.drawEarly(&e.Entry) {
 				j.ahead, j.seen = true, e.Age
 				j.c.refresh(ctx, j)
 			}
@@ -40,8 +40,8 @@ func (j *job) get(ctx context.Context) (any, error) {
 	return j.fly(ctx)
 }
 
-// early decides at random whether a fresh value is renewed now.
-func (j *job) early(e *Entry) bool {
+// drawEarly decides at random whether a fresh value is renewed now.
+func (j *job) drawEarly(e *Entry) bool {
 	if j.s.early <= 0 {
 		return false
 	}
@@ -66,11 +66,11 @@ func (j *job) fly(ctx context.Context) (any, error) {
 	case <-f.done:
 		return f.v, f.err
 	case <-ctx.Done():
-		j.c.leave(j.name, f, false)
+		j.c.leaveFlight(j.name, f, false)
 		return nil, ctx.Err()
 	case <-late:
 	}
-	j.c.leave(j.name, f, true)
+	j.c.leaveFlight(j.name, f, true)
 	if !j.old.absent() {
 		if v, ok := j.read(ctx, &j.old); ok {
 			return v, nil

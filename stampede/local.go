@@ -36,7 +36,7 @@ func (c *core) generation(name string) uint64 {
 func (c *core) fromLocal(name string) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.local.get(name)
+	l := c.local.getEntry(name)
 	if l == nil {
 		return nil, false
 	}
@@ -57,6 +57,6 @@ func (c *core) toLocal(j *job, v any, left time.Duration, gen uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if *c.generations.of(j.name) == gen {
-		c.local.put(j.name, localValue{v, time.Now().Add(d)})
+		c.local.putEntry(j.name, localValue{v, time.Now().Add(d)})
 	}
 }

@@ -19,8 +19,8 @@ func newLRU[V any](max int) *lru[V] {
 	return &lru[V]{max: max, entries: make(map[string]*list.Element), recent: list.New()}
 }
 
-// get returns a pointer to the value of key, or nil. The caller may change the value.
-func (l *lru[V]) get(key string) *V {
+// getEntry returns a pointer to the value of key, or nil. The caller may change the value.
+func (l *lru[V]) getEntry(key string) *V {
 	el := l.entries[key]
 	if el == nil {
 		return nil
@@ -29,10 +29,10 @@ func (l *lru[V]) get(key string) *V {
 	return &el.Value.(*lruItem[V]).value
 }
 
-// put sets the value of key. If the map was full, put forgets another key and returns the value of
-// that key.
-func (l *lru[V]) put(key string, v V) (forgotten *V) {
-	if old := l.get(key); old != nil {
+// putEntry sets the value of key. If the map was full, putEntry forgets another key and returns the
+// value of that key.
+func (l *lru[V]) putEntry(key string, v V) (forgotten *V) {
+	if old := l.getEntry(key); old != nil {
 		*old = v
 		return nil
 	}

@@ -70,18 +70,18 @@ func (e *errLockLost) Unwrap() error { return e.err }
 
 // fill takes the lock, checks Values again, and makes the value. If the function fails and the lock
 // was lost meanwhile, fill tries again, at most three times in all: another worker may have made
-// the value by then. If wait is false and the lock is held, fill returns errElsewhere.
-func (j *job) fill(ctx context.Context, wait bool) (v any, err error) {
+// the value by then. If mayWait is false and the lock is held, fill returns errElsewhere.
+func (j *job) fill(ctx context.Context, mayWait bool) (v any, err error) {
 	defer caught(&err)
 	opts := lockOptions(j.c.locker, j.s.lease, padlock.Wait(0))
-	if wait {
+	if mayWait {
 		opts = append(opts, padlock.Wait(forever))
 	}
 	for try := 1; ; try++ {
 		lock, err := j.c.locker.Acquire(ctx, lockName(j.c.locker, j.name), opts...)
 		switch down := errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain); {
 		case err == nil:
-		case !wait && errors.Is(err, padlock.ErrHeld):
+		case !mayWait && errors.Is(err, padlock.ErrHeld):
 			return nil, errElsewhere
 		case j.s.strict || !down || ctx.Err() != nil:
 			return nil, err
@@ -129,15 +129,15 @@ func (j *job) locked(ctx context.Context, lock *padlock.Lock) (any, error) {
 		}
 	}
 	if down == nil {
-		if f := j.told(ctx, e.Version); f != nil {
+		if f := j.readMark(ctx, e.Version); f != nil {
 			return j.failed(ctx, &e, *f)
 		}
 	}
-	return j.make(ctx, lock, &e, down == nil)
+	return j.makeValue(ctx, lock, &e, down == nil)
 }
 
-// make calls the function under the lock. It stores the value if keep is set.
-func (j *job) make(ctx context.Context, lock *padlock.Lock, e *found, keep bool) (any, error) {
+// makeValue calls the function under the lock. It stores the value if mayStore is set.
+func (j *job) makeValue(ctx context.Context, lock *padlock.Lock, e *found, mayStore bool) (any, error) {
 	within, stop := join(lock.Context(), ctx)
 	defer stop()
 	began := time.Now()
@@ -147,8 +147,8 @@ func (j *job) make(ctx context.Context, lock *padlock.Lock, e *found, keep bool)
 		var data []byte
 		if data, err = j.encode(v); err == nil {
 			j.c.succeeded(j.name)
-			if keep {
-				j.keep(ctx, v, Entry{Value: data, Fence: lock.Fence(), Version: e.Version, Took: took}, e.gen)
+			if mayStore {
+				j.storeValue(ctx, v, Entry{Value: data, Fence: lock.Fence(), Version: e.Version, Took: took}, e.gen)
 			}
 			return v, nil
 		}
@@ -158,16 +158,16 @@ func (j *job) make(ctx context.Context, lock *padlock.Lock, e *found, keep bool)
 		return nil, err
 	case lock.Expired():
 		return nil, &errLockLost{err}
-	case keep:
-		j.tell(ctx, e.Version, err)
+	case mayStore:
+		j.storeMark(ctx, e.Version, err)
 	}
 	return j.failed(ctx, e, failure{err: err})
 }
 
-// join returns a context that has the values of ctx and ends when ctx or other ends.
-func join(ctx, other context.Context) (context.Context, func()) {
+// join returns a context that has the values of ctx and ends when ctx or otherCtx ends.
+func join(ctx, otherCtx context.Context) (context.Context, func()) {
 	joined, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	stop := context.AfterFunc(otherCtx, func() { cancel(context.Cause(otherCtx)) })
 	return joined, func() { stop(); cancel(nil) }
 }
 
@@ -184,9 +184,9 @@ func (j *job) encode(v any) (data []byte, err error) {
 // storeTimeout bounds how long callers wait while a finished value is stored.
 const storeTimeout = 5 * time.Second
 
-// keep stores v, even if no caller waits for it any more. If v is not kept, OnError gets an error,
-// and the callers get v all the same.
-func (j *job) keep(ctx context.Context, v any, e Entry, gen uint64) {
+// storeValue stores v, even if no caller waits for it any more. If Values does not keep v, OnError
+// gets an error, and the callers get v all the same.
+func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	e.Fresh = j.s.ttl + time.Duration((2*rand.Float64()-1)*j.s.jitter*float64(j.s.ttl))

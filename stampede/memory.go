@@ -38,11 +38,11 @@ func NewMemory(max int) *Memory {
 func (m *Memory) Load(_ context.Context, key string) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.kept.get(key)
+	k := m.kept.getEntry(key)
 	switch {
 	case k == nil:
 		return Entry{Version: m.last}, nil
-	case k.over():
+	case k.expired():
 		return Entry{Version: k.entry.Version}, nil
 	}
 	e := k.entry
@@ -50,8 +50,8 @@ func (m *Memory) Load(_ context.Context, key string) (Entry, error) {
 	return e, nil
 }
 
-// over reports whether there is no value, or its time is over.
-func (k *kept) over() bool {
+// expired reports whether there is no value, or its time is over.
+func (k *kept) expired() bool {
 	return k.entry.absent() || time.Since(k.stored) >= k.entry.Keep
 }
 
@@ -59,14 +59,14 @@ func (k *kept) over() bool {
 func (m *Memory) Store(_ context.Context, key string, e Entry) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.kept.get(key)
+	k := m.kept.getEntry(key)
 	switch {
 	case k == nil && e.Version < m.floor:
 		return false, nil
 	case k == nil:
 		m.put(key, kept{entry: e, stored: time.Now()})
 		return true, nil
-	case k.entry.Version != e.Version || !k.over() && k.entry.Fence > e.Fence:
+	case k.entry.Version != e.Version || !k.expired() && k.entry.Fence > e.Fence:
 		return false, nil
 	}
 	k.entry, k.stored = e, time.Now()
@@ -83,7 +83,7 @@ func (m *Memory) Discard(_ context.Context, key string) error {
 }
 
 func (m *Memory) put(key string, k kept) {
-	if forgotten := m.kept.put(key, k); forgotten != nil {
+	if forgotten := m.kept.putEntry(key, k); forgotten != nil {
 		m.floor = max(m.floor, forgotten.discarded)
 	}
 }

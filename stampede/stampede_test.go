@@ -102,16 +102,16 @@ func TestOneRunForAll(t *testing.T) {
 	})
 }
 
-// load calls ask at the given rate per second, for the time d. It returns the longest time that a
-// call took.
-func load(t *testing.T, f *fleet, d time.Duration, rate int, ask func(c *stampede.Family) error) (slowest time.Duration) {
+// load calls loadOnce at the given rate per second, for the time d. It returns the longest time
+// that a call took.
+func load(t *testing.T, f *fleet, d time.Duration, rate int, loadOnce func(c *stampede.Family) error) (slowest time.Duration) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	pause := time.Second / time.Duration(rate)
 	for i := range int(d / pause) {
 		wg.Go(func() {
 			start := time.Now()
-			if err := ask(f.caches[i%len(f.caches)]); err != nil {
+			if err := loadOnce(f.caches[i%len(f.caches)]); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()

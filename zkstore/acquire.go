@@ -17,7 +17,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	if s.isReserved(&r) {
-		if err := s.begin(ctx); err != nil {
+		if err := s.beginCall(ctx); err != nil {
 			return driver.Grant{}, err
 		}
 		defer s.work.Done()
@@ -90,7 +90,7 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	try := s.try
+	try := s.tryOnce
 	if s.cfg.symfony {
 		try = s.trySymfony
 	}
@@ -103,13 +103,13 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 // claim turns a reservation into a hold. Both are the same node, so no request is needed.
 func (s *Store) claim(h *hold) driver.Grant {
 	h.timer.Stop()
-	s.holds.set(h, held, h.ss, h.node, h.fence)
+	s.holds.setHold(h, held, h.ss, h.node, h.fence)
 	return h.grant()
 }
 
-// try makes one try. It joins the queue, and leaves the queue again if its node does not have the
-// lock.
-func (s *Store) try(ss *session, h *hold, r *driver.Request) error {
+// tryOnce makes one try. It joins the queue, and leaves the queue again if its node does not have
+// the lock.
+func (s *Store) tryOnce(ss *session, h *hold, r *driver.Request) error {
 	h.dir, h.info = s.cfg.dir(r.Name), dataOf(r.Holder)
 	n, err := ss.join(h.dir, kindOf(r.Shared, false), h.info)
 	if lost := (*lostNode)(nil); errors.As(err, &lost) {
@@ -119,7 +119,7 @@ func (s *Store) try(ss *session, h *hold, r *driver.Request) error {
 		return err
 	}
 	h.joined = time.Now()
-	q, err := ss.look(h.dir)
+	q, err := ss.readQueue(h.dir)
 	if err == nil {
 		if _, blocked := q.blocker(n); blocked {
 			err = s.refusal(ss, h.dir, q, n)
@@ -131,11 +131,11 @@ func (s *Store) try(ss *session, h *hold, r *driver.Request) error {
 	}
 	if err != nil {
 		if gone := ss.delete(join(h.dir, n.String())); gone != nil && gone != zk.ErrNoNode {
-			ss.leave(h.dir, n)
+			ss.deleteLater(h.dir, n)
 		}
 		return err
 	}
-	return s.holds.take(ss, h, held, n, fence)
+	return s.holds.recordHold(ss, h, held, n, fence)
 }
 
 // fenceFor returns the fence of a node that has the lock.

@@ -50,9 +50,9 @@ func (c *sessionClock) answered(sent driver.Instant) {
 	}
 }
 
-// end returns the instant from which the servers may have ended the session. It leaves a margin for
-// clocks that run at different speeds.
-func (c *sessionClock) end() driver.Instant {
+// endTime returns the instant from which the servers may have ended the session. It leaves a margin
+// for clocks that run at different speeds.
+func (c *sessionClock) endTime() driver.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.proven.Add(c.timeout - c.timeout/100 - 2*time.Millisecond)

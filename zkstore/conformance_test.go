@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 
 func contract(t *testing.T, srv *server.Server) {
 	drivertest.Run(t, drivertest.Harness{
-		Open:     func(ctx context.Context) (driver.Store, error) { return open(ctx, srv.Addr()) },
+		Open:     func(ctx context.Context) (driver.Store, error) { return openStore(ctx, srv.Addr()) },
 		Slow:     true,
 		Parallel: 16,
 	})
@@ -25,7 +24,7 @@ func contract(t *testing.T, srv *server.Server) {
 func contractWithoutFences(t *testing.T, srv *server.Server) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
-			return open(ctx, srv.Addr(), zkstore.NoFences(), zkstore.Root("/plain/locks"))
+			return openStore(ctx, srv.Addr(), zkstore.NoFences(), zkstore.Root("/plain/locks"))
 		},
 		Slow:     true,
 		Parallel: 16,
@@ -37,52 +36,23 @@ const short = 2 * time.Second
 
 // A bench is a server with a proxy in front of it for each store.
 type bench struct {
-	srv  *server.Server
-	mu   sync.Mutex
-	by   map[driver.Store]*server.Proxy
-	made chan *server.Proxy
+	srv *server.Server
+	*server.Proxies[driver.Store]
 }
 
-// newBench starts the proxies. The method open cannot do that, because the suite counts the
-// goroutines that open starts.
 func newBench(t testing.TB, srv *server.Server) *bench {
-	b := &bench{srv: srv, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
-	var wg sync.WaitGroup
-	ctx := t.Context()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, srv.Addr())
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
-	})
-	t.Cleanup(wg.Wait)
-	return b
+	return &bench{srv: srv, Proxies: server.NewProxies[driver.Store](t, srv.Addr())}
 }
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	p := <-b.made
-	s, err := open(ctx, p.Addr(), zkstore.SessionTimeout(short))
-	if err == nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.by[s] = p
-	}
-	return s, err
+	return b.Open(func(addr string) (driver.Store, error) {
+		return openStore(ctx, addr, zkstore.SessionTimeout(short))
+	})
 }
 
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
-}
-
-// cut keeps a store away from its server for longer than its session.
-func (b *bench) cut(s driver.Store) error {
-	p := b.proxy(s)
+// cutOff keeps a store away from its server for longer than its session.
+func (b *bench) cutOff(s driver.Store) error {
+	p := b.Of(s)
 	p.Silence(true)
 	p.Cut()
 	time.AfterFunc(short*3/2, func() { p.Silence(false) })
@@ -124,16 +94,9 @@ func TestFaults(t *testing.T) {
 		Open:          b.open,
 		Slow:          true,
 		Parallel:      16,
-		CutConnection: b.cut,
-		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(carries(create, remove)); return nil },
-		Restart: func(keep bool) error {
-			srv.Kill()
-			srv.Restart(keep)
-			return nil
-		},
-		Pause: func() (func() error, error) {
-			srv.Pause()
-			return func() error { srv.Resume(); return nil }, nil
-		},
+		CutConnection: b.cutOff,
+		LoseReply:     b.LoseReply(carries(create, remove)),
+		Restart:       srv.Crash,
+		Pause:         srv.Freeze,
 	})
 }

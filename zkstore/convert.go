@@ -51,7 +51,7 @@ func (s *Store) promote(h *hold, r *driver.Request) error {
 	if err := s.intend(h); err != nil {
 		return err
 	}
-	q, err := ss.look(h.dir)
+	q, err := ss.readQueue(h.dir)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (s *Store) promote(h *hold, r *driver.Request) error {
 		s.withdraw(h)
 		return err
 	}
-	to := node{h.node.guid, tryExclusive, h.node.number}
-	fence, err = ss.swap(h, to, fence, zk.DeleteRequest{Path: join(h.dir, h.intent.String()), Version: -1})
+	newNode := node{h.node.guid, tryExclusive, h.node.number}
+	fence, err = ss.swap(h, newNode, fence, zk.DeleteRequest{Path: join(h.dir, h.intent.String()), Version: -1})
 	if err == nil {
 		h.timer.Stop()
-		s.holds.change(h, to, fence)
+		s.holds.change(h, newNode, fence)
 	}
 	return err
 }
@@ -87,7 +87,7 @@ func (s *Store) promote(h *hold, r *driver.Request) error {
 func inTheWay(q *queue, h *hold) (others []node, err error) {
 	for _, n := range q.nodes {
 		switch {
-		case n.guid == h.intent.guid || !n.before(*h.intent):
+		case n.guid == h.intent.guid || !n.isBefore(*h.intent):
 			return others, nil
 		case n.kind == intent:
 			return nil, driver.ErrPromotionConflict
@@ -111,7 +111,7 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 	if err != nil {
 		return 0, err
 	}
-	fence := max(m.at(h.intent.number), h.fence, m.Floor, r.FenceAbove) + 1
+	fence := max(m.fenceAt(h.intent.number), h.fence, m.Floor, r.FenceAbove) + 1
 	if fence >= driver.MaxFence {
 		return 0, driver.ErrFencesUsedUp
 	}
@@ -119,23 +119,23 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 }
 
 // swap replaces the node of h by another one with the same number. The same transaction carries out
-// the further operations. If fence is not 0, the transaction also raises the lock's mapping to it.
+// extraOps. If fence is not 0, the transaction also raises the lock's mapping to it.
 // swap returns the fence that the node has.
-func (ss *session) swap(h *hold, to node, fence uint64, more ...zk.DeleteRequest) (uint64, error) {
+func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.DeleteRequest) (uint64, error) {
 	info := h.info
-	if info.Fence = 0; to.kind.shared() {
+	if info.Fence = 0; newNode.kind.shared() {
 		info.Fence = h.fence
 	}
-	path := join(h.dir, to.String())
+	path := join(h.dir, newNode.String())
 	ops := []any{
 		&zk.DeleteRequest{Path: h.path(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: info.encode(), Acl: ss.cfg.acl(), Flags: zk.FlagEphemeral},
 	}
-	for _, d := range more {
+	for _, d := range extraOps {
 		ops = append(ops, &d)
 	}
 	tries := 0
-	err := ss.again(func() error {
+	err := ss.retryRequest(func() error {
 		tries++
 		if tries > 1 { // an earlier try may have been carried out
 			exists, _, err := ss.conn.Exists(path)
@@ -143,10 +143,10 @@ func (ss *session) swap(h *hold, to node, fence uint64, more ...zk.DeleteRequest
 				return err
 			}
 		}
-		if to.kind.shared() || ss.cfg.noFences {
+		if newNode.kind.shared() || ss.cfg.noFences {
 			return ss.transact(ops)
 		}
-		m, err := ss.raise(h.dir, h.node, h.node.number, fence, 0, ops...)
+		m, err := ss.raiseMapping(h.dir, h.node, h.node.number, fence, 0, ops...)
 		if err == nil {
 			fence = m.Fence
 		}
@@ -177,7 +177,7 @@ func (s *Store) intend(h *hold) error {
 
 // lapse withdraws an intent that was not renewed in time.
 func (s *Store) lapse(name, token string) {
-	if s.begin(s.closing) != nil {
+	if s.beginCall(s.closing) != nil {
 		return
 	}
 	defer s.work.Done()
@@ -198,7 +198,7 @@ func (s *Store) withdraw(h *hold) {
 	n := *h.intent
 	h.intent = nil
 	if err := h.ss.delete(join(h.dir, n.String())); err != nil && err != zk.ErrNoNode {
-		h.ss.leave(h.dir, n)
+		h.ss.deleteLater(h.dir, n)
 	}
 }
 
@@ -207,10 +207,10 @@ func (s *Store) demote(h *hold) error {
 	if s.cfg.symfony {
 		return fmt.Errorf("%w: Symfony's layout has no shared locks", errors.ErrUnsupported)
 	}
-	to := node{h.node.guid, tryShared, h.node.number}
-	if _, err := h.ss.swap(h, to, h.fence); err != nil {
+	newNode := node{h.node.guid, tryShared, h.node.number}
+	if _, err := h.ss.swap(h, newNode, h.fence); err != nil {
 		return err
 	}
-	s.holds.change(h, to, h.fence)
+	s.holds.change(h, newNode, h.fence)
 	return nil
 }

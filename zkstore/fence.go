@@ -40,9 +40,9 @@ type mapping struct {
 	mzxid   int64 // of its last change
 }
 
-// at returns the fence of a number. Numbers wrap around, but a mapping is raised long before that
-// matters.
-func (m *mapping) at(number int32) uint64 {
+// fenceAt returns the fence of a number. Numbers wrap around, but a mapping is raised long before
+// that matters.
+func (m *mapping) fenceAt(number int32) uint64 {
 	return uint64(max(0, int64(m.Fence)+int64(number-m.Number)))
 }
 
@@ -96,7 +96,7 @@ func (ss *session) mapping(dir string, at *zk.Stat) (mapping, error) {
 }
 
 func (ss *session) readMapping(dir string) (m mapping, err error) {
-	err = ss.again(func() error {
+	err = ss.retryRequest(func() error {
 		text, stat, err := ss.conn.Get(dir)
 		if err != nil {
 			return err
@@ -116,42 +116,42 @@ func (ss *session) readMapping(dir string) (m mapping, err error) {
 	return m, err
 }
 
-// lookWithMapping is like look, and also reads the mapping at the same time, for a caller that may
-// need it next. If the mapping changes after that, the caller reads it again.
+// lookWithMapping is like readQueue, and also reads the mapping at the same time, for a caller that
+// may need it next. If the mapping changes after that, the caller reads it again.
 func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	if ss.cfg.noFences {
-		return ss.look(dir)
+		return ss.readQueue(dir)
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_, _ = ss.readMapping(dir) // if this fails, the caller reads the mapping again and gets the error
 	}()
-	q, err := ss.look(dir)
+	q, err := ss.readQueue(dir)
 	<-done
 	return q, err
 }
 
-// raise changes the mapping from numbers of nodes to fences, so that the node with this number has
-// a fence of least or more. It returns ErrLost if the caller's own node does not exist. The
-// transaction that writes the mapping also carries out the operations in more.
-func (ss *session) raise(dir string, own node, number int32, least, floor uint64, more ...any) (mapping, error) {
+// raiseMapping changes the mapping from numbers of nodes to fences, so that the node with this
+// number has a fence of at least minFence. It returns ErrLost if ownNode, the caller's node, does
+// not exist. The transaction that writes the mapping also carries out extraOps.
+func (ss *session) raiseMapping(dir string, ownNode node, number int32, minFence, floor uint64, extraOps ...any) (mapping, error) {
 	for {
 		m, err := ss.readMapping(dir)
 		if err != nil {
 			return m, err
 		}
-		if m.at(number) >= least && m.Floor >= floor && len(more) == 0 {
+		if m.fenceAt(number) >= minFence && m.Floor >= floor && len(extraOps) == 0 {
 			return m, nil
 		}
-		if least = max(least, m.at(number)); least >= driver.MaxFence {
+		if minFence = max(minFence, m.fenceAt(number)); minFence >= driver.MaxFence {
 			return m, driver.ErrFencesUsedUp
 		}
-		next := mapping{Fence: least, Number: number, Floor: max(floor, m.Floor)}
+		next := mapping{Fence: minFence, Number: number, Floor: max(floor, m.Floor)}
 		ops := append([]any{
-			&zk.CheckVersionRequest{Path: join(dir, own.String()), Version: -1},
+			&zk.CheckVersionRequest{Path: join(dir, ownNode.String()), Version: -1},
 			&zk.SetDataRequest{Path: dir, Data: next.encode(), Version: m.version},
-		}, more...)
+		}, extraOps...)
 		switch err := ss.transact(ops); {
 		case err == nil:
 			next.version = m.version + 1
@@ -181,50 +181,50 @@ func (ss *session) fenceOf(h *hold, n node, q *queue, above uint64) (uint64, err
 		return 0, err
 	}
 	m, err = ss.advance(h, n, m, above)
-	return m.at(n.number), err
+	return m.fenceAt(n.number), err
 }
 
 // advance raises a mapping if the fence of n lags behind the clock, or if the request wants a
 // greater fence. The server's clock is computed from the time at which n was made and the time that
 // has passed since then.
 func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, error) {
-	f := m.at(n.number)
-	least, floor := f, uint64(0)
+	f := m.fenceAt(n.number)
+	minFence, floor := f, uint64(0)
 	if above >= f {
-		least, floor = above+1, above+1
+		minFence, floor = above+1, above+1
 	}
 	if m.Fence == 0 || uint64(time.Now().Add(-maxLag).UnixMicro()) > f {
-		made, err := ss.made(join(h.dir, n.String()))
+		made, err := ss.creationTime(join(h.dir, n.String()))
 		if err != nil {
 			return m, err
 		}
-		least = max(least, made+uint64(time.Since(h.joined).Microseconds()))
+		minFence = max(minFence, made+uint64(time.Since(h.joined).Microseconds()))
 	}
-	if least > f || m.Fence == 0 {
+	if minFence > f || m.Fence == 0 {
 		var err error
-		if m, err = ss.raiseAgain(h.dir, n, least, floor); err != nil {
+		if m, err = ss.raiseAgain(h.dir, n, minFence, floor); err != nil {
 			return m, err
 		}
 	}
-	if m.at(n.number) >= driver.MaxFence {
+	if m.fenceAt(n.number) >= driver.MaxFence {
 		return m, driver.ErrFencesUsedUp
 	}
 	return m, nil
 }
 
 // raiseAgain raises the fence of n, and repeats that after a lost reply.
-func (ss *session) raiseAgain(dir string, n node, least, floor uint64) (m mapping, err error) {
-	err = ss.again(func() error {
-		m, err = ss.raise(dir, n, n.number, least, floor)
+func (ss *session) raiseAgain(dir string, n node, minFence, floor uint64) (m mapping, err error) {
+	err = ss.retryRequest(func() error {
+		m, err = ss.raiseMapping(dir, n, n.number, minFence, floor)
 		return err
 	})
 	return m, err
 }
 
-// made returns the server's time at which a node was made, in microseconds since 1970.
-func (ss *session) made(path string) (uint64, error) {
+// creationTime returns the server's time at which a node was made, in microseconds since 1970.
+func (ss *session) creationTime(path string) (uint64, error) {
 	var micros uint64
-	err := ss.again(func() error {
+	err := ss.retryRequest(func() error {
 		exists, stat, err := ss.conn.Exists(path)
 		if err == nil && !exists {
 			return driver.ErrLost
@@ -248,7 +248,7 @@ func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64,
 			return 0, err
 		}
 		first := n
-		if holders := q.holders(); len(holders) > 0 && holders[0].before(n) {
+		if holders := q.holders(); len(holders) > 0 && holders[0].isBefore(n) {
 			first = holders[0]
 		}
 		if first == n || m.Fence == 0 || above >= m.Floor && above > 0 {
@@ -256,18 +256,18 @@ func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64,
 				return 0, err
 			}
 		}
-		fence, err := ss.decide(dir, first, m.at(first.number))
+		fence, err := ss.decide(dir, first, m.fenceAt(first.number))
 		if err == nil && first != n {
 			fence, err = ss.decide(dir, n, max(fence, m.Floor))
 		}
 		if err == nil && above >= fence {
-			fence = m.at(n.number)
+			fence = m.fenceAt(n.number)
 			err = ss.rewrite(dir, n, h.info, fence)
 		}
 		if err != zk.ErrNoNode {
 			return fence, err
 		}
-		if q, err = ss.look(dir); err != nil { // the first reader has left
+		if q, err = ss.readQueue(dir); err != nil { // the first reader has left
 			return 0, err
 		}
 		if _, still := q.find(n.guid); !still {
@@ -280,7 +280,7 @@ func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64,
 // has afterwards.
 func (ss *session) decide(dir string, n node, fence uint64) (uint64, error) {
 	path := join(dir, n.String())
-	err := ss.again(func() error {
+	err := ss.retryRequest(func() error {
 		text, stat, err := ss.conn.Get(path)
 		if err != nil {
 			return err
@@ -302,7 +302,7 @@ func (ss *session) decide(dir string, n node, fence uint64) (uint64, error) {
 // rewrite replaces the fence of the caller's own shared node.
 func (ss *session) rewrite(dir string, n node, info data, fence uint64) error {
 	info.Fence = fence
-	return ss.again(func() error {
+	return ss.retryRequest(func() error {
 		_, err := ss.conn.Set(join(dir, n.String()), info.encode(), -1)
 		return err
 	})

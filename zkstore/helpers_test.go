@@ -16,8 +16,8 @@ import (
 // soon is how long a test waits at most.
 const soon = 20 * time.Second
 
-// open opens a store. If that fails, it returns a nil interface.
-func open(ctx context.Context, addr string, opts ...zkstore.Option) (driver.Store, error) {
+// openStore opens a store. If that fails, it returns a nil interface.
+func openStore(ctx context.Context, addr string, opts ...zkstore.Option) (driver.Store, error) {
 	s, err := zkstore.Open(ctx, zkstore.Config{Servers: []string{addr}}, opts...)
 	if err != nil {
 		return nil, err
@@ -75,8 +75,8 @@ func refused(t testing.TB, s driver.Store, r driver.Request) {
 	}
 }
 
-// until calls a function until it returns true.
-func until(t testing.TB, what string, yes func() bool) {
+// waitUntil calls a function until it returns true.
+func waitUntil(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	end := time.After(soon)
 	pause := time.NewTicker(5 * time.Millisecond)
@@ -93,7 +93,7 @@ func until(t testing.TB, what string, yes func() bool) {
 // eventually tries until the name is granted.
 func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g driver.Grant) {
 	t.Helper()
-	until(t, "a grant of "+name, func() bool {
+	waitUntil(t, "a grant of "+name, func() bool {
 		r = request(name)
 		var err error
 		g, err = s.Acquire(t.Context(), r)
@@ -102,8 +102,8 @@ func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g 
 	return r, g
 }
 
-// ends waits for the end of a Bound.
-func ends(t testing.TB, bound context.Context) {
+// awaitEnd waits for the end of a Bound.
+func awaitEnd(t testing.TB, bound context.Context) {
 	t.Helper()
 	select {
 	case <-bound.Done():

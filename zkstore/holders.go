@@ -12,8 +12,8 @@ import (
 // parallel is how many requests the store sends at once for an inspection.
 const parallel = 64
 
-// each calls f for the numbers below n, many at once, and returns the first error.
-func each(n int, f func(i int) error) (first error) {
+// forEach calls f for the numbers below n, many at once, and returns the first error.
+func forEach(n int, f func(i int) error) (firstErr error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	slots := make(chan struct{}, parallel)
@@ -24,21 +24,21 @@ func each(n int, f func(i int) error) (first error) {
 			if err := f(i); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				if first == nil {
-					first = err
+				if firstErr == nil {
+					firstErr = err
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return first
+	return firstErr
 }
 
 // describe reads the nodes of holders. It leaves out nodes that were deleted meanwhile.
 func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
 	found := make([]*driver.Hold, len(nodes))
-	err := each(len(nodes), func(i int) error {
-		err := ss.again(func() error {
+	err := forEach(len(nodes), func(i int) error {
+		err := ss.retryRequest(func() error {
 			text, stat, err := ss.conn.Get(join(dir, nodes[i].String()))
 			if err == nil {
 				h := describe(nodes[i], decode(text), stat)

@@ -144,8 +144,8 @@ func (hs *holds) doubt(h *hold, guid string) {
 	h.state, h.guid = doubt, guid
 }
 
-// set records that h has the lock.
-func (hs *holds) set(h *hold, st state, ss *session, n node, fence uint64) {
+// setHold records that h has the lock.
+func (hs *holds) setHold(h *hold, st state, ss *session, n node, fence uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.state, h.ss, h.node, h.fence = st, ss, n, fence
@@ -154,12 +154,12 @@ func (hs *holds) set(h *hold, st state, ss *session, n node, fence uint64) {
 	}
 }
 
-// take records a hold. It returns an error if the session has ended meanwhile.
-func (hs *holds) take(ss *session, h *hold, st state, n node, fence uint64) error {
+// recordHold records a hold. It returns an error if the session has ended meanwhile.
+func (hs *holds) recordHold(ss *session, h *hold, st state, n node, fence uint64) error {
 	if !ss.alive() {
 		return fmt.Errorf("%w: %s", driver.ErrUncertain, context.Cause(ss.bound))
 	}
-	hs.set(h, st, ss, n, fence)
+	hs.setHold(h, st, ss, n, fence)
 	return nil
 }
 

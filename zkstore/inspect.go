@@ -23,9 +23,9 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		if s.cfg.symfony {
 			return s.inspectSymfony(ss, name)
 		}
-		// fresh is needed because a follower may not know yet what the caller changed through
+		// readFresh is needed because a follower may not know yet what the caller changed through
 		// another server.
-		q, err := ss.fresh(s.cfg.dir(name))
+		q, err := ss.readFresh(s.cfg.dir(name))
 		if err != nil {
 			return driver.State{Name: name}, err
 		}
@@ -55,10 +55,10 @@ func (ss *session) highest(dir string, q *queue) (uint64, error) {
 	}
 	holders := q.holders()
 	if len(holders) == 0 {
-		return max(m.at(q.stat.Cversion-1), m.Fence, m.Floor), nil
+		return max(m.fenceAt(q.stat.Cversion-1), m.Fence, m.Floor), nil
 	}
 	if !holders[0].kind.shared() {
-		return m.at(holders[0].number), nil
+		return m.fenceAt(holders[0].number), nil
 	}
 	fence := uint64(0)
 	for _, n := range holders {
@@ -83,13 +83,13 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		if err != nil {
 			return nil, err
 		}
-		names, err := ss.names(prefix)
+		names, err := ss.lockNames(prefix)
 		if err != nil {
 			return nil, err
 		}
 		states := make([]driver.State, len(names))
-		err = each(len(names), func(i int) error {
-			q, err := ss.look(s.cfg.dir(names[i]))
+		err = forEach(len(names), func(i int) error {
+			q, err := ss.readQueue(s.cfg.dir(names[i]))
 			if err == nil && len(q.nodes) > 0 {
 				states[i], err = s.state(ss, names[i], q)
 			}
@@ -105,9 +105,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	})
 }
 
-// names returns the names that begin with prefix and were ever locked.
-func (ss *session) names(prefix string) (names []string, err error) {
-	err = ss.again(func() error {
+// lockNames returns the names that begin with prefix and were ever locked.
+func (ss *session) lockNames(prefix string) (names []string, err error) {
+	err = ss.retryRequest(func() error {
 		if _, err := ss.conn.Sync(ss.cfg.root); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 var errMoved = fmt.Errorf("%w: the queue changed", driver.ErrUnavailable)
 
 func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
-	q, err := ss.fresh(dir)
+	q, err := ss.readFresh(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -174,7 +174,7 @@ func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
 			return 0, err
 		}
 		last := q.stat.Cversion - 1
-		fence = max(m.at(last), seen) + 1
+		fence = max(m.fenceAt(last), seen) + 1
 		if fence >= driver.MaxFence {
 			return 0, driver.ErrFencesUsedUp
 		}

@@ -19,7 +19,7 @@ import (
 // A free name has only one small node, without children, even after many locks, waits and
 // promotions.
 func leftOfFreeNames(t *testing.T, srv *server.Server) {
-	conn := raw(t, srv.Addr())
+	conn := rawConn(t, srv.Addr())
 	s := mustOpen(t, srv.Addr(), zkstore.Root("/left"))
 	const names = 20
 	for round := range 3 {
@@ -40,7 +40,7 @@ func leftOfFreeNames(t *testing.T, srv *server.Server) {
 		t.Fatalf("%d names left %d nodes, %v", names, len(nodes), err)
 	}
 	for _, node := range nodes {
-		until(t, "a node without children", func() bool {
+		waitUntil(t, "a node without children", func() bool {
 			children, _, err := conn.Children("/left/" + node)
 			return err == nil && len(children) == 0
 		})

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // too.
 func child() {
 	ctx := context.Background()
-	s, err := open(ctx, os.Getenv(childAddr), zkstore.SessionTimeout(short))
+	s, err := openStore(ctx, os.Getenv(childAddr), zkstore.SessionTimeout(short))
 	var g driver.Grant
 	if err == nil && os.Getenv(childMode) == "hold" {
 		g, err = s.Acquire(ctx, request(os.Getenv(childName)))
@@ -69,12 +69,12 @@ func startChild(t *testing.T, mode, addr, name string) (*exec.Cmd, *bufio.Reader
 		cmd.Wait()
 	})
 	lines := bufio.NewReader(out)
-	says(t, lines, "ready")
+	expectLine(t, lines, "ready")
 	return cmd, lines
 }
 
-// says checks the next line that a child prints.
-func says(t *testing.T, lines *bufio.Reader, want string) {
+// expectLine checks the next line that a child prints.
+func expectLine(t *testing.T, lines *bufio.Reader, want string) {
 	t.Helper()
 	if line, err := lines.ReadString('\n'); line != want+"\n" {
 		t.Fatalf("the child says %q, %v; want %q", line, err, want)

@@ -94,9 +94,9 @@ func parseNode(name string) (node, bool) {
 	return node{rest[:guidSize], k, int32(n)}, err == nil && known
 }
 
-// before reports whether n stands before o. Numbers wrap from 2^31 - 1 to -2^31, so the sign of
+// isBefore reports whether n stands before o. Numbers wrap from 2^31 - 1 to -2^31, so the sign of
 // their difference decides.
-func (n node) before(o node) bool { return n.number-o.number < 0 }
+func (n node) isBefore(o node) bool { return n.number-o.number < 0 }
 
 // A queue holds the nodes of a lock in order.
 type queue struct {
@@ -118,7 +118,7 @@ func newQueue(children []string, stat *zk.Stat) *queue {
 // blocker returns the last of the nodes that keep n from the lock.
 func (q *queue) blocker(n node) (b node, blocked bool) {
 	for _, o := range q.nodes {
-		if !o.before(n) {
+		if !o.isBefore(n) {
 			break
 		}
 		if !n.kind.shared() || !o.kind.shared() {

@@ -61,7 +61,7 @@ func TestNumbersWrap(t *testing.T) {
 		t.Error("the first waits")
 	}
 	m := mapping{Fence: 1000, Number: math.MaxInt32 - 1}
-	if a, b := m.at(first.number), m.at(second.number); a != 1001 || b != 1002 {
+	if a, b := m.fenceAt(first.number), m.fenceAt(second.number); a != 1001 || b != 1002 {
 		t.Errorf("the fences are %d and %d", a, b)
 	}
 }
@@ -91,25 +91,25 @@ func TestSessionClock(t *testing.T) {
 	at := func(ms int64) driver.Instant { return driver.Instant(ms * int64(time.Millisecond)) }
 	var c sessionClock
 	c.resumed(at(1000), 3*time.Second)
-	if end := c.end(); end != at(1000+3000-30-2) {
+	if end := c.endTime(); end != at(1000+3000-30-2) {
 		t.Fatalf("after the connect the session ends at %v", end)
 	}
 	for ms := int64(1100); ms <= 2000; ms += 100 {
 		c.answered(at(ms))
 	}
-	if end := c.end(); end != at(1000+3000-30-2) {
+	if end := c.endTime(); end != at(1000+3000-30-2) {
 		t.Errorf("answers within a third of the timeout prove nothing new; the end is %v", end)
 	}
 	c.answered(at(2150))
-	if end := c.end(); end != at(1100+3000-30-2) {
+	if end := c.endTime(); end != at(1100+3000-30-2) {
 		t.Errorf("an answer proves what was sent a third earlier; the end is %v", end)
 	}
 	c.answered(at(9000))
-	if end := c.end(); end != at(2150+3000-30-2) && end != at(2000+3000-30-2) {
+	if end := c.endTime(); end != at(2150+3000-30-2) && end != at(2000+3000-30-2) {
 		t.Errorf("the end is %v", end)
 	}
 	c.resumed(at(500), 3*time.Second)
-	if end := c.end(); end < at(2000) {
+	if end := c.endTime(); end < at(2000) {
 		t.Errorf("an older answer moved the end back to %v", end)
 	}
 }

@@ -53,7 +53,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := ss.make(s.cfg.root); err != nil {
 		return err
 	}
-	return ss.again(func() error {
+	return ss.retryRequest(func() error {
 		_, stat, err := ss.conn.Exists(s.cfg.root)
 		if err == nil {
 			s.place.Store(fmt.Sprintf("%s %d %d", s.cfg.root, stat.Czxid, stat.Ctime))

@@ -12,9 +12,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// look reads the queue of a lock. A lock that was never taken has an empty one.
-func (ss *session) look(dir string) (q *queue, err error) {
-	err = ss.again(func() error {
+// readQueue reads the queue of a lock. A lock that was never taken has an empty one.
+func (ss *session) readQueue(dir string) (q *queue, err error) {
+	err = ss.retryRequest(func() error {
 		children, stat, err := ss.conn.Children(dir)
 		if err == nil {
 			q = newQueue(children, stat)
@@ -27,13 +27,13 @@ func (ss *session) look(dir string) (q *queue, err error) {
 	return q, err
 }
 
-// fresh is like look, but sees everything that happened before it was called. It sends a sync
-// first, because the session may have moved to a server that has an older state.
-func (ss *session) fresh(dir string) (*queue, error) {
-	if err := ss.again(func() error { _, err := ss.conn.Sync(dir); return err }); err != nil {
+// readFresh is like readQueue, but sees everything that happened before it was called. It sends a
+// sync first, because the session may have moved to a server that has an older state.
+func (ss *session) readFresh(dir string) (*queue, error) {
+	if err := ss.retryRequest(func() error { _, err := ss.conn.Sync(dir); return err }); err != nil {
 		return nil, err
 	}
-	return ss.look(dir)
+	return ss.readQueue(dir)
 }
 
 // A lostNode is the error of join if it is not known whether the node exists.
@@ -78,10 +78,10 @@ func (ss *session) join(dir string, k kind, d data) (node, error) {
 
 // search looks for a node after a lost reply.
 func (ss *session) search(dir, guid string) (n node, found bool, err error) {
-	if err := ss.back(context.Background()); err != nil {
+	if err := ss.waitConnected(context.Background()); err != nil {
 		return n, false, err
 	}
-	q, err := ss.fresh(dir)
+	q, err := ss.readFresh(dir)
 	if err != nil {
 		return n, false, err
 	}
@@ -112,7 +112,7 @@ func (ss *session) remove(dir, guid string) {
 // delete deletes a node. If the reply to an earlier try was lost, a missing node is no error.
 func (ss *session) delete(path string) error {
 	tries := 0
-	return ss.again(func() error {
+	return ss.retryRequest(func() error {
 		tries++
 		err := ss.conn.Delete(path, -1)
 		if err == zk.ErrNoNode && tries > 1 {
@@ -122,8 +122,8 @@ func (ss *session) delete(path string) error {
 	})
 }
 
-// leave deletes a node in the background.
-func (ss *session) leave(dir string, n node) {
+// deleteLater deletes a node in the background.
+func (ss *session) deleteLater(dir string, n node) {
 	ss.spawn(func() {
 		for ss.alive() {
 			if err := ss.delete(join(dir, n.String())); !errors.Is(err, driver.ErrUncertain) {
@@ -137,7 +137,7 @@ func (ss *session) leave(dir string, n node) {
 // a lock stores the lock's fence. Without the stored fence, a clock that is set back would let
 // fences fall.
 func (ss *session) make(dir string) error {
-	return ss.again(func() error {
+	return ss.retryRequest(func() error {
 		_, err := ss.conn.Create(dir, nil, zk.FlagPersistent, ss.cfg.acl())
 		if err == zk.ErrNoNode {
 			if err := ss.make(path.Dir(dir)); err != nil {

@@ -28,7 +28,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		defer s.holds.leave(h)
 		switch {
 		case h.state == none:
-			return driver.Gone, s.reach(ctx)
+			return driver.Gone, s.checkReachable(ctx)
 		case h.state == doubt:
 			return driver.Gone, s.settle(ctx, h)
 		case !h.ss.alive():
@@ -39,13 +39,13 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	})
 }
 
-// reach checks whether a server can be reached.
-func (s *Store) reach(ctx context.Context) error {
+// checkReachable checks whether a server can be reached.
+func (s *Store) checkReachable(ctx context.Context) error {
 	ss, err := s.session(ctx)
 	if err != nil {
 		return err
 	}
-	return ss.again(func() error { _, err := ss.conn.Sync(s.cfg.root); return err })
+	return ss.retryRequest(func() error { _, err := ss.conn.Sync(s.cfg.root); return err })
 }
 
 // tidy forgets a hold whose session was lost. The servers may not have noticed that yet, so if a
@@ -69,7 +69,7 @@ func (s *Store) tidy(h *hold) {
 func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	ss := h.ss
 	if h.intent != nil {
-		ss.leave(h.dir, *h.intent)
+		ss.deleteLater(h.dir, *h.intent)
 	}
 	var err error
 	if s.cfg.symfony {
@@ -87,14 +87,14 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	case errors.Is(err, driver.ErrUncertain) && s.cfg.symfony:
 		ss.lose(err) // the node ends with the session
 	case errors.Is(err, driver.ErrUncertain):
-		ss.leave(dir, n)
+		ss.deleteLater(dir, n)
 	}
 	return driver.Gone, err
 }
 
 // notClaimed ends a reservation that was not claimed in time.
 func (s *Store) notClaimed(name, token string) {
-	if s.begin(s.closing) != nil {
+	if s.beginCall(s.closing) != nil {
 		return
 	}
 	defer s.work.Done()

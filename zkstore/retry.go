@@ -9,14 +9,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// first waits until the session is connected. It returns early, with an error, if no server can be
-// reached.
-func (ss *session) first(ctx context.Context) error {
+// firstConnect waits until the session is connected. It returns early, with an error, if no server
+// can be reached.
+func (ss *session) firstConnect(ctx context.Context) error {
 	down, _ := ss.trouble()
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- ss.back(stop) }()
+	go func() { done <- ss.waitConnected(stop) }()
 	select {
 	case err := <-done:
 		return err
@@ -40,9 +40,9 @@ func (ss *session) first(ctx context.Context) error {
 // a time limit of the caller.
 type noContext struct{ error }
 
-// back waits until the session is connected again. It returns an error if that takes too long, or
-// if the session is lost.
-func (ss *session) back(ctx context.Context) error {
+// waitConnected waits until the session is connected again. It returns an error if that takes too
+// long, or if the session is lost.
+func (ss *session) waitConnected(ctx context.Context) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
@@ -62,15 +62,15 @@ func (ss *session) back(ctx context.Context) error {
 	}
 }
 
-// again runs a request, and repeats it each time a lost connection has interrupted it. The
+// retryRequest runs a request, and repeats it each time a lost connection has interrupted it. The
 // repetition must do no harm.
-func (ss *session) again(request func() error) error {
+func (ss *session) retryRequest(request func() error) error {
 	for {
 		err := request()
 		if !cutOff(err) {
 			return err
 		}
-		if late := ss.back(context.Background()); late != nil {
+		if late := ss.waitConnected(context.Background()); late != nil {
 			return fmt.Errorf("%w: %w", driver.ErrUncertain, late)
 		}
 		<-time.After(time.Millisecond) // the client may not have noticed yet that it is cut off

@@ -20,17 +20,17 @@ func Scheme() driver.Scheme {
 		Names:       schemes,
 		Help:        "a ZooKeeper server or ensemble; a lock ends with its process's session",
 		Example:     example,
-		Guarantees:  usual,
+		Guarantees:  defaultGuarantees,
 		Open:        openURL,
 		Symfony:     []string{"zookeeper"},
 		FromSymfony: fromSymfony,
 		Servers:     servers,
-		At:          at,
+		At:          withAddress,
 	}
 }
 
-// usual returns what a store without options promises.
-func usual() driver.Guarantees {
+// defaultGuarantees returns what a store without options promises.
+func defaultGuarantees() driver.Guarantees {
 	c := defaults()
 	return c.guarantees()
 }
@@ -84,9 +84,9 @@ func servers(u *url.URL) (out []string, encrypted bool) {
 	return slices.Compact(slices.Sorted(slices.Values(out))), false
 }
 
-// at replaces the address of the server in a URL by that of a proxy. It returns nil if the URL has
-// several servers.
-func at(u *url.URL, address string) *url.URL {
+// withAddress replaces the address of the server in a URL by that of a proxy. It returns nil if the
+// URL has several servers.
+func withAddress(u *url.URL, address string) *url.URL {
 	if out, _ := servers(u); len(out) != 1 {
 		return nil
 	}

@@ -30,14 +30,14 @@ type session struct {
 	bound context.Context // cancelled when the session is lost
 	end   context.CancelCauseFunc
 
-	mu      sync.Mutex
-	wire    *wire
-	login   bool          // the credentials were accepted
-	up      chan struct{} // closed while connected
-	down    chan struct{} // closed while no server can be reached
-	why     error         // the last error of dial
-	watches map[string]chan struct{}
-	kept    map[string]*hold // holds whose nodes are watched
+	mu       sync.Mutex
+	wire     *wire
+	loggedIn bool          // the credentials were accepted
+	up       chan struct{} // closed while connected
+	down     chan struct{} // closed while no server can be reached
+	dialErr  error         // the last error of dial
+	watches  map[string]chan struct{}
+	kept     map[string]*hold // holds whose nodes are watched
 }
 
 // A host holds the parts of a store that its sessions need.
@@ -65,7 +65,7 @@ func newSession(of host) (*session, error) {
 	}
 	ss.conn = conn
 	close(ready)
-	ss.spawn(ss.keep)
+	ss.spawn(ss.keepAlive)
 	return ss, nil
 }
 
@@ -127,7 +127,7 @@ func (ss *session) dial(network, addr string) (net.Conn, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if err != nil {
-		ss.why = err
+		ss.dialErr = err
 		return nil, err
 	}
 	ss.wire = newWire(conn, ss.clock, &ss.known)
@@ -152,16 +152,16 @@ func (ss *session) event(e zk.Event) {
 func (ss *session) connected() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.login || ss.cfg.user == "" {
-		ss.raiseLocked()
+	if ss.loggedIn || ss.cfg.user == "" {
+		ss.setConnected()
 		return
 	}
 	ss.spawn(func() { // the client logs in by itself when it connects again
 		err := ss.conn.AddAuth("digest", []byte(ss.cfg.user+":"+ss.cfg.password))
 		ss.mu.Lock()
 		defer ss.mu.Unlock()
-		if ss.login = err == nil; ss.login {
-			ss.raiseLocked()
+		if ss.loggedIn = err == nil; ss.loggedIn {
+			ss.setConnected()
 		} else {
 			ss.lose(fmt.Errorf("the login failed: %w", err))
 		}
@@ -183,12 +183,12 @@ func (ss *session) unreachable() {
 func (ss *session) trouble() (<-chan struct{}, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return ss.down, ss.why
+	return ss.down, ss.dialErr
 }
 
-// raiseLocked notes that the session can be used. All waiters look at their queues again, in case a
-// watch was lost with the connection.
-func (ss *session) raiseLocked() {
+// setConnected notes that the session can be used. All waiters look at their queues again, in case
+// a watch was lost with the connection.
+func (ss *session) setConnected() {
 	select {
 	case <-ss.up:
 		return
@@ -224,7 +224,7 @@ func (ss *session) alive() bool {
 	if ss.bound.Err() != nil {
 		return false
 	}
-	if ss.clock.Now() >= ss.known.end() {
+	if ss.clock.Now() >= ss.known.endTime() {
 		ss.lose(errSilent)
 		return false
 	}
@@ -242,13 +242,13 @@ func (ss *session) lose(why error) {
 	ss.spawn(ss.conn.Close)
 }
 
-// keep asks the servers for a reply from time to time, and ends the session if its clock ends.
-func (ss *session) keep() {
+// keepAlive asks the servers for a reply from time to time, and ends the session if its clock ends.
+func (ss *session) keepAlive() {
 	timer := make(chan struct{}, 1)
 	var asking sync.Mutex
 	for ss.alive() {
 		every := ss.known.length() / 10
-		pause := min(every, ss.known.end().Sub(ss.clock.Now()))
+		pause := min(every, ss.known.endTime().Sub(ss.clock.Now()))
 		if nap := ss.clock.Nap(); nap > 0 {
 			pause = min(pause, nap)
 		}
@@ -262,16 +262,16 @@ func (ss *session) keep() {
 		if asking.TryLock() {
 			ss.spawn(func() {
 				defer asking.Unlock()
-				ss.ask()
+				ss.askLeader()
 			})
 		}
 		ss.drop()
 	}
 }
 
-// ask sends a request that goes through the leader. After that it calls round, which watches nodes
-// of holds.
-func (ss *session) ask() {
+// askLeader sends a request that goes through the leader. After that it calls round, which watches
+// nodes of holds.
+func (ss *session) askLeader() {
 	select {
 	case <-ss.online():
 		_, _ = ss.conn.Sync(ss.cfg.root)

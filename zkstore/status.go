@@ -25,7 +25,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		}
 		found := []driver.Finding{s.timeoutFinding(ss)}
 		found = append(found, s.serverFindings(ctx)...)
-		conf := s.ask(ctx, ss.conn.Server(), "conf")
+		conf := s.askServer(ctx, ss.conn.Server(), "conf")
 		found = append(found, connectionFinding(conf), s.aclFinding(ss))
 		return append(found, driver.Finding{
 			Name: "forceSync", Value: driver.Unknown,
@@ -47,8 +47,8 @@ func (s *Store) timeoutFinding(ss *session) driver.Finding {
 func (s *Store) serverFindings(ctx context.Context) []driver.Finding {
 	servers := s.cfg.servers
 	answers := make([]string, len(servers))
-	_ = each(len(servers), func(i int) error {
-		answers[i] = s.ask(ctx, servers[i], "srvr")
+	_ = forEach(len(servers), func(i int) error {
+		answers[i] = s.askServer(ctx, servers[i], "srvr")
 		return nil
 	})
 	var found []driver.Finding
@@ -76,8 +76,8 @@ func (s *Store) serverFindings(ctx context.Context) []driver.Finding {
 	return found
 }
 
-// ask sends a command of four letters and returns the answer, or "".
-func (s *Store) ask(ctx context.Context, server, command string) string {
+// askServer sends a command of four letters and returns the answer, or "".
+func (s *Store) askServer(ctx context.Context, server, command string) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	conn, err := s.cfg.dial(ctx, "tcp", server)

@@ -56,7 +56,7 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 	select {
 	case <-ss.online():
 	default:
-		if err := ss.first(ctx); err != nil {
+		if err := ss.firstConnect(ctx); err != nil {
 			if errors.Is(err, driver.ErrLost) {
 				err = fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
 			}
@@ -90,7 +90,7 @@ func (s *Store) current() (*session, error) {
 // than patience. In that case op continues, because a request that was sent cannot be taken back.
 func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	var zero T
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return zero, err
 	}
 	type result struct {
@@ -115,8 +115,8 @@ func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	}
 }
 
-// begin counts an operation, so that Close waits for it.
-func (s *Store) begin(ctx context.Context) error {
+// beginCall counts an operation, so that Close waits for it.
+func (s *Store) beginCall(ctx context.Context) error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	if s.closed {

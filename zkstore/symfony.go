@@ -49,14 +49,14 @@ func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 		_, err := ss.conn.Create(h.dir, []byte(r.Token), zk.FlagEphemeral, s.cfg.acl())
 		switch {
 		case err == nil:
-			return s.holds.take(ss, h, held, node{}, 0)
+			return s.holds.recordHold(ss, h, held, node{}, 0)
 		case err == zk.ErrNoNode:
 			if err := ss.make(s.cfg.root); err != nil {
 				return err
 			}
 			continue
 		case cutOff(err):
-			if err := ss.again(func() error { _, err := ss.conn.Sync(h.dir); return err }); err != nil {
+			if err := ss.retryRequest(func() error { _, err := ss.conn.Sync(h.dir); return err }); err != nil {
 				s.holds.doubt(h, "")
 				return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
 			}
@@ -71,14 +71,14 @@ func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 		case err != nil:
 			return err
 		case token == r.Token && stat.EphemeralOwner == ss.conn.SessionID(): // an earlier try, whose reply was lost
-			return s.holds.take(ss, h, held, node{}, 0)
+			return s.holds.recordHold(ss, h, held, node{}, 0)
 		}
 		return &driver.HeldError{Waiters: -1, Holds: []driver.Hold{symfonyHold(stat)}}
 	}
 }
 
 func (ss *session) symfonyHolder(path string) (token string, stat *zk.Stat, err error) {
-	err = ss.again(func() error {
+	err = ss.retryRequest(func() error {
 		var text []byte
 		text, stat, err = ss.conn.Get(path)
 		token = string(text)
@@ -106,7 +106,7 @@ func (ss *session) dropSymfony(h *hold) error {
 
 // settleSymfony deletes the node of a try whose reply was lost, if that node exists.
 func (ss *session) settleSymfony(h *hold) error {
-	err := ss.again(func() error { _, err := ss.conn.Sync(h.dir); return err })
+	err := ss.retryRequest(func() error { _, err := ss.conn.Sync(h.dir); return err })
 	if err == nil {
 		err = ss.dropSymfony(h)
 	}

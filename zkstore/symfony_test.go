@@ -15,10 +15,10 @@ import (
 )
 
 func contractInSymfonysLayout(t *testing.T, srv *server.Server) {
-	foreign := raw(t, srv.Addr())
+	foreign := rawConn(t, srv.Addr())
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
-			return open(ctx, srv.Addr(), zkstore.SymfonyLayout())
+			return openStore(ctx, srv.Addr(), zkstore.SymfonyLayout())
 		},
 		Anonymous: true,
 		Slow:      true,
@@ -33,7 +33,7 @@ func contractInSymfonysLayout(t *testing.T, srv *server.Server) {
 // A lock is the node that Symfony's ZookeeperStore makes: ephemeral, with the token as its data,
 // and open to everybody. The names of the nodes in this test come from a run of PHP.
 func symfonysNodes(t *testing.T, srv *server.Server) {
-	s, conn := mustOpen(t, srv.Addr(), zkstore.SymfonyLayout()), raw(t, srv.Addr())
+	s, conn := mustOpen(t, srv.Addr(), zkstore.SymfonyLayout()), rawConn(t, srv.Addr())
 	for name, path := range map[string]string{
 		"report":      "/report",
 		"report/42:x": "/report-42:x-7d6435032249689366e2bf0caaead526f9311cdf",
@@ -60,7 +60,7 @@ func symfonysNodes(t *testing.T, srv *server.Server) {
 // PHP compares the token and then deletes the node, which may be another holder's by then. If
 // padlock loses a lock in this way, it does not delete the next holder's node.
 func symfonysNextHolder(t *testing.T, srv *server.Server) {
-	s, conn := mustOpen(t, srv.Addr(), zkstore.SymfonyLayout()), raw(t, srv.Addr())
+	s, conn := mustOpen(t, srv.Addr(), zkstore.SymfonyLayout()), rawConn(t, srv.Addr())
 	r := request("symfonysNextHolder")
 	g := take(t, s, r)
 	if err := conn.Delete("/symfonysNextHolder", -1); err != nil {
@@ -83,8 +83,8 @@ func symfonysNextHolder(t *testing.T, srv *server.Server) {
 	}
 }
 
-// raw returns a connection of the ZooKeeper client, without padlock.
-func raw(t testing.TB, addr string) *zk.Conn {
+// rawConn returns a connection of the ZooKeeper client, without padlock.
+func rawConn(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
 	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
 	if err != nil {

@@ -60,7 +60,7 @@ func parseURL(u *url.URL) (c Config, opts []Option, err error) {
 		read := parameters[name]
 		switch {
 		case read == nil:
-			return c, nil, invalid("there is no parameter %q; there are %s", name, strings.Join(known(), ", "))
+			return c, nil, invalid("there is no parameter %q; there are %s", name, strings.Join(parameterNames(), ", "))
 		case len(values) != 1:
 			return c, nil, invalid("the parameter %s is given more than once", name)
 		}
@@ -90,8 +90,8 @@ func addresses(hosts string) (out []string, err error) {
 	return out, nil
 }
 
-// known lists the parameters that a URL may have.
-func known() (names []string) {
+// parameterNames lists the parameters that a URL may have.
+func parameterNames() (names []string) {
 	for name := range parameters {
 		names = append(names, name)
 	}

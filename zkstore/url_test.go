@@ -64,7 +64,7 @@ func urlOpens(t *testing.T, srv *server.Server) {
 	defer s.Close()
 	r := request("urlOpens")
 	take(t, s, r)
-	conn := raw(t, srv.Addr())
+	conn := rawConn(t, srv.Addr())
 	if err := conn.AddAuth("digest", []byte("app:secret")); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 // verify asks whether the node of h is still there.
 func (s *Store) verify(h *hold) error {
-	there, err := s.owns(h)
+	there, err := s.nodeExists(h)
 	switch {
 	case !h.ss.alive():
 		return driver.ErrLost
@@ -19,9 +19,9 @@ func (s *Store) verify(h *hold) error {
 	return err
 }
 
-// owns asks whether the node of h exists. In Symfony's layout, the node may belong to the next
-// holder.
-func (s *Store) owns(h *hold) (there bool, err error) {
+// nodeExists asks whether the node of h exists. In Symfony's layout, the node may belong to the
+// next holder.
+func (s *Store) nodeExists(h *hold) (there bool, err error) {
 	if s.cfg.symfony {
 		token, _, err := h.ss.symfonyHolder(h.dir)
 		if err == zk.ErrNoNode {
@@ -29,7 +29,7 @@ func (s *Store) owns(h *hold) (there bool, err error) {
 		}
 		return token == h.token, err
 	}
-	err = h.ss.again(func() (err error) {
+	err = h.ss.retryRequest(func() (err error) {
 		there, _, err = h.ss.conn.Exists(h.path())
 		return err
 	})

@@ -16,7 +16,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	defer s.work.Done()
@@ -65,7 +65,7 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	look := ss.lookWithMapping // reads the mapping before the wait, so that the hand-over is quicker
 	err = s.await(ctx, ss, func() (string, bool, error) {
 		q, err = look(dir)
-		look = ss.look
+		look = ss.readQueue
 		if err != nil {
 			return "", false, err
 		}
@@ -80,7 +80,7 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 			return s.reserve(ctx, ss, place{dir, n, joined}, q, r)
 		}
 	}
-	ss.leave(dir, n)
+	ss.deleteLater(dir, n)
 	return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 }
 
@@ -100,7 +100,7 @@ func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *
 	dir, n := p.dir, p.node
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
 	if err != nil {
-		ss.leave(dir, n)
+		ss.deleteLater(dir, n)
 		return driver.Grant{}, err
 	}
 	defer s.holds.leave(h)
@@ -112,10 +112,10 @@ func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *
 		fence, err = s.fenceFor(ss, h, n, q, r.FenceAbove)
 	}
 	if err == nil {
-		err = s.holds.take(ss, h, reserved, n, fence)
+		err = s.holds.recordHold(ss, h, reserved, n, fence)
 	}
 	if err != nil {
-		ss.leave(dir, n)
+		ss.deleteLater(dir, n)
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
 	name, token := r.Name, r.Token
@@ -127,7 +127,7 @@ func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *
 // first node that keeps the caller from the lock, apart from the node of the caller's own hold.
 func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, error) {
 	dir := s.cfg.dir(r.Name)
-	q, err := ss.look(dir)
+	q, err := ss.readQueue(dir)
 	if err != nil {
 		return "", false, err
 	}
@@ -150,18 +150,18 @@ func (s *Store) nodeOf(name, token string) string {
 	return ""
 }
 
-// await waits until the function next finds no node in the way. The function returns the path of
-// the node to wait for. When that node is deleted, await calls the function again. It also does
-// that from time to time, in case a watch was lost.
-func (s *Store) await(ctx context.Context, ss *session, next func() (path string, blocked bool, err error)) error {
+// await waits until findBlocker finds no node in the way. findBlocker returns the path of the node
+// to wait for. When that node is deleted, await calls findBlocker again. It also calls findBlocker
+// from time to time, in case a watch was lost.
+func (s *Store) await(ctx context.Context, ss *session, findBlocker func() (path string, blocked bool, err error)) error {
 	for ctx.Err() == nil {
-		path, blocked, err := next()
+		path, blocked, err := findBlocker()
 		if err != nil || !blocked {
 			return err
 		}
-		deleted, there, err := ss.gone(path)
+		deleted, there, err := ss.watchDeletion(path)
 		if cutOff(err) {
-			if err := ss.back(ctx); err != nil && !ss.alive() {
+			if err := ss.waitConnected(ctx); err != nil && !ss.alive() {
 				return err
 			}
 			continue

@@ -23,7 +23,7 @@ func (s *Store) watchHolds(ss *session) {
 		}
 	}
 	s.holds.mu.Unlock()
-	_ = each(len(fresh), func(i int) error {
+	_ = forEach(len(fresh), func(i int) error {
 		if _, _, _, err := ss.conn.GetW(paths[i]); err == zk.ErrNoNode {
 			ss.fire(paths[i])
 		} else if err != nil { // the next round tries again

@@ -2,10 +2,10 @@ package zkstore
 
 import "github.com/go-zookeeper/zk"
 
-// gone returns a channel that is closed when a node is deleted. The channel may be closed earlier.
-// ok is false if the node does not exist. Watchers of one node share a watch, because the client
-// keeps each watch until the node is deleted.
-func (ss *session) gone(path string) (deleted <-chan struct{}, ok bool, err error) {
+// watchDeletion returns a channel that is closed when a node is deleted. The channel may be closed
+// earlier. ok is false if the node does not exist. Watchers of one node share a watch, because the
+// client keeps each watch until the node is deleted.
+func (ss *session) watchDeletion(path string) (deleted <-chan struct{}, ok bool, err error) {
 	ss.mu.Lock()
 	w, shared := ss.watches[path]
 	if !shared {

@@ -136,13 +136,13 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 func (a *app) nothingHeld(ctx context.Context, l *padlock.Locker, name string) string {
 	text := title(name) + " is free; there is nothing to break"
 	f, err := inspect(ctx, l, name)
-	if err == nil && f.taken() == 0 && f.unlisted != "" {
+	if err == nil && f.takenSlots() == 0 && f.unlisted != "" {
 		return text + ", but slots of it may be held: " + f.unlisted
 	}
-	if err != nil || f.taken() == 0 {
+	if err != nil || f.takenSlots() == 0 {
 		return text
 	}
-	return fmt.Sprintf("%s, but %s held; to break one: padlock break --slot N %s", text, several(f.taken(), "slot is", "slots are"), show(name))
+	return fmt.Sprintf("%s, but %s held; to break one: padlock break --slot N %s", text, several(f.takenSlots(), "slot is", "slots are"), show(name))
 }
 
 // confirm asks the user about the hold that would be broken.

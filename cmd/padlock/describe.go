@@ -59,11 +59,11 @@ func sentence(h padlock.Hold, now time.Time) string {
 	if h.Cooling {
 		line := "cooling down" + endText(h.Until, now)
 		if anybody(h) {
-			line += "; the last holder was " + who(h)
+			line += "; the last holder was " + holderName(h)
 		}
 		return line
 	}
-	line := "held by " + who(h)
+	line := "held by " + holderName(h)
 	if h.Shared {
 		line += ", shared"
 	}
@@ -88,8 +88,8 @@ func endText(until, now time.Time) string {
 
 func anybody(h padlock.Hold) bool { return h.Host != "" || h.PID != 0 || h.Label != "" }
 
-// The function who returns a text that names a holder.
-func who(h padlock.Hold) string {
+// holderName returns a text that names a holder.
+func holderName(h padlock.Hold) string {
 	var name string
 	switch {
 	case h.Foreign:
@@ -99,6 +99,8 @@ func who(h padlock.Hold) string {
 		}
 	case h.Host == "" && h.PID == 0:
 		name = "somebody unknown"
+	case h.Host == "": // the store serves one machine only and records no host
+		name = "process " + strconv.Itoa(h.PID)
 	default:
 		name = show(h.Host) + ":" + strconv.Itoa(h.PID)
 	}

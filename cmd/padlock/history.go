@@ -175,7 +175,7 @@ func (a *app) tellRuns(ctx context.Context, page *bytes.Buffer, l *padlock.Locke
 	for i := range runs {
 		r := &runs[i]
 		by := driver.Holder{Host: r.Host, PID: r.PID, Label: r.Label}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clock(r.Start, now), lengthOf(r), span(r.Waited), who(padlock.Hold{Holder: by}), outcome(r))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", clock(r.Start, now), lengthOf(r), span(r.Waited), holderName(padlock.Hold{Holder: by}), outcome(r))
 	}
 	return incomplete
 }
@@ -224,7 +224,7 @@ func outcome(r *history.Run) string {
 	case history.Skipped:
 		text = "skipped: " + show(r.Reason)
 		for i, h := range r.By {
-			text += [...]string{" by ", ", "}[min(i, 1)] + who(padlock.Hold{Holder: h})
+			text += [...]string{" by ", ", "}[min(i, 1)] + holderName(padlock.Hold{Holder: h})
 		}
 	case history.Success:
 		text = "success"

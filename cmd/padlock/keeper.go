@@ -108,14 +108,14 @@ func (a *app) keeperCommand() *cobra.Command {
 			if err != nil || json.Unmarshal([]byte(line), &order) != nil {
 				return usage("%s is started by padlock acquire --keeper only", keeperVerb)
 			}
-			return a.keep(c.Context(), &order, in)
+			return a.holdForCaller(c.Context(), &order, in)
 		},
 	}
 }
 
-// keep is the keeper: it takes the lock, reports the key, and holds the lock until the time is over
-// or the lock is released.
-func (a *app) keep(from context.Context, order *keepOrder, in *bufio.Reader) error {
+// holdForCaller is the keeper: it takes the lock, reports the key, and holds the lock until the
+// time is over or the lock is released.
+func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Reader) error {
 	ctx, cancel := context.WithCancel(from)
 	defer cancel()
 	kept := make(chan bool, 1)
@@ -141,6 +141,8 @@ func (a *app) keep(from context.Context, order *keepOrder, in *bufio.Reader) err
 		defer lock.Release()
 		if socket, err = net.Listen("unix", socketOf(token)); err != nil {
 			err = fail(exitSystem, "system", order.Name, "no socket for the keeper: %s", err)
+		} else {
+			defer socket.Close() // before the release, after which nobody may take this for the keeper
 		}
 	}
 	reply := keepReply{Token: token, Seconds: order.TTL.Seconds()}
@@ -168,8 +170,12 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 	go func() {
 		for {
 			conn, err := socket.Accept()
-			if err != nil {
+			if errors.Is(err, net.ErrClosed) {
 				return
+			}
+			if err != nil { // for example, too many files are open
+				time.Sleep(acceptPause)
+				continue
 			}
 			go func() {
 				_ = conn.SetDeadline(time.Now().Add(keeperPatience))
@@ -217,6 +223,9 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 	}
 }
 
+// acceptPause is the pause after a connection that could not be accepted.
+const acceptPause = 50 * time.Millisecond
+
 // keeperPatience is how long a keeper has for an answer.
 const keeperPatience = 10 * time.Second
 
@@ -235,6 +244,9 @@ func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error
 	if err = json.NewEncoder(conn).Encode(k); err == nil {
 		err = json.NewDecoder(conn).Decode(&answer)
 	}
+	if err != nil && keeperGone(key) {
+		return answer, ended // it ended while it was asked
+	}
 	switch {
 	case err != nil:
 		return answer, fail(exitUnavailable, "uncertain", key.Name(), "the process that keeps %s did not answer; try again", show(key.Name()))
@@ -246,6 +258,16 @@ func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error
 		return answer, a.unsuccessful(key.Name(), deed, padlock.ErrLost)
 	}
 	return answer, nil
+}
+
+// keeperGone reports whether the process that keeps the lock has ended.
+func keeperGone(key padlock.Key) bool {
+	conn, err := net.Dial("unix", socketOf(key.Token()))
+	if err != nil {
+		return true
+	}
+	_ = conn.Close()
+	return false
 }
 
 // taking returns the flags of acquire that the order contains.
@@ -283,7 +305,7 @@ func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 	if err != nil {
 		return fail(exitSystem, "system", name, "the keeper cannot be started: %s", pathReason(err))
 	}
-	defer k.end()
+	defer k.endKeeper()
 	ctx, stop := interruptible(ctx)
 	reply, err := k.answer(ctx)
 	if s := stop(); s != nil {
@@ -332,7 +354,7 @@ func (a *app) tellKept(name string, set *taking, reply *keepReply, place *keyPla
 	if err != nil {
 		return fail(exitOutput, "output", name, "the key of %s could not be written: %s; the lock was released", show(name), pathReason(err))
 	}
-	return k.leave()
+	return k.leaveRunning()
 }
 
 // keptStill refuses a file that has the key of a lock that a keeper still holds.
@@ -387,7 +409,7 @@ func startKeeper(order *keepOrder) (*keeperProcess, error) {
 		err = k.say(string(text))
 	}
 	if err != nil {
-		k.end()
+		k.endKeeper()
 		return nil, err
 	}
 	return k, nil
@@ -405,15 +427,15 @@ func (k *keeperProcess) answer(ctx context.Context) (*keepReply, error) {
 	return &reply, json.Unmarshal([]byte(line), &reply)
 }
 
-// leave lets the keeper go on without this process.
-func (k *keeperProcess) leave() error {
+// leaveRunning lets the keeper go on without this process.
+func (k *keeperProcess) leaveRunning() error {
 	err := k.say("kept")
 	k.own = err != nil
 	return err
 }
 
-// The method end ends the keeper, except after leave.
-func (k *keeperProcess) end() {
+// endKeeper ends the keeper, except after leaveRunning.
+func (k *keeperProcess) endKeeper() {
 	_ = k.in.Close()
 	if k.own {
 		_ = k.cmd.Wait()

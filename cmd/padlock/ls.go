@@ -90,15 +90,15 @@ func (a *app) table(names []slotted) error {
 	for i := range names {
 		f := &names[i]
 		for _, h := range f.Holds {
-			line(f.Name, &f.State, who(h), mode(h), moment(h.Since, now), moment(end(h), now))
+			line(f.Name, &f.State, holderName(h), mode(h), moment(h.Since, now), moment(endOfHold(h), now))
 		}
 		for _, s := range f.slots {
 			s.Waiters = f.waiting
 			for _, h := range s.Holds {
-				line(f.Name, &s.State, who(h), slotMode(s.number, h), moment(h.Since, now), moment(end(h), now))
+				line(f.Name, &s.State, holderName(h), slotMode(s.number, h), moment(h.Since, now), moment(endOfHold(h), now))
 			}
 		}
-		if len(f.Holds) == 0 && f.taken() == 0 {
+		if len(f.Holds) == 0 && f.takenSlots() == 0 {
 			f.Waiters += f.waiting
 			line(f.Name, &f.State, "-", "free", "-", "-")
 		}
@@ -106,8 +106,8 @@ func (a *app) table(names []slotted) error {
 	return w.Flush()
 }
 
-// The function end returns the planned end of a hold, or else the end of its lease.
-func end(h padlock.Hold) time.Time {
+// endOfHold returns the planned end of a hold, or else the end of its lease.
+func endOfHold(h padlock.Hold) time.Time {
 	if !h.PlannedEnd.IsZero() {
 		return h.PlannedEnd
 	}

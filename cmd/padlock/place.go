@@ -37,8 +37,8 @@ func (a *app) place() string {
 	return "the store " + open.Redacted(url, schemes)
 }
 
-// The method from returns the source of the store's URL as a text, or "" for the default.
-func (a *app) from() string {
+// urlSource returns the source of the store's URL as a text, or "" for the default.
+func (a *app) urlSource() string {
 	if a.storeURL != "" {
 		return "--store"
 	}

@@ -50,8 +50,8 @@ func newProgress(a *app, set *runFlags) *progress {
 	}
 }
 
-// begin is called when the lock on name is held and padlock begins to wait.
-func (p *progress) begin(name string, held *padlock.HeldError) {
+// beginWait is called when the lock on name is held and padlock begins to wait.
+func (p *progress) beginWait(name string, held *padlock.HeldError) {
 	if !p.shown {
 		return
 	}
@@ -65,8 +65,8 @@ func (p *progress) begin(name string, held *padlock.HeldError) {
 	})
 }
 
-// The method end removes the line. After that, progress shows nothing.
-func (p *progress) end() {
+// removeLine removes the line. After that, progress shows nothing.
+func (p *progress) removeLine() {
 	p.once.Do(func() {})
 	if p.cancel != nil {
 		p.cancel()
@@ -87,7 +87,7 @@ func (p *progress) show(ctx context.Context) {
 		case <-tick.C:
 		}
 		if first || time.Since(asked) >= askEvery {
-			p.ask(ctx)
+			p.askHolder(ctx)
 			asked = time.Now()
 		}
 		if ctx.Err() == nil {
@@ -96,8 +96,9 @@ func (p *progress) show(ctx context.Context) {
 	}
 }
 
-// ask updates the holder and the queue. If the store cannot report them, they stay as they are.
-func (p *progress) ask(ctx context.Context) {
+// askHolder updates the holder and the queue. If the store cannot report them, they stay as they
+// are.
+func (p *progress) askHolder(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askEvery)
 	defer cancel()
 	p.mu.Lock()
@@ -130,8 +131,8 @@ func (p *progress) inspect(ctx context.Context, name string) (padlock.State, err
 	}
 	s, err := inspectSlots(ctx, p.locker, name, int(p.set.slots))
 	state := padlock.State{Name: name, Waiters: -1}
-	if s.full() {
-		state.Holds = s.holds()
+	if s.allTaken() {
+		state.Holds = s.allHolds()
 	}
 	return state, err
 }
@@ -156,7 +157,7 @@ func (p *progress) draw() {
 	line := p.text(time.Now())
 	switch {
 	case p.redraw:
-		fmt.Fprint(p.app.stderr, "\r\x1b[K"+fit(line, terminalWidth()))
+		fmt.Fprint(p.app.stderr, "\r\x1b[K"+fitLine(line, terminalWidth()))
 	case !p.drawn:
 		fmt.Fprintln(p.app.stderr, line)
 	}
@@ -169,9 +170,9 @@ func (p *progress) wipe() {
 	}
 }
 
-// fit shortens a line to the width of the terminal. A line of more than one row could not be
+// fitLine shortens a line to the width of the terminal. A line of more than one row could not be
 // removed.
-func fit(line string, width int) string {
+func fitLine(line string, width int) string {
 	if width <= 1 || utf8.RuneCountInString(line) < width {
 		return line
 	}

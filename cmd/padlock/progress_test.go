@@ -26,7 +26,7 @@ func TestProgressTellsThePlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &progress{set: &runFlags{}, name: "deploy", locker: l, held: &padlock.HeldError{}, ahead: -1, begun: time.Now()}
-	p.ask(t.Context())
+	p.askHolder(t.Context())
 	if text := p.text(time.Now()); !strings.Contains(text, "(holder)") || strings.Contains(text, "queue") {
 		t.Errorf("before anybody waits: %s", text)
 	}
@@ -45,8 +45,8 @@ func TestProgressTellsThePlace(t *testing.T) {
 		{func() { waits(t, l, ctx, 2) }, "(next in the queue): "}, // a later waiter is behind
 	} {
 		step.change()
-		p.ask(t.Context())
-		if text := fit(p.text(time.Now()), 80); !strings.Contains(text, step.want) { // on any terminal
+		p.askHolder(t.Context())
+		if text := fitLine(p.text(time.Now()), 80); !strings.Contains(text, step.want) { // on any terminal
 			t.Errorf("%s; want %s", text, step.want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestFit(t *testing.T) {
 		{"short", 80, "short"}, {"of no width", 0, "of no width"}, {"häßlich", 8, "häßlich"},
 		{"häßlich", 7, "häßli…"}, {"a b c d", 6, "a b…"}, {"x", 1, "x"},
 	} {
-		if got := fit(c.line, c.width); got != c.want {
+		if got := fitLine(c.line, c.width); got != c.want {
 			t.Errorf("fit(%q, %d) = %q, want %q", c.line, c.width, got, c.want)
 		}
 	}

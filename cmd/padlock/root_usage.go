@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,13 +44,7 @@ func flagProblem(err error) string {
 
 // inPadlocksWords replaces the help texts of cobra.
 func inPadlocksWords(root *cobra.Command) {
-	const more = `Use "{{.CommandPath}} [command] --help" for more information about a command.`
-	root.SetUsageTemplate(strings.NewReplacer(
-		more, `"{{.CommandPath}} VERB --help" explains a verb.`,
-		"{{.CommandPath}} [command]", "{{.CommandPath}} VERB",
-		"Additional Commands:", "More:",
-		"Global Flags:", "Flags of all verbs:",
-	).Replace(root.UsageTemplate()))
+	root.SetUsageFunc(writeUsage)
 	root.SetHelpCommand(&cobra.Command{
 		Use:               "help [VERB]",
 		Short:             "Show the help of padlock or of a verb",
@@ -72,6 +67,59 @@ func inPadlocksWords(root *cobra.Command) {
 			shell.Short = "Print the script for " + shell.Name()
 		}
 	}
+}
+
+// writeUsage writes the part of a help text that follows the description of a verb. It uses no
+// template: a program with text/template has all methods of all its types, which makes padlock a
+// third larger.
+func writeUsage(c *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:")
+	if c.Runnable() {
+		b.WriteString("\n  " + c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n  " + c.CommandPath() + " VERB")
+	}
+	if c.HasExample() {
+		b.WriteString("\n\nExamples:\n" + c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		for _, g := range c.Groups() {
+			b.WriteString(verbList(c, g.Title, g.ID))
+		}
+		title := "More:"
+		if len(c.Groups()) == 0 {
+			title = "Available Commands:"
+		}
+		b.WriteString(verbList(c, title, ""))
+	}
+	if c.HasAvailableLocalFlags() {
+		b.WriteString("\n\nFlags:\n" + strings.TrimRight(c.LocalFlags().FlagUsages(), " \n"))
+	}
+	if c.HasAvailableInheritedFlags() {
+		b.WriteString("\n\nFlags of all verbs:\n" + strings.TrimRight(c.InheritedFlags().FlagUsages(), " \n"))
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n\n\"" + c.CommandPath() + " VERB --help\" explains a verb.")
+	}
+	b.WriteString("\n")
+	_, err := io.WriteString(c.OutOrStderr(), b.String())
+	return err
+}
+
+// verbList returns the verbs of a group under a heading, or "" if the group has none.
+func verbList(c *cobra.Command, title, group string) string {
+	var list string
+	for _, verb := range c.Commands() {
+		if verb.GroupID == group && (verb.IsAvailableCommand() || verb.Name() == "help") {
+			list += fmt.Sprintf("\n  %-*s %s", verb.NamePadding(), verb.Name(), verb.Short)
+		}
+	}
+	if list == "" {
+		return ""
+	}
+	return "\n\n" + title + list
 }
 
 func completeVerb(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
 )
 
 const runLong = `run takes the lock NAME, runs COMMAND, and releases the lock when COMMAND and all
@@ -104,7 +104,7 @@ func (a *app) run(set *runFlags, args []string) error {
 	if set.label == "" {
 		set.label = command[0][:min(len(command[0]), 256)]
 	}
-	path, err := job.Find(command[0])
+	path, err := program.Find(command[0])
 	if err != nil {
 		why := cannotRun(command[0], err) // this error comes before padlock waits for the lock
 		(&front{app: a, set: set, name: name}).recordMissing(why)

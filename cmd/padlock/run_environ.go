@@ -55,7 +55,7 @@ func (f *front) variables() ([]string, error) {
 // contains the URL, the variable names that file. Otherwise it contains the URL. A password in
 // --store is included only with --pass-key.
 func (f *front) storeVariable() (string, error) {
-	if f.from() == open.EnvStoreFile {
+	if f.urlSource() == open.EnvStoreFile {
 		file, err := filepath.Abs(os.Getenv(open.EnvStoreFile)) // the job may change its directory
 		return open.EnvStoreFile + "=" + file, err
 	}

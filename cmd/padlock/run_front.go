@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/console"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
@@ -33,10 +34,10 @@ type front struct {
 	renewed  chan struct{} // signals that the lease was renewed
 	progress *progress
 
-	why   *failure // the first reason for which padlock ends the job
-	stuck alarm    // the time to report processes that are still running
-	left  left     // the processes that the command left running
-	asked bool     // padlock got a signal to end the job
+	why   *failure  // the first reason for which padlock ends the job
+	stuck alarm     // the time to report processes that are still running
+	left  leftovers // the processes that the command left running
+	asked bool      // padlock got a signal to end the job
 
 	begun     time.Time   // when the front began to wait for the lock
 	contended chan string // names a lock that is held, perhaps by a padlock around this one
@@ -74,14 +75,14 @@ func (f *front) run() error {
 		f.recordSkip(err, nil)
 		return err
 	}
-	defer f.close()
+	defer f.closeFront()
 	f.startRecording(f.app.opened)
 	if f.grace, err = f.set.grace(f.locker); err != nil {
 		return err
 	}
 	f.progress.locker = f.locker
 	f.signals = make(chan os.Signal, 64)
-	catch(f.signals, fromStart)
+	console.Catch(f.signals, console.FromStart)
 	if err := f.acquire(); err != nil {
 		f.recordSkip(err, f.refusal)
 		return err
@@ -97,7 +98,7 @@ func (f *front) run() error {
 	lost := f.release()
 	f.recordEnd(lost)
 	if had && !f.interrupted && isInterrupt(f.job.Exit().Signal) {
-		f.close()
+		f.closeFront()
 		interruptGroup()
 	}
 	switch {
@@ -133,19 +134,19 @@ func (f *front) acquire() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f.begun = time.Now()
-	defer f.progress.end()
+	defer f.progress.removeLine()
 	result := make(chan error, 1)
 	go func() { result <- f.take(ctx) }()
 	var interrupt os.Signal
 	for {
 		select {
 		case s := <-f.signals:
-			if interrupt == nil && ends(s) {
+			if interrupt == nil && asksToEnd(s) {
 				interrupt = s
 				cancel()
 			}
 		case name := <-f.contended:
-			if f.waits() && f.ownLock(name) {
+			if f.mayWait() && f.ownLock(name) {
 				cancel()
 			}
 		case err := <-result:
@@ -162,8 +163,8 @@ func (f *front) acquire() error {
 	}
 }
 
-// waits reports whether padlock waits for the lock.
-func (f *front) waits() bool {
+// mayWait reports whether padlock waits for the lock.
+func (f *front) mayWait() bool {
 	return !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
 }
 
@@ -176,12 +177,12 @@ func (f *front) take(ctx context.Context) (err error) {
 	for told := false; ; told = true {
 		opts := f.set.options(f.grace)
 		left := time.Hour
-		if f.waits() && f.set.wait.given {
+		if f.mayWait() && f.set.wait.given {
 			left = f.set.wait.d - time.Since(f.begun)
 			opts = append(opts, padlock.Wait(max(left, 0)))
 		}
 		err = f.takeLocks(ctx, opts)
-		if err == nil || !f.waits() || left <= 0 || !guarded(err) {
+		if err == nil || !f.mayWait() || left <= 0 || !guarded(err) {
 			return err
 		}
 		if !told && (f.set.verbose || f.progress.shown) {
@@ -214,13 +215,13 @@ func (f *front) gaveUp(s os.Signal, err error) error {
 
 // refused explains why padlock did not get the lock.
 func (f *front) refused(err error) error {
-	why := f.explain(f.about(err), err)
+	why := f.explain(f.lockOfError(err), err)
 	took := time.Since(f.begun)
 	own := f.own || why.status == exitHeld && f.ownLock(why.note.Name)
 	switch {
-	case own && f.waits() && f.set.slots > 1:
+	case own && f.mayWait() && f.set.slots > 1:
 		why.note.Message = fmt.Sprintf("a slot of %s is held by the padlock run that runs this command, so waiting for another one may never end", show(f.name))
-	case own && f.waits():
+	case own && f.mayWait():
 		why.note.Message = fmt.Sprintf("%s is held by the padlock run that runs this command, so waiting for it would never end", show(why.note.Name))
 	case why.status != exitHeld:
 		return why
@@ -229,9 +230,9 @@ func (f *front) refused(err error) error {
 	case own && f.set.slots <= 1:
 		why.note.Message = fmt.Sprintf("%s is held by the padlock run that runs this command", show(why.note.Name))
 	case own:
-	case f.waits() && took < f.set.wait.d:
+	case f.mayWait() && took < f.set.wait.d:
 		why.note.Message += "; not waiting for that (--wait-policy skip)"
-	case f.waits():
+	case f.mayWait():
 		why = f.heldNow(why)
 		why.note.Message += "; gave up after " + span(f.set.wait.d)
 	}
@@ -246,8 +247,8 @@ func (f *front) heldNow(why *failure) *failure {
 	defer cancel()
 	name := why.note.Name
 	if f.set.slots > 0 {
-		if s, err := inspectSlots(ctx, f.locker, name, int(f.set.slots)); err == nil && s.full() {
-			return slotsFailure(name, int(f.set.slots), &padlock.HeldError{Holds: s.holds()})
+		if s, err := inspectSlots(ctx, f.locker, name, int(f.set.slots)); err == nil && s.allTaken() {
+			return slotsFailure(name, int(f.set.slots), &padlock.HeldError{Holds: s.allHolds()})
 		}
 		return why
 	}
@@ -269,7 +270,7 @@ func (f *front) start() error {
 	if f.expired() {
 		return f.lostFailure("%s was lost before %s could start; command not run", f.title(f.nextToEnd()), show(f.args[0]))
 	}
-	catch(f.signals, whileRunning)
+	console.Catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
 	// This must not be done earlier, because many padlocks may be waiting for the lock.
 	if err = errors.Join(limits.KeepThreads(f.threads()), limits.Room(supervise.Threads)); err != nil {
@@ -279,7 +280,7 @@ func (f *front) start() error {
 		return cannotRun(f.args[0], err)
 	}
 	if f.terminal != nil {
-		workInBackground()
+		console.WorkInBackground()
 		if f.terminal.interactive() {
 			f.terminal.give(f.job.Group()) // if the command reads from the terminal before this, it is stopped, and padlock notices that
 		}
@@ -319,12 +320,12 @@ func (f *front) release() *failure {
 	case err == nil:
 		f.verbose(0, "released %s", f.titles())
 	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
-		return f.lostFailure("%s was lost before %s had ended: %s", f.title(f.about(err)), show(f.args[0]), lossReason(err))
+		return f.lostFailure("%s was lost before %s had ended: %s", f.title(f.lockOfError(err)), show(f.args[0]), lossReason(err))
 	case f.why != nil && f.expired(): // this was already reported
 		f.unconfirmed = true
 	default:
 		f.unconfirmed = true
-		f.say(note{Event: "unconfirmed", named: newNamed(f.about(err)), Message: f.title(f.about(err)) + " may stay locked until its lease ends: " + f.place() + " did not confirm the release: " + reason(err)})
+		f.say(note{Event: "unconfirmed", named: newNamed(f.lockOfError(err)), Message: f.title(f.lockOfError(err)) + " may stay locked until its lease ends: " + f.place() + " did not confirm the release: " + reason(err)})
 	}
 	return nil
 }
@@ -348,9 +349,9 @@ func (f *front) check() error {
 	return nil
 }
 
-// close waits for background work. If the store did not answer the release in time, close does not
-// wait for it again.
-func (f *front) close() {
+// closeFront waits for background work. If the store did not answer the release in time, closeFront
+// does not wait for it again.
+func (f *front) closeFront() {
 	if f.unconfirmed {
 		closePatience = min(closePatience, 500*time.Millisecond)
 	}
@@ -386,8 +387,8 @@ func (f *front) event(e padlock.Event) {
 		default:
 		}
 	}
-	if e.Kind == padlock.EventContended && f.waits() && errors.As(e.Err, &held) {
-		f.progress.begin(e.Name, held)
+	if e.Kind == padlock.EventContended && f.mayWait() && errors.As(e.Err, &held) {
+		f.progress.beginWait(e.Name, held)
 		n := note{Event: "waiting", named: newNamed(e.Name), Message: "waiting: " + f.set.heldText(e.Name, held, time.Now())}
 		if f.set.verbose {
 			f.say(n)

@@ -18,20 +18,20 @@ const (
 	leftShown = 3
 )
 
-// The type left describes the processes that the command left running.
-type left struct {
+// leftovers describes the processes that the command left running.
+type leftovers struct {
 	all  []supervise.Leftover
 	slow alarm
 }
 
-func (l *left) found(more []supervise.Leftover) {
+func (l *leftovers) found(more []supervise.Leftover) {
 	l.all = append(l.all, more...)
 	slices.SortFunc(l.all, func(a, b supervise.Leftover) int { return cmp.Compare(a.PID, b.PID) })
 	l.slow.in(slowAfter)
 }
 
-// names lists the processes. It returns "" on systems that do not report names.
-func (l *left) names() string {
+// processNames lists the processes. It returns "" on systems that do not report names.
+func (l *leftovers) processNames() string {
 	var names []string
 	for _, p := range l.all[:min(len(l.all), leftShown)] {
 		if p.Name == "?" {
@@ -46,10 +46,10 @@ func (l *left) names() string {
 	return text
 }
 
-// sentence returns a text that names the processes that command has left running. The result them
-// is the pronoun for these processes.
-func (l *left) sentence(command string) (text, them string) {
-	names := l.names()
+// sentence returns a text that names the processes that command has left running, and their
+// pronoun: "it" or "them".
+func (l *leftovers) sentence(command string) (text, pronoun string) {
+	names := l.processNames()
 	switch {
 	case names == "":
 		return show(command) + " left processes running", "them"
@@ -113,12 +113,12 @@ func (a *alarm) in(d time.Duration) {
 		return
 	}
 	if at.Before(a.at) {
-		a.again(d)
+		a.setAgain(d)
 	}
 }
 
-// again sets the alarm to a new time.
-func (a *alarm) again(d time.Duration) {
+// setAgain sets the alarm to a new time.
+func (a *alarm) setAgain(d time.Duration) {
 	a.at = time.Now().Add(d)
 	a.timer.Reset(d)
 }

@@ -135,8 +135,8 @@ func (f *front) otherFences() string {
 	return fences.Encode()
 }
 
-// about returns the name of the lock that err is about.
-func (f *front) about(err error) string {
+// lockOfError returns the name of the lock that err is about.
+func (f *front) lockOfError(err error) string {
 	var e *padlock.Error
 	if errors.As(err, &e) && e.Name != "" {
 		return e.Name

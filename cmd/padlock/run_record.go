@@ -62,8 +62,8 @@ func (r *recording) acquired(lock *padlock.Lock) {
 	r.w.Put(r.run)
 }
 
-// ended records the end of a run. status is the exit status of padlock.
-func (r *recording) ended(status int, signal, reason string) error {
+// recordRunEnd records the end of a run. status is the exit status of padlock.
+func (r *recording) recordRunEnd(status int, signal, reason string) error {
 	if r == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (f *front) recordEnd(lost *failure) {
 	if exit.Signal != 0 {
 		signal = (&signalFlag{exit.Signal}).String()
 	}
-	f.unrecorded(f.record.ended(status, signal, word))
+	f.unrecorded(f.record.recordRunEnd(status, signal, word))
 }
 
 // recordMissing records a command that was not found, on this machine only.
@@ -131,7 +131,7 @@ func (f *front) recordMissing(why *failure) {
 	if f.startRecording(nil); f.record != nil {
 		f.record.run.Start = f.record.begun
 		f.record.run.ID = history.NewID(f.record.begun, false)
-		f.unrecorded(f.record.ended(why.status, "", why.note.Event))
+		f.unrecorded(f.record.recordRunEnd(why.status, "", why.note.Event))
 	}
 }
 
@@ -139,7 +139,7 @@ func (f *front) recordMissing(why *failure) {
 func (f *front) recordFailedStart(err error) {
 	var why *failure
 	if f.record != nil && errors.As(err, &why) {
-		f.unrecorded(f.record.ended(why.status, "", why.note.Event))
+		f.unrecorded(f.record.recordRunEnd(why.status, "", why.note.Event))
 	}
 }
 
@@ -150,7 +150,7 @@ func (f *front) unrecorded(err error) {
 	}
 	what := reason(err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		what = "there was no answer within " + short(recordPatience)
+		what = "there was no answer within " + shortDuration(recordPatience)
 	}
 	f.say(note{Event: "unrecorded", named: newNamed(f.name), Message: "the history of " + show(f.name) + " could not be written: " + what})
 }

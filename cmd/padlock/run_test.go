@@ -71,3 +71,28 @@ func TestDisk(t *testing.T) {
 	}
 	testscript.Run(t, scripts("testdata/disk"))
 }
+
+// The second process of a run does its work before the clients of the stores are initialised.
+func TestSupervisorStartsEarly(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the supervisor is part of the first process there")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "supervise", "nothing")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1", "PADLOCK_SUPERVISE=9999") // this descriptor is not open, so it ends at once
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "init os/signal ") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, late := range []string{"encoding/json", "net", "net/http", "github.com/redis/rueidis", "google.golang.org/grpc"} {
+		if strings.Contains(string(out), "init "+late+" ") {
+			t.Errorf("%s is initialised before the supervisor runs; does one of its packages import fmt, strings or the like?", late)
+		}
+	}
+	if n := strings.Count(string(out), "\ninit "); n > 60 {
+		t.Errorf("%d packages are initialised before the supervisor runs: %s", n, out)
+	}
+}

@@ -31,9 +31,9 @@ func (f *front) watch() {
 	for {
 		select {
 		case s := <-f.signals:
-			f.heard(s, false)
+			f.handleSignal(s, false)
 		case s := <-f.job.Heard():
-			f.heard(s, true)
+			f.handleSignal(s, true)
 		case s := <-f.job.Stopped():
 			f.stopped(s)
 		case <-f.renewed:
@@ -51,7 +51,7 @@ func (f *front) watch() {
 			supervisorLost = nil
 			f.supervisorLost()
 		case <-atMost.c:
-			f.end(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); ending it", show(f.args[0]), span(f.set.atMost.d)), f.grace)
+			f.endJob(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); ending it", show(f.args[0]), span(f.set.atMost.d)), f.grace)
 		case left := <-f.job.Left():
 			f.left.found(left)
 		case <-f.left.slow.c:
@@ -89,7 +89,7 @@ func (f *front) leaseLow() {
 	if f.set.noRenewal {
 		what = "runs out (--no-renewal)"
 	}
-	f.because(f.lostFailure("%s %s; ending %s", f.title(f.nextToEnd()), what, show(f.args[0])))
+	f.endJobBecause(f.lostFailure("%s %s; ending %s", f.title(f.nextToEnd()), what, show(f.args[0])))
 }
 
 // lockOver is called when another process may have the lock. If the job was already asked to end,
@@ -100,18 +100,18 @@ func (f *front) lockOver() {
 		return
 	}
 	cause := context.Cause(f.lasting())
-	f.end(f.lostFailure("%s is lost: %s; ending %s", f.title(f.about(cause)), lossReason(cause), show(f.args[0])), min(f.grace, lossGrace))
+	f.endJob(f.lostFailure("%s is lost: %s; ending %s", f.title(f.lockOfError(cause)), lossReason(cause), show(f.args[0])), min(f.grace, lossGrace))
 }
 
 // supervisorLost is called when another process killed the supervisor.
 func (f *front) supervisorLost() {
-	f.because(fail(128+int(syscall.SIGKILL), "killed", f.name, "the supervisor of %s was killed; killing %s", show(f.args[0]), show(f.args[0])))
+	f.endJobBecause(fail(128+int(syscall.SIGKILL), "killed", f.name, "the supervisor of %s was killed; killing %s", show(f.args[0]), show(f.args[0])))
 	f.stuck.in(stuckAfter)
 }
 
-// The method because records and prints the reason for which the job is ended. It returns false if
+// endJobBecause records and prints why the job is ended. It returns false if
 // there was already a reason.
-func (f *front) because(why *failure) bool {
+func (f *front) endJobBecause(why *failure) bool {
 	if f.why != nil {
 		return false
 	}
@@ -121,10 +121,10 @@ func (f *front) because(why *failure) bool {
 	return true
 }
 
-// The method end asks the job to end, reports the reason, and sets the time at which the job is
+// endJob asks the job to end, reports the reason, and sets the time at which the job is
 // killed.
-func (f *front) end(why *failure, grace time.Duration) {
-	if f.because(why) {
+func (f *front) endJob(why *failure, grace time.Duration) {
+	if f.endJobBecause(why) {
 		f.job.End(grace)
 		f.stuck.in(grace + stuckAfter)
 	}
@@ -158,8 +158,8 @@ type lastOfSignal struct {
 // managers and terminals send a signal to all processes.
 const sameOccasion = 3 * time.Second
 
-// heard handles a signal and passes it on to the job.
-func (f *front) heard(s os.Signal, relayed bool) {
+// handleSignal handles a signal and passes it on to the job.
+func (f *front) handleSignal(s os.Signal, relayed bool) {
 	last := f.last
 	f.last = lastOfSignal{s, relayed, time.Now()}
 	if last.signal == s && last.relayed != relayed && time.Since(last.at) < sameOccasion {
@@ -173,11 +173,11 @@ func (f *front) heard(s os.Signal, relayed bool) {
 		f.resume()
 	case forCommand(s):
 		f.job.SignalCommand(sig)
-	case f.commandEnded() && ends(s):
+	case f.commandEnded() && asksToEnd(s):
 		f.asked = true
 		f.killNow() // a second signal kills the remaining processes at once
 	default: // this includes a stop: when the command has stopped, padlock stops too
-		f.asked = f.asked || ends(s)
+		f.asked = f.asked || asksToEnd(s)
 		f.job.Signal(sig)
 	}
 }
@@ -214,7 +214,7 @@ func (f *front) pause() {
 		if isContinue(s) {
 			break
 		}
-		f.heard(s, false)
+		f.handleSignal(s, false)
 	}
 	f.resume() // this comes before the next report of a stop is read
 }

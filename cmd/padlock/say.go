@@ -121,15 +121,15 @@ func (a *app) limit(what string) string {
 	case err1 != nil || err2 != nil || err3 != nil:
 		return what
 	case given < low:
-		return fmt.Sprintf("%s %s is less than the minimum of %s, %s", flag, short(given), a.place(), short(low))
+		return fmt.Sprintf("%s %s is less than the minimum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(low))
 	case high < maxTTL && given <= maxTTL: // a bound of the store
-		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL", flag, short(given), a.place(), short(high), short(given))
+		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL", flag, shortDuration(given), a.place(), shortDuration(high), shortDuration(given))
 	}
-	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, short(given), a.place(), short(high))
+	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(high))
 }
 
-// The function short returns 10m for a Duration whose String is 10m0s.
-func short(d time.Duration) string {
+// shortDuration returns 10m for a Duration whose String is 10m0s.
+func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

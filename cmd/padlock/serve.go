@@ -168,7 +168,7 @@ func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, ac
 	watcher := sampler.New(l, sampler.Watch(set.watch...))
 	go watcher.Run(ctx)
 	opts := []padlockweb.Option{
-		padlockweb.Sampler(watcher), padlockweb.Logger(log), padlockweb.Place(a.storeName()), padlockweb.Hosts(set.names(acc.pairs)...),
+		padlockweb.Sampler(watcher), padlockweb.Logger(log), padlockweb.Place(a.storeName()), padlockweb.Hosts(set.hostNames(acc.pairs)...),
 		padlockweb.History(a.history(a.opened)),
 	}
 	if acc.tokens != nil {
@@ -187,20 +187,20 @@ func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, ac
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // any client can cause these lines
 	}
 	if acc.pairs != nil {
-		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: acc.pairs.get, NextProtos: []string{"h2", "http/1.1"}}
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: acc.pairs.getCertificate, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	server.RegisterOnShutdown(func() { web.Close() }) // ends the streams
 	return web, server
 }
 
-// names returns the names by which browsers reach the server.
-func (set *serving) names(pairs *keyPair) []string {
+// hostNames returns the names by which browsers reach the server.
+func (set *serving) hostNames(pairs *keyPair) []string {
 	names := append([]string{"localhost"}, set.hosts...)
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)
 	}
 	if pairs != nil {
-		names = append(names, pairs.names()...)
+		names = append(names, pairs.certificateNames()...)
 	}
 	return names
 }

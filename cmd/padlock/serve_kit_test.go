@@ -46,10 +46,10 @@ func TestServeRenewsCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names := pair.names(); len(names) != 1 || names[0] != "a.example" {
+	if names := pair.certificateNames(); len(names) != 1 || names[0] != "a.example" {
 		t.Errorf("the names are %v", names)
 	}
-	first, err := pair.get(nil)
+	first, err := pair.getCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +67,11 @@ func TestServeRenewsCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if same, err := pair.get(nil); err != nil || same != first {
+	if same, err := pair.getCertificate(nil); err != nil || same != first {
 		t.Errorf("after a bad file: %v, %v", same == first, err)
 	}
 	change(func() { certificate(t, dir, "a.example") })
-	if renewed, err := pair.get(nil); err != nil || renewed == first {
+	if renewed, err := pair.getCertificate(nil); err != nil || renewed == first {
 		t.Errorf("after a renewal it is still the old certificate: %v", err)
 	}
 }

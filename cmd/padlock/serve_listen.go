@@ -23,7 +23,11 @@ func (set *serving) listener() (net.Listener, error) {
 	case at != nil:
 		return at, nil
 	}
-	if _, _, err := net.SplitHostPort(set.listen); err != nil {
+	_, port, err := net.SplitHostPort(set.listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
 		return nil, usage("--listen %s: %v", show(set.listen), err)
 	}
 	at, err = net.Listen("tcp", set.listen)
@@ -92,9 +96,10 @@ func (p *keyPair) times() (changed [2]time.Time) {
 	return changed
 }
 
-// get returns the certificate for a new connection. If the files have changed and cannot be used,
-// for example because only one of them is written yet, it returns the one that it read last.
-func (p *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// getCertificate returns the certificate for a new connection. If the files have changed and cannot
+// be used, for example because only one of them is written yet, it returns the one that it read
+// last.
+func (p *keyPair) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); now.Sub(p.looked) > time.Second {
@@ -106,8 +111,8 @@ func (p *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return p.pair, nil
 }
 
-// names returns the host names of the certificate, without patterns.
-func (p *keyPair) names() []string {
+// certificateNames returns the host names of the certificate, without patterns.
+func (p *keyPair) certificateNames() []string {
 	var names []string
 	if p.pair.Leaf != nil {
 		for _, name := range p.pair.Leaf.DNSNames {

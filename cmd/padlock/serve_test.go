@@ -185,6 +185,8 @@ func TestServeUsage(t *testing.T) {
 	for args, want := range map[string]int{
 		"serve extra":                                    exitUsage,
 		"serve --listen nonsense":                        exitUsage,
+		"serve --listen 127.0.0.1:99999":                 exitUsage,
+		"serve --listen 127.0.0.1:no-such-port":          exitUsage,
 		"serve --listen " + taken.Addr().String():        exitUnavailable,
 		"serve --listen 127.0.0.1:0 --allow-break":       exitUsage,
 		"serve --watch= --insecure --listen 192.0.2.1:1": exitUsage,

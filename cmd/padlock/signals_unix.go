@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"os/signal"
 	"syscall"
 )
 
@@ -14,30 +13,12 @@ var signalNames = map[string]syscall.Signal{
 	"CONT": syscall.SIGCONT, "STOP": syscall.SIGSTOP, "WINCH": syscall.SIGWINCH,
 }
 
-// fromStart are the signals that padlock catches from its start. A broken pipe must not kill
-// padlock, because that would end the command too. The other two signals are passed on to the
-// command once it runs.
-var fromStart = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
-}
-
 // whileRunning are the signals that padlock catches once the command has started. Until then Ctrl-Z
 // stops padlock like any program.
 var whileRunning = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
 
-// catch sends signals to c, except those that were ignored when padlock started, as with nohup. The
-// command then ignores them too.
-func catch(c chan<- os.Signal, sigs []os.Signal) {
-	for _, s := range sigs {
-		if !signal.Ignored(s) {
-			signal.Notify(c, s)
-		}
-	}
-}
-
-// The function ends reports whether a signal asks a program to end.
-func ends(s os.Signal) bool {
+// asksToEnd reports whether a signal asks a program to end.
+func asksToEnd(s os.Signal) bool {
 	switch s {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
 		return true

@@ -115,8 +115,8 @@ func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, erro
 	return f, nil
 }
 
-// holds returns the holders of all slots.
-func (f *slotted) holds() []padlock.Hold {
+// allHolds returns the holders of all slots.
+func (f *slotted) allHolds() []padlock.Hold {
 	var all []padlock.Hold
 	for _, s := range f.slots {
 		all = append(all, s.Holds...)
@@ -124,8 +124,8 @@ func (f *slotted) holds() []padlock.Hold {
 	return all
 }
 
-// taken returns how many slots are held.
-func (f *slotted) taken() int {
+// takenSlots returns how many slots are held.
+func (f *slotted) takenSlots() int {
 	n := 0
 	for _, s := range f.slots {
 		if len(s.Holds) > 0 {
@@ -140,14 +140,14 @@ func (f *slotted) inFile() bool {
 	return f.Path != "" || slices.ContainsFunc(f.slots, func(s slot) bool { return s.Path != "" })
 }
 
-// full reports whether every slot that --slots gives is held.
-func (f *slotted) full() bool { return f.count > 0 && f.taken() == f.count }
+// allTaken reports whether every slot that --slots gives is held.
+func (f *slotted) allTaken() bool { return f.count > 0 && f.takenSlots() == f.count }
 
 // blocked reports whether a caller would have to wait. With --slots, the caller would wait for a
 // slot, and otherwise for the lock without slots.
 func (f *slotted) blocked() bool {
 	if f.count > 0 {
-		return f.full()
+		return f.allTaken()
 	}
 	return len(f.Holds) > 0
 }
@@ -177,7 +177,7 @@ func slotsText(name string, slots int, held *padlock.HeldError, now time.Time) s
 		if h.Cooling {
 			by = append(by, "a cool-down"+endText(h.Until, now))
 		} else {
-			by = append(by, who(h))
+			by = append(by, holderName(h))
 		}
 	}
 	switch n := len(by); n {

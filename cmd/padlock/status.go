@@ -82,7 +82,7 @@ func newSlotted(f *slotted) state {
 	out := newState(&f.State)
 	out.SlotCount, out.Unlisted = f.count, f.unlisted
 	if f.count > 0 {
-		out.Held, out.Waiters = f.full(), nil
+		out.Held, out.Waiters = f.allTaken(), nil
 	}
 	if f.count > 0 || len(f.slots) > 0 || f.waiting > 0 {
 		out.ForSlots = &f.waiting
@@ -103,7 +103,7 @@ func (a *app) showStatus(ctx context.Context, slots int, name string) error {
 		return err
 	}
 	defer a.close(l)
-	f, err := look(ctx, l, name, slots)
+	f, err := lookUp(ctx, l, name, slots)
 	if err != nil {
 		return a.unknown(name, err)
 	}
@@ -117,8 +117,8 @@ func (a *app) showStatus(ctx context.Context, slots int, name string) error {
 	return err
 }
 
-// look returns the state of name or, if slots is not 0, that of its slots.
-func look(ctx context.Context, l *padlock.Locker, name string, slots int) (slotted, error) {
+// lookUp returns the state of name or, if slots is not 0, that of its slots.
+func lookUp(ctx context.Context, l *padlock.Locker, name string, slots int) (slotted, error) {
 	if slots > 0 {
 		return inspectSlots(ctx, l, name, slots)
 	}
@@ -127,15 +127,15 @@ func look(ctx context.Context, l *padlock.Locker, name string, slots int) (slott
 
 // lines describes a name and its slots for a person.
 func (f *slotted) lines(now time.Time) []string {
-	out := f.known(now)
+	out := f.describeKnown(now)
 	if f.unlisted != "" {
 		out = append(out, fmt.Sprintf("  there may be more slots: %s; padlock status --slots N %s asks for each", f.unlisted, show(f.Name)))
 	}
 	return out
 }
 
-// The method known describes the known facts about a name and its slots.
-func (f *slotted) known(now time.Time) []string {
+// describeKnown describes the known facts about a name and its slots.
+func (f *slotted) describeKnown(now time.Time) []string {
 	var out []string
 	if f.count == 0 {
 		out = lines(&f.State, now)
@@ -144,9 +144,9 @@ func (f *slotted) known(now time.Time) []string {
 		return out
 	}
 	if f.count > 0 {
-		out = append(out, fmt.Sprintf("%s: %d of %d slots are held", show(f.Name), f.taken(), f.count))
+		out = append(out, fmt.Sprintf("%s: %d of %d slots are held", show(f.Name), f.takenSlots(), f.count))
 	} else {
-		out = append(out, fmt.Sprintf("%s: %s held", show(f.Name), several(f.taken(), "slot is", "slots are")))
+		out = append(out, fmt.Sprintf("%s: %s held", show(f.Name), several(f.takenSlots(), "slot is", "slots are")))
 	}
 	for _, s := range f.slots {
 		for _, h := range s.Holds {

@@ -30,7 +30,7 @@ func noURL(name string, err error) *failure {
 // terminal says so.
 func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) {
 	rawURL, err := a.url()
-	if err != nil || a.from() == "" {
+	if err != nil || a.urlSource() == "" {
 		return a.locker(ctx, name)
 	}
 	u, err := url.Parse(rawURL)
@@ -67,7 +67,7 @@ func (a *app) open(ctx context.Context, name, rawURL string, opts ...padlock.Loc
 	store, err := openStore(ctx, rawURL)
 	if err != nil {
 		why := a.explain(name, err)
-		if from := a.from(); from != "" && errors.Is(err, padlock.ErrInvalid) {
+		if from := a.urlSource(); from != "" && errors.Is(err, padlock.ErrInvalid) {
 			why.note.Message = from + ": " + why.note.Message
 		}
 		return nil, why

@@ -15,10 +15,7 @@ func (*terminal) give(int) bool     { return false }
 func (*terminal) takeBack() bool    { return false }
 func (*terminal) stopSelf()         {}
 
-func foregroundOfParent() func(int) { return func(int) {} }
-
-func workInBackground() {}
-func interruptGroup()   {}
+func interruptGroup() {}
 
 func wantsTerminal(syscall.Signal) bool { return false }
 func byTerminal(syscall.Signal) bool    { return false }

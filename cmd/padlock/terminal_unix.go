@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"syscall"
 	"unsafe"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/console"
 )
 
 // terminal is the terminal that controls this process. Its foreground is the process group that may
@@ -18,16 +20,15 @@ type terminal struct {
 
 // findTerminal returns the controlling terminal, or nil if there is none.
 func findTerminal() *terminal {
-	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return nil
+	if f := console.OpenTerminal(); f != nil {
+		return &terminal{file: f}
 	}
-	return &terminal{file: f}
+	return nil
 }
 
-// The method ours reports whether the foreground is this process's group.
-func (t *terminal) ours() bool {
-	group, ok := foreground(t.file.Fd())
+// hasForeground reports whether this process's group is in the foreground.
+func (t *terminal) hasForeground() bool {
+	group, ok := console.Foreground(t.file.Fd())
 	return ok && group == syscall.Getpgrp()
 }
 
@@ -35,18 +36,18 @@ func (t *terminal) ours() bool {
 // programs such as a pager use the terminal too. If the command got the terminal, these programs
 // would be stopped.
 func (t *terminal) interactive() bool {
-	_, in := foreground(0)
-	_, out := foreground(1)
+	_, in := console.Foreground(0)
+	_, out := console.Foreground(1)
 	return in && out
 }
 
 // give gives the foreground to the command if this process has it. It reports whether the command
 // has it now.
 func (t *terminal) give(group int) bool {
-	if now, ok := foreground(t.file.Fd()); ok && now == group {
+	if now, ok := console.Foreground(t.file.Fd()); ok && now == group {
 		return true
 	}
-	if !t.ours() || setForeground(t.file.Fd(), group) != nil {
+	if !t.hasForeground() || console.SetForeground(t.file.Fd(), group) != nil {
 		return false
 	}
 	t.given = true
@@ -58,7 +59,7 @@ func (t *terminal) takeBack() bool {
 	had := t.given
 	if had {
 		t.given = false
-		_ = setForeground(t.file.Fd(), syscall.Getpgrp())
+		_ = console.SetForeground(t.file.Fd(), syscall.Getpgrp())
 	}
 	return had
 }
@@ -77,35 +78,10 @@ func (t *terminal) stopSelf() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
-// workInBackground lets this process write to the terminal, and take the foreground back, while the
-// command has the foreground. Call it after the command has started, because the command would
-// inherit the setting.
-func workInBackground() { signal.Ignore(syscall.SIGTTOU) }
-
-// foregroundOfParent returns a function to call after the parent has died. If another group is in
-// the foreground by then, the function gives the foreground back to the parent's present group.
-func foregroundOfParent() func(group int) {
-	front, err := syscall.Getpgid(os.Getppid())
-	return func(group int) {
-		if t := findTerminal(); t != nil && err == nil {
-			if now, ok := foreground(t.file.Fd()); ok && now == group {
-				workInBackground()
-				_ = setForeground(t.file.Fd(), front)
-			}
-		}
-	}
-}
-
-func foreground(fd uintptr) (group int, ok bool) {
-	var g int32
-	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&g)))
-	return int(g), errno == 0
-}
-
 // atTerminal reports whether standard error is the terminal and this process is in the foreground,
 // so that its output disturbs no other program.
 func atTerminal() bool {
-	group, ok := foreground(2)
+	group, ok := console.Foreground(2)
 	return ok && group == syscall.Getpgrp()
 }
 
@@ -117,15 +93,6 @@ func terminalWidth() int {
 		return 0
 	}
 	return int(size.columns)
-}
-
-func setForeground(fd uintptr, group int) error {
-	g := int32(group)
-	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&g)))
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // wantsTerminal reports whether a signal stopped a process that used the terminal from the

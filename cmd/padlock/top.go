@@ -138,7 +138,7 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go s.Run(ctx)
-	records := &later{to: a.stderr, now: !isTerminal(os.Stderr)} // the screen has the terminal until the end
+	records := &heldBack{to: a.stderr, now: !isTerminal(os.Stderr)} // the screen has the terminal until the end
 	var breaking sync.Mutex
 	c := top.Config{
 		Place: a.storeName(), Next: s.Next, Lookup: s.Lookup, Reason: reason,
@@ -163,16 +163,16 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	return nil
 }
 
-// The type later is a writer that keeps its input until flush. If the field now is set, it writes
+// heldBack is a writer that keeps its input until flush. If the field now is set, it writes
 // at once. It is safe for concurrent use.
-type later struct {
+type heldBack struct {
 	to   io.Writer
 	mu   sync.Mutex
 	now  bool
 	kept bytes.Buffer
 }
 
-func (l *later) Write(b []byte) (int, error) {
+func (l *heldBack) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.now {
@@ -181,7 +181,7 @@ func (l *later) Write(b []byte) (int, error) {
 	return l.kept.Write(b)
 }
 
-func (l *later) flush() {
+func (l *heldBack) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.now = true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 func TestSeconds(t *testing.T) {
@@ -71,6 +72,21 @@ func TestHeldText(t *testing.T) {
 	} {
 		if got := heldText("x", &c.held, now); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// A store of one machine may not know the name of the machine.
+func TestHolderWithoutHost(t *testing.T) {
+	for want, h := range map[string]padlock.Hold{
+		"process 7":          {Holder: driver.Holder{PID: 7}},
+		"process 7 (backup)": {Holder: driver.Holder{PID: 7, Label: "backup"}},
+		"web-3:7":            {Holder: driver.Holder{Host: "web-3", PID: 7}},
+		"somebody unknown":   {},
+		"a program other than padlock (process 7)": {Holder: driver.Holder{PID: 7}, Foreign: true},
+	} {
+		if got := holderName(h); got != want {
+			t.Errorf("%+v is %q, want %q", h, got, want)
 		}
 	}
 }

@@ -231,7 +231,7 @@ func TestWaitRidesOutAnOutage(t *testing.T) {
 			if c.bound > 0 {
 				w.until = begin.Add(c.bound)
 			}
-			_, err = w.free(t.Context())
+			_, err = w.waitForFree(t.Context())
 			if !errors.Is(err, c.want) {
 				t.Errorf("an outage of %v, a wait of %v: %v; want %v", c.outage, c.bound, err, c.want)
 			}

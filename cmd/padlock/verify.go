@@ -131,7 +131,7 @@ func (v *verification) do(ctx context.Context) error {
 		return v.failed(err)
 	}
 	v.sweep(ctx)
-	return v.tell(f)
+	return v.printTable(f)
 }
 
 // prepare sets up the run.

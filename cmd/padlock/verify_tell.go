@@ -51,8 +51,10 @@ type verified struct {
 	History     string           `json:"history,omitempty"`
 }
 
-// The method fine reports whether the store kept every promise, as far as that could be judged.
-func (f *measured) fine() bool { return f.Sum() == 0 && f.verdict.Illegal+f.verdict.Unknown == 0 }
+// keptPromises reports whether the store kept every promise, as far as that could be judged.
+func (f *measured) keptPromises() bool {
+	return f.Sum() == 0 && f.verdict.Illegal+f.verdict.Unknown == 0
+}
 
 // promises returns the rows of the table.
 func (f *measured) promises() (rows []promise) {
@@ -78,9 +80,9 @@ func (f *measured) promises() (rows []promise) {
 	})
 }
 
-// tell prints the table and sets the exit status.
-func (v *verification) tell(f *measured) error {
-	if !f.fine() {
+// printTable prints the table and sets the exit status.
+func (v *verification) printTable(f *measured) error {
+	if !f.keptPromises() {
 		v.app.status = exitViolated
 	}
 	if v.app.json {
@@ -91,7 +93,7 @@ func (v *verification) tell(f *measured) error {
 
 func (f *measured) json() verified {
 	return verified{
-		Store: f.url, Kept: f.fine(), Seconds: f.For.Seconds(), Seed: f.Seed, Grants: f.Grants, PerSecond: f.PerSecond,
+		Store: f.url, Kept: f.keptPromises(), Seconds: f.For.Seconds(), Seed: f.Seed, Grants: f.Grants, PerSecond: f.PerSecond,
 		P50: f.P50.Seconds(), P99: f.P99.Seconds(), Ambiguous: f.Ambiguous, Faults: f.Faults, Unproxied: f.unproxied,
 		LossSignal: f.Late.Seconds(), Recovery: f.Recovery.Seconds(), WithoutLock: f.Harm,
 		Promises: f.promises(), Violations: f.Of, History: f.kept,

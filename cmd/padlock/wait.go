@@ -61,7 +61,7 @@ func (a *app) wait(ctx context.Context, bound seconds, slots int, name string) e
 	if bound.given {
 		w.until = begin.Add(bound.d)
 	}
-	s, err := w.free(ctx)
+	s, err := w.waitForFree(ctx)
 	if sig := stop(); sig != nil {
 		return interruptedBy(sig, name)
 	}
@@ -72,7 +72,7 @@ func (a *app) wait(ctx context.Context, bound seconds, slots int, name string) e
 	case s.blocked():
 		why := heldFailure(name, &padlock.HeldError{Holds: s.Holds})
 		if slots > 0 {
-			why = slotsFailure(name, slots, &padlock.HeldError{Holds: s.holds()})
+			why = slotsFailure(name, slots, &padlock.HeldError{Holds: s.allHolds()})
 		}
 		why.note.Message += "; gave up after " + span(took)
 		return why
@@ -104,9 +104,9 @@ const (
 	outage = 30 * time.Second
 )
 
-// free returns the last state that it saw. In that state the name is free, or still held if the
-// time is over.
-func (w *watcher) free(ctx context.Context) (slotted, error) {
+// waitForFree returns the last state that it saw. In that state the name is free, or still held if
+// the time is over.
+func (w *watcher) waitForFree(ctx context.Context) (slotted, error) {
 	first := true
 	for {
 		s, err := w.look(ctx)
@@ -124,7 +124,7 @@ func (w *watcher) free(ctx context.Context) (slotted, error) {
 			return s, err
 		}
 		first = false
-		if err := w.rest(ctx); err != nil {
+		if err := w.pauseNext(ctx); err != nil {
 			return s, err
 		}
 	}
@@ -149,8 +149,8 @@ func (w *watcher) givesUp() bool {
 	return w.over() || time.Since(w.since) > outage
 }
 
-// The method rest pauses before the next request. Each pause is longer than the last.
-func (w *watcher) rest(ctx context.Context) error {
+// pauseNext pauses before the next request. Each pause is longer than the last.
+func (w *watcher) pauseNext(ctx context.Context) error {
 	w.pause = min(max(w.pause*3/2, firstPause), lastPause)
 	d := w.pause - time.Duration(rand.Int64N(int64(w.pause/4)))
 	if !w.until.IsZero() {

@@ -71,7 +71,7 @@ func serve(ctx context.Context, addr, redis string) (err error) {
 	if err != nil {
 		return errors.Join(err, locker.Close(context.Background()))
 	}
-	defer func() { err = errors.Join(err, s.close(locker, b)) }()
+	defer func() { err = errors.Join(err, s.closeAll(locker, b)) }()
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -91,9 +91,9 @@ func serve(ctx context.Context, addr, redis string) (err error) {
 	return <-stopped // Serve returns before the shutdown is done, so wait for the shutdown
 }
 
-// close closes everything that requests use. Each thing is closed before the things that it uses
+// closeAll closes everything that requests use. Each thing is closed before the things that it uses
 // itself: first the cache of the catalogue, then the locks, then the connections.
-func (s *shop) close(locker *padlock.Locker, b *backing) error {
+func (s *shop) closeAll(locker *padlock.Locker, b *backing) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	err := errors.Join(s.catalogues.Close(ctx), locker.Close(ctx))

@@ -107,7 +107,7 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 
 // cart serves the part of the page that scripts fetch.
 func (s *shop) cart(w http.ResponseWriter, r *http.Request) {
-	v, err := s.shown(r.Context())
+	v, err := s.shownCart(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -126,8 +126,8 @@ func show(w http.ResponseWriter, name string, v *view) {
 	fmt.Fprint(w, text.String())
 }
 
-// shown returns the cart at the prices that the visitor was shown.
-func (s *shop) shown(ctx context.Context) (*view, error) {
+// shownCart returns the cart at the prices that the visitor has seen.
+func (s *shop) shownCart(ctx context.Context) (*view, error) {
 	ses := session.From(ctx)
 	catalogue, found, err := session.Lookup[Catalogue](ses, shownKey)
 	if err == nil && !found {
@@ -219,7 +219,7 @@ func (s *shop) remove(w http.ResponseWriter, r *http.Request) {
 // order runs under the session's lock. A request that adds something meanwhile waits for the lock,
 // and its article is in the next cart. The form contains the total that the visitor saw.
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
-	v, err := s.shown(r.Context())
+	v, err := s.shownCart(r.Context())
 	switch {
 	case err != nil:
 		return

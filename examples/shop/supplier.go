@@ -38,8 +38,8 @@ var products = []Product{
 	{"safe", "Small safe", "Survives a restart. And the fire brigade.", 12900},
 }
 
-// ask makes a catalogue. All visitors share one, so the key does not matter.
-func (s *supplier) ask(ctx context.Context, _ string) (Catalogue, error) {
+// makeCatalogue makes a catalogue. All visitors share one, so the key does not matter.
+func (s *supplier) makeCatalogue(ctx context.Context, _ string) (Catalogue, error) {
 	s.asked.Add(1)
 	select {
 	case <-time.After(s.delay):
@@ -59,7 +59,7 @@ const catalogueKey = "all"
 // newCatalogues returns a cache for a catalogue that is at most 10 s old. For another minute the
 // old one is shown while one request asks for a new one.
 func newCatalogues(locker *padlock.Locker, values stampede.Values, s *supplier) (*stampede.Cache[Catalogue], error) {
-	return stampede.New(locker, values, "catalogue", 10*time.Second, s.ask, stampede.Stale(time.Minute))
+	return stampede.New(locker, values, "catalogue", 10*time.Second, s.makeCatalogue, stampede.Stale(time.Minute))
 }
 
 func (s *shop) catalogue(ctx context.Context) (Catalogue, error) {

@@ -45,15 +45,15 @@ func (c *Calls) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End lets no more calls begin, and cancels Closing. It reports whether this is the first call of
-// End. The caller then ends what the calls wait for, and waits for Work.
-func (c *Calls) End() (first bool) {
+// End lets no more calls begin, and cancels Closing. It reports whether it was called for the first
+// time. The caller then ends what the calls wait for, and waits for Work.
+func (c *Calls) End() (isFirst bool) {
 	c.mu.Lock()
-	first = !c.closed
+	isFirst = !c.closed
 	c.closed = true
 	c.mu.Unlock()
 	c.end()
-	return first
+	return isFirst
 }
 
 // AfterClose returns an error that is driver.ErrClosed if End is the reason for err. Otherwise it
@@ -100,19 +100,19 @@ func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
 	}
 }
 
-// Await waits for a turn: it sends to a channel of capacity 1, from which the caller receives at
-// the end of its turn. After Patience it returns driver.ErrUnavailable, and if ctx ends first, the
-// error of ctx.
-func Await(ctx context.Context, turn chan struct{}) error {
+// Await waits for a turn: it sends to turns, a channel of capacity 1, from which the caller
+// receives at the end of its turn. After Patience it returns driver.ErrUnavailable, and if ctx ends
+// first, the error of ctx.
+func Await(ctx context.Context, turns chan struct{}) error {
 	select {
-	case turn <- struct{}{}:
+	case turns <- struct{}{}:
 		return nil
 	default:
 	}
 	timer := time.NewTimer(Patience)
 	defer timer.Stop()
 	select {
-	case turn <- struct{}{}:
+	case turns <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -68,7 +68,7 @@ func readStores() []string {
 func openedBy(f *ast.File) []string {
 	var stores []string
 	for _, spec := range f.Imports {
-		for _, dir := range own([]string{strings.Trim(spec.Path.Value, "`\"")}) {
+		for _, dir := range ownModules([]string{strings.Trim(spec.Path.Value, "`\"")}) {
 			if dir != "." && dir != "driver" && dir != "open" {
 				stores = append(stores, dir)
 			}
@@ -96,10 +96,11 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
 		arrowRow{dir: "internal/promtext"},
+		arrowRow{dir: "internal/markup"},                               // makes HTML, for the page
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
-		arrowRow{dir: "padlockweb", code: []string{".", "driver", "sampler", "history", "internal/printable", "internal/promtext"}, tests: rootTests},
+		arrowRow{dir: "padlockweb", code: []string{".", "driver", "sampler", "history", "internal/markup", "internal/printable", "internal/promtext"}, tests: rootTests},
 		arrowRow{dir: "sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "padlockotel", code: []string{".", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
@@ -113,6 +114,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "open", code: []string{"driver", "memstore", "filestore", "quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "internal/house"},
+		arrowRow{dir: "internal/simulation", code: []string{".", "driver", "memstore"}},                                                                                                                                        // thousands of processes and a model of a server
 		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests},                                                                                                           // the engine of padlock verify and of the chaos tests
 		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "history", "open", "open/all", "internal/printable", "internal/soak", "internal/soak/linear", "sampler", "padlockweb"}, tests: []string{"internal/server"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
@@ -173,7 +175,7 @@ func checkArrows(f *houseFile) []string {
 			target = spec.Path.Value
 		}
 		if complaint := judge(f, target); complaint != "" {
-			found = append(found, fmt.Sprintf("%s: %s imports %s: %s", f.at(spec.Pos()), f.pkg(), target, complaint))
+			found = append(found, fmt.Sprintf("%s: %s imports %s: %s", f.position(spec.Pos()), f.pkg(), target, complaint))
 		}
 	}
 	return found

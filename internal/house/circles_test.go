@@ -34,7 +34,7 @@ func TestCircles(t *testing.T) {
 	checker := newTypeChecker(t, readHouse(t))
 	for _, pkg := range checker.packages() {
 		t.Run(pkg, func(t *testing.T) {
-			calls := checker.calls(pkg)
+			calls := checker.collectCalls(pkg)
 			circles := calls.circles()
 			for _, circle := range circles {
 				t.Log(calls.describe(circle))
@@ -85,8 +85,8 @@ func (c calls) add(from, to, function string) {
 	}
 }
 
-// reach returns the files that the given file calls, directly or through other files.
-func (c calls) reach(from string) map[string]bool {
+// reachable returns the files that the given file calls, directly or through other files.
+func (c calls) reachable(from string) map[string]bool {
 	reached := map[string]bool{}
 	todo := []string{from}
 	for len(todo) > 0 {
@@ -106,7 +106,7 @@ func (c calls) reach(from string) map[string]bool {
 func (c calls) circles() [][]string {
 	reach := map[string]map[string]bool{}
 	for from := range c {
-		reach[from] = c.reach(from)
+		reach[from] = c.reachable(from)
 	}
 	var circles [][]string
 	done := map[string]bool{}
@@ -165,14 +165,14 @@ func TestCirclesBite(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	circles := newTypeChecker(t, files).calls("memstore").circles()
+	circles := newTypeChecker(t, files).collectCalls("memstore").circles()
 	expect(t, judgeCircles("memstore", circles, nil), "3 files call each other in a circle: a.go, b.go, c.go")
 }
 
-// calls type-checks the package at dir and collects its calls between files. A function that is
-// passed as a value counts as called. A call of an interface's method does not count, because the
-// source does not show which code runs.
-func (c *typeChecker) calls(dir string) calls {
+// collectCalls type-checks the package at dir and collects the calls between its files. A function
+// that is passed as a value counts as called. A call of an interface's method does not count,
+// because the source does not show which code runs.
+func (c *typeChecker) collectCalls(dir string) calls {
 	found := calls{}
 	for id, fn := range c.functionsUsed(dir) {
 		from := path.Base(c.fset.Position(id).Filename)

@@ -24,7 +24,7 @@ func checkSleep(f *houseFile) []string {
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Sleep" {
 			if id, ok := sel.X.(*ast.Ident); ok && id.Name == name {
-				found = append(found, f.at(n.Pos())+": time.Sleep in a test: use testing/synctest for time, and for servers ask again until a deadline")
+				found = append(found, f.position(n.Pos())+": time.Sleep in a test: use testing/synctest for time, and for servers ask again until a deadline")
 			}
 		}
 		return true
@@ -81,7 +81,7 @@ func checkFuncLength(f *houseFile) []string {
 	for pos, lines := range funcLengths(f) {
 		if lines > maxFuncLines {
 			found = append(found, fmt.Sprintf("%s: a function of %d lines: at most %d, tests too, so that each can be read at one look; split it",
-				f.at(pos), lines, maxFuncLines))
+				f.position(pos), lines, maxFuncLines))
 		}
 	}
 	return found

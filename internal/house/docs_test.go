@@ -16,7 +16,7 @@ func checkDocs(f *houseFile) []string {
 	var found []string
 	missing := func(name *ast.Ident, what string) {
 		found = append(found, fmt.Sprintf("%s: exported %s %s has no comment: every exported name says what it is, in which units, which errors, whether goroutines may share it",
-			f.at(name.Pos()), what, name.Name))
+			f.position(name.Pos()), what, name.Name))
 	}
 	for _, decl := range f.ast.Decls {
 		switch decl := decl.(type) {
@@ -113,7 +113,7 @@ func checkPackageDocs(files []*houseFile) []string {
 	for pkg, ok := range documented {
 		if !ok {
 			found = append(found, fmt.Sprintf("%s: package %s has no comment: a package says what it is for, best in %s",
-				first[pkg].at(first[pkg].ast.Package), pkg, path.Join(pkg, "doc.go")))
+				first[pkg].position(first[pkg].ast.Package), pkg, path.Join(pkg, "doc.go")))
 		}
 	}
 	return found

@@ -62,8 +62,8 @@ func (m *goMod) add(verb, what string) {
 	}
 }
 
-// own selects the paths of padlock's modules, and returns the directories of these modules.
-func own(paths []string) []string {
+// ownModules selects the paths of padlock's modules, and returns the directories of these modules.
+func ownModules(paths []string) []string {
 	var dirs []string
 	for _, p := range paths {
 		if p == padlockPath {
@@ -119,11 +119,11 @@ func checkRootMod(m, work goMod) []string {
 // checkOwnRequires checks the modules of padlock that another one requires.
 func checkOwnRequires(m goMod, listed []string) []string {
 	var found []string
-	for _, dir := range own(m.requires) {
+	for _, dir := range ownModules(m.requires) {
 		if slices.Index(listed, dir) > slices.Index(listed, m.dir) {
 			found = append(found, fmt.Sprintf("modules.txt: %s stands before %s, which it requires: a release tags in this order", m.dir, dir))
 		}
-		if !slices.Contains(own(m.replaces), dir) {
+		if !slices.Contains(ownModules(m.replaces), dir) {
 			found = append(found, fmt.Sprintf("%s: requires %s without a replace line: it would not build alone (GOWORK=off) before the release", path.Join(m.dir, "go.mod"), dir))
 		}
 	}

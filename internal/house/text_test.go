@@ -79,9 +79,9 @@ func goComments(f *houseFile) []passage {
 }
 
 // isCode reports whether a line of a comment is a directive such as go:build, or belongs to a block
-// of code. rest is the text after the slashes.
-func isCode(rest string) bool {
-	return strings.HasPrefix(rest, "\t") || strings.HasPrefix(rest, "    ") || directive.MatchString(rest)
+// of code. The parameter is the text after the slashes.
+func isCode(text string) bool {
+	return strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "    ") || directive.MatchString(text)
 }
 
 var directive = regexp.MustCompile(`^[a-z]+:[a-z]`)

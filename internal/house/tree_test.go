@@ -34,9 +34,9 @@ func (f *houseFile) pkg() string { return path.Dir(f.path) }
 // test reports whether the file is compiled for tests only.
 func (f *houseFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// at returns the position of a node as "path:line". Each message about a violation begins with a
-// position.
-func (f *houseFile) at(pos token.Pos) string {
+// position returns the place of a node as "path:line". Each message about a violation begins with
+// it.
+func (f *houseFile) position(pos token.Pos) string {
 	return f.path + ":" + itoa(f.line(pos))
 }
 

@@ -117,7 +117,7 @@ func (c *typeChecker) packages() []string { return slices.Sorted(maps.Keys(c.fil
 
 // Import makes the typeChecker a types.Importer.
 func (c *typeChecker) Import(target string) (*types.Package, error) {
-	if dirs := own([]string{target}); len(dirs) > 0 {
+	if dirs := ownModules([]string{target}); len(dirs) > 0 {
 		return c.check(dirs[0]), nil
 	}
 	if first, _, _ := strings.Cut(target, "/"); strings.Contains(first, ".") {

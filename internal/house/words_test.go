@@ -87,7 +87,7 @@ func checkWords(f *houseFile) []string {
 				if strings.HasPrefix(p.text, "#") || phraseAllowed(f.path, p.text) { // headings may be questions
 					continue
 				}
-				found = append(found, fmt.Sprintf("%s:%d: %q: %s", f.path, p.line(at[2]), cut(phrase), pat.say))
+				found = append(found, fmt.Sprintf("%s:%d: %q: %s", f.path, p.line(at[2]), shorten(phrase), pat.say))
 			}
 		}
 	}
@@ -100,8 +100,8 @@ func phraseAllowed(path, text string) bool {
 	})
 }
 
-// cut shortens a phrase for a report.
-func cut(phrase string) string {
+// shorten shortens a phrase for a report.
+func shorten(phrase string) string {
 	if runes := []rune(phrase); len(runes) > 60 {
 		return string(runes[:60]) + "…"
 	}

@@ -11,6 +11,8 @@ type chart struct {
 	rows   []string // from the top; rows that are not in the run are left out
 	log    bool     // the figures differ by orders of magnitude, so they are dots on a logarithmic axis
 	format string   // format of the figure at the end of a bar; dots have no figure
+
+	further []source // further columns of the table that belongs to the chart
 }
 
 // A source is the origin of a series' figures.
@@ -30,23 +32,65 @@ func waiters(kind string) []source {
 	}
 }
 
+// commands returns the columns with the commands for each hand-over of the drain experiments.
+func commands(kind string) []source {
+	return []source{
+		{label: "commands, 16", experiment: "drain, " + kind + ", 16 waiters", column: "cmds"},
+		{label: "commands, 64", experiment: "drain, " + kind + ", 64 waiters", column: "cmds"},
+		{label: "commands, 256", experiment: "drain, " + kind + ", 256 waiters", column: "cmds"},
+	}
+}
+
+// alone is one caller, with the server and the client on processors of their own.
+const alone = "one caller, on processors of their own"
+
+// many is the experiment with leases of the default length.
+const many = "10000 holds with a TTL of 30s for 10s"
+
+// readers is the experiment with many shared holds of one process.
+const readers = "1000 readers of one process"
+
+// compared returns the sources for an experiment that is made from pairs.
+func compared(name string) []source {
+	return []source{{"padlock", name, "padlock", own}, {"compared with", name, "other", peer}}
+}
+
 const sinceFirstRelease = "milliseconds until every waiter has had the lock once (logarithmic)"
 
-// charts are the pictures of docs/performance.md, in the order of that page, and the picture of the
-// README.
+// The tables of `make bench-scale`.
+const (
+	scaleMemory    = "bytes of a hold, and of a name that was given back"
+	scaleTimes     = "taking, renewing and giving back"
+	scaleRestart   = "a restart of the server"
+	scaleWaiting   = "100 processes wait for one name"
+	scaleHandOvers = "8 processes hand 48 names over"
+	scaleFree      = "8 processes take 384 free names"
+)
+
+var scaleRows = []string{
+	"Redis", "Redis, nothing on disk", "Redis, three primaries", "PostgreSQL", "PostgreSQL, advisory locks", "etcd",
+}
+
+// charts are the pictures of docs/performance.md and docs/scale.md, in the order of these pages,
+// and the picture of the README.
 var charts = []chart{
 	{
 		file: "core.svg", title: "Without a server: padlock and what it is compared with",
 		axis: "microseconds (logarithmic)", log: true,
-		series: []source{
-			{"padlock", coreName, "padlock", own},
-			{"what it is compared with", coreName, "other", peer},
-		},
+		series: compared(coreName), rows: labels(coreName),
+	},
+	{
+		file: "redis-one.svg", title: "Redis, one caller, on processors of their own",
+		axis: "locks per second", format: "%.0f",
+		series: []source{{"machine idle", alone, "ops/s", own}},
 		rows: []string{
-			"file lock | gofrs/flock",
-			"400 processes | blocking flock(2)",
-			"memory lock | channel",
-			"1,000 goroutines | channel",
+			"limit-rueidis-1conn", "padlock-string", "padlock", "redislock-lin10", "redsync", "rueidislock-1key",
+			"rueidislock-3key",
+		},
+		further: []source{
+			{label: "p50 µs", experiment: alone, column: "p50 us"},
+			{label: "locks/s, processors kept awake", experiment: alone + ", kept awake", column: "ops/s"},
+			{label: "p50 µs, kept awake", experiment: alone + ", kept awake", column: "p50 us"},
 		},
 	},
 	{
@@ -57,6 +101,12 @@ var charts = []chart{
 			"padlock-string-nofence", "padlock-string", "padlock-nofence", "padlock",
 			"rueidislock-1key", "redislock-lin10", "redsync", "rueidislock-3key",
 		},
+		further: []source{
+			{label: "share, 16 goroutines", experiment: "uncontended, 16 goroutines", column: "share"},
+			{label: "share, 256", experiment: "uncontended, 256 goroutines", column: "share"},
+			{label: "client µs", experiment: "uncontended, 64 goroutines", column: "client us"},
+			{label: "server µs", experiment: "uncontended, 64 goroutines", column: "server us"},
+		},
 	},
 	{
 		file: "redis-drain-each.svg", title: "Redis, waiters with a client each take one lock in turn",
@@ -65,6 +115,7 @@ var charts = []chart{
 			"limit-blpop-tcp", "padlock", "padlock-string", "rueidislock-1key", "rueidislock-3key",
 			"redislock-lin10", "redsync",
 		},
+		further: commands("a client each"),
 	},
 	{
 		file: "redis-drain-one.svg", title: "Redis, waiters of one process take one lock in turn",
@@ -73,6 +124,7 @@ var charts = []chart{
 			"limit-pubsub-tcp", "padlock/locally", "padlock-string/locally", "padlock", "padlock-string",
 			"rueidislock-1key-noloop",
 		},
+		further: commands("one client for all"),
 	},
 	{
 		file: "redis-procs.svg", title: "Redis, 16 processes compete for one lock",
@@ -82,12 +134,142 @@ var charts = []chart{
 			"limit-blpop-tcp", "padlock", "padlock-string", "rueidislock-1key", "rueidislock-3key",
 			"redislock-lin10", "redsync",
 		},
+		further: []source{
+			{label: "Jain", experiment: "procs, 16 processes", column: "Jain"},
+			{label: "longest wait, ms", experiment: "procs, 16 processes", column: "longest ms"},
+			{label: "commands for a lock", experiment: "procs, 16 processes", column: "cmds"},
+		},
 	},
 	{
 		file: "redis-blocked.svg", title: "Redis, 50 processes wait for a lock that nobody releases",
 		axis: "commands per second that the server gets (logarithmic)", log: true, format: "%.5g",
 		series: []source{{"", "50 processes blocked for 10s", "cmds/s", medium}},
 		rows:   []string{"padlock", "padlock-string", "redsync", "redislock-lin10", "rueidislock-1key"},
+	},
+	{
+		file: "redis-renewals.svg", title: "Redis, 10,000 holds with a lease of 30 s",
+		axis: "microseconds of the client's processor for a renewal", format: "%.1f",
+		series: []source{{"client µs", many, "client us", own}},
+		rows:   []string{"padlock", "padlock-string"},
+		further: []source{
+			{label: "server µs", experiment: many, column: "server us"},
+			{label: "commands for a renewal", experiment: many, column: "cmds"},
+		},
+	},
+	{
+		file: "redis-permits.svg", title: "Redis, one of four permits, and three names",
+		axis: "microseconds (logarithmic)", log: true,
+		series: compared(permitsName), rows: labels(permitsName),
+	},
+	{
+		file: "redis-readers.svg", title: "Redis, 1,000 readers of one process wait for a writer",
+		axis: "milliseconds until all of them have the lock", format: "%.1f",
+		series:  []source{{"total_ms", readers, "total_ms", own}},
+		rows:    []string{"limit-rueidis-1conn, a ZADD for each", "padlock"},
+		further: []source{{label: "commands for a reader", experiment: readers, column: "cmds"}},
+	},
+	{
+		file: "sql.svg", title: "SQL: padlock and what it is compared with",
+		axis: "microseconds (logarithmic)", log: true,
+		series: compared(sqlName), rows: labels(sqlName),
+	},
+	{
+		file: "sql-renewals.svg", title: "PostgreSQL, renewals of many holds",
+		axis: "statements for a renewal (logarithmic)", log: true, format: "%.3f",
+		series: []source{{"statements", "renewals, PostgreSQL", "statements", medium}},
+		rows: []string{
+			"1000 holds, one by one", "1000 holds, together", "10000 holds, one by one", "10000 holds, together",
+		},
+		further: []source{{label: "client µs", experiment: "renewals, PostgreSQL", column: "client us"}},
+	},
+	{
+		file: "etcd.svg", title: "etcd: padlock and what it is compared with",
+		axis: "microseconds (logarithmic)", log: true,
+		series: compared(etcdName), rows: labels(etcdName),
+	},
+	{
+		file: "scale-memory.svg", title: "Many holds: bytes of one hold",
+		axis: "bytes (logarithmic)", log: true,
+		series: []source{
+			{"client heap", scaleMemory, "hold: client heap", light},
+			{"server data", scaleMemory, "hold: server data", dark},
+		},
+		rows: scaleRows,
+		further: []source{
+			{label: "holds", experiment: scaleMemory, column: "holds"},
+			{label: "client RSS", experiment: scaleMemory, column: "hold: client RSS"},
+			{label: "server RSS", experiment: scaleMemory, column: "hold: server RSS"},
+			{label: "free name: client heap", experiment: scaleMemory, column: "free: client heap"},
+			{label: "free name: server data", experiment: scaleMemory, column: "free: server data"},
+		},
+	},
+	{
+		file: "scale-renewals.svg", title: "Many holds: processor time of a renewal",
+		axis: "microseconds (logarithmic)", log: true,
+		series: []source{
+			{"client µs", scaleTimes, "client us", light},
+			{"server µs", scaleTimes, "server us", dark},
+		},
+		rows: scaleRows,
+		further: []source{
+			{label: "holds", experiment: scaleTimes, column: "holds"},
+			{label: "TTL, s", experiment: scaleTimes, column: "TTL s"},
+			{label: "seconds to take all", experiment: scaleTimes, column: "take s"},
+			{label: "to give back all", experiment: scaleTimes, column: "give back s"},
+			{label: "renewals/s", experiment: scaleTimes, column: "renewals/s"},
+			{label: "requests/s", experiment: scaleTimes, column: "requests/s"},
+			{label: "lost", experiment: scaleTimes, column: "lost"},
+			{label: "holds that a processor of the client renews", experiment: scaleTimes, column: "client carries"},
+			{label: "of the server", experiment: scaleTimes, column: "server carries"},
+		},
+	},
+	{
+		file: "scale-restart.svg", title: "Many holds, and a restart of the server",
+		axis: "requests per second (logarithmic)", log: true,
+		series: []source{
+			{"before", scaleRestart, "requests/s before", light},
+			{"busiest second", scaleRestart, "requests/s busiest", dark},
+		},
+		rows: scaleRows,
+		further: []source{
+			{label: "server away, s", experiment: scaleRestart, column: "away s"},
+			{label: "kept", experiment: scaleRestart, column: "kept"},
+			{label: "lost", experiment: scaleRestart, column: "lost by it"},
+			{label: "all renewed or lost after, s", experiment: scaleRestart, column: "settled after s"},
+		},
+	},
+	{
+		file: "scale-waiting.svg", title: "100 processes wait for one name",
+		axis: "KiB of the server's memory for a process (logarithmic)", log: true, format: "%.0f",
+		series: []source{{"server KiB", scaleWaiting, "server KiB each", medium}},
+		rows:   scaleRows,
+		further: []source{
+			{label: "client KiB", experiment: scaleWaiting, column: "client KiB each"},
+			{label: "connections", experiment: scaleWaiting, column: "connections each"},
+			{label: "requests/s of all", experiment: scaleWaiting, column: "requests/s"},
+			{label: "server ms/s for all", experiment: scaleWaiting, column: "server ms/s"},
+		},
+	},
+	{
+		file: "scale-hand-overs.svg", title: "8 processes hand 48 names over",
+		axis: "microseconds of the servers' processors for a hand-over (logarithmic)", log: true, format: "%.0f",
+		series: []source{{"server µs", scaleHandOvers, "server us", medium}},
+		rows:   scaleRows,
+		further: []source{
+			{label: "hand-overs/s here", experiment: scaleHandOvers, column: "locks/s"},
+			{label: "each node, µs", experiment: scaleHandOvers, column: "node us"},
+			{label: "computed limit/s", experiment: scaleHandOvers, column: "limit/s"},
+		},
+	},
+	{
+		file: "scale-cluster.svg", title: "Redis, one server and three primaries: computed limits",
+		axis: "locks per second", format: "%.0f",
+		series: []source{{"hand-overs/s", scaleHandOvers, "limit/s", own}},
+		rows:   []string{"Redis", "Redis, three primaries"},
+		further: []source{
+			{label: "locks/s of free names", experiment: scaleFree, column: "limit/s"},
+			{label: "free names: server µs", experiment: scaleFree, column: "server us"},
+		},
 	},
 	{
 		file: "readme.svg", title: "64 waiters on Redis take one lock in turn",
@@ -116,7 +298,8 @@ func (c chart) collect(all run) []line {
 	for _, s := range c.series {
 		l := line{label: s.label, shade: s.shade}
 		for _, row := range c.rows {
-			if x, ok := all[s.experiment].median(row, s.column); ok {
+			x, ok := all[s.experiment].median(row, s.column)
+			if ok && (x > 0 || !c.log) { // a logarithmic axis has no 0
 				l.points = append(l.points, point{row, x})
 			}
 		}

@@ -43,8 +43,8 @@ const (
 	fallback    = 0.25 * vg.Inch // more space, for a font that is wider than Liberation Sans
 )
 
-// draw draws a chart and returns the picture.
-func (c chart) draw(lines []line) ([]byte, error) {
+// picture draws a chart and returns it as SVG.
+func (c chart) picture(lines []line) ([]byte, error) {
 	rows := rowsOf(c.rows, lines)
 	p := c.frame(rows)
 	for _, l := range lines {
@@ -90,11 +90,12 @@ func dot(shade color.RGBA) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: shade, Radius: 5, Shape: draw.CircleGlyph{}}
 }
 
-// rowsOf returns the wanted rows that have a figure, from the bottom of the axis to the top.
-func rowsOf(wanted []string, lines []line) []string {
+// rowsOf returns the rows that have a figure, from the bottom of the axis to the top. fromTop has
+// all rows of the chart in the other direction.
+func rowsOf(fromTop []string, lines []line) []string {
 	var rows []string
-	for _, row := range wanted {
-		if slices.ContainsFunc(lines, func(l line) bool { return l.at(row) > 0 }) {
+	for _, row := range fromTop {
+		if slices.ContainsFunc(lines, func(l line) bool { return l.valueOf(row) > 0 }) {
 			rows = append(rows, row)
 		}
 	}
@@ -102,8 +103,8 @@ func rowsOf(wanted []string, lines []line) []string {
 	return rows
 }
 
-// at returns the figure of a row, or 0 if there is none.
-func (l line) at(row string) float64 {
+// valueOf returns the figure of a row, or 0 if there is none.
+func (l line) valueOf(row string) float64 {
 	for _, p := range l.points {
 		if p.row == row {
 			return p.value
@@ -168,7 +169,7 @@ func decades(low, high float64) []plot.Tick {
 // bars draws a bar for each row, with its figure at the end.
 func (c chart) bars(p *plot.Plot, rows []string, l line) error {
 	for i, row := range rows {
-		b, err := plotter.NewBarChart(plotter.Values{l.at(row)}, thickness)
+		b, err := plotter.NewBarChart(plotter.Values{l.valueOf(row)}, thickness)
 		if err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func (c chart) bars(p *plot.Plot, rows []string, l line) error {
 func (c chart) dots(p *plot.Plot, rows []string, l line) error {
 	var at plotter.XYs
 	for i, row := range rows {
-		if x := l.at(row); x > 0 {
+		if x := l.valueOf(row); x > 0 {
 			at = append(at, plotter.XY{X: x, Y: float64(i)})
 		}
 	}
@@ -202,8 +203,8 @@ func (c chart) dots(p *plot.Plot, rows []string, l line) error {
 func (c chart) numbers(p *plot.Plot, rows []string, l line) error {
 	var at plotter.XYLabels
 	for i, row := range rows {
-		at.XYs = append(at.XYs, plotter.XY{X: l.at(row), Y: float64(i)})
-		at.Labels = append(at.Labels, fmt.Sprintf(c.format, l.at(row)))
+		at.XYs = append(at.XYs, plotter.XY{X: l.valueOf(row), Y: float64(i)})
+		at.Labels = append(at.Labels, fmt.Sprintf(c.format, l.valueOf(row)))
 	}
 	labels, err := plotter.NewLabels(at)
 	if err != nil {

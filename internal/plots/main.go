@@ -1,5 +1,6 @@
-// Command plots draws the charts of docs/performance.md and of the README as SVG files. It reads
-// the output of benchmarks that ran with -json. `make plots` draws the published runs.
+// Command plots draws the charts of the pages and of the README as SVG files, and writes the tables
+// that belong to them. It reads the output of benchmarks that ran with -json. `make plots` draws
+// the published runs; with PLOTSFLAGS="-merge run.json" it puts a run among them first.
 package main
 
 import (
@@ -10,23 +11,42 @@ import (
 )
 
 func main() {
-	from := flag.String("from", "published.json", "the `file` with a run of the benchmarks, made with -json")
+	from := flag.String("from", published, "the `file` with a run of the benchmarks, made with -json")
 	to := flag.String("to", "../../docs/images", "the `directory` into which the pictures are written")
+	added := flag.String("merge", "", "put the medians of this `file`, a run, into published.json first")
+	keep := flag.Bool("keep-rows", false, "with -merge, keep the published rows that the run does not have")
 	flag.Parse()
-	if err := drawAll(*from, *to); err != nil {
+	if err := publish(*from, *to, *added, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "plots:", err)
 		os.Exit(1)
 	}
 }
 
-// drawAll draws every chart whose experiments are in the run.
-func drawAll(from, to string) error {
-	f, err := os.Open(from)
+const (
+	published = "published.json"
+	docs      = "../../docs"
+)
+
+// publish draws the charts of a run. The tables of the pages are those of the published runs.
+func publish(from, to, added string, keepRows bool) error {
+	if added != "" {
+		if err := merge(published, added, keepRows); err != nil {
+			return err
+		}
+	}
+	if err := drawAll(from, to); err != nil || from != published {
+		return err
+	}
+	all, err := readFile(published)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	run, err := readRun(f)
+	return writeTables(all, docs)
+}
+
+// drawAll draws every chart whose experiments are in the run.
+func drawAll(from, to string) error {
+	run, err := readFile(from)
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
@@ -36,7 +56,7 @@ func drawAll(from, to string) error {
 			fmt.Fprintf(os.Stderr, "plots: %s is left out: %s has none of its experiments\n", c.file, from)
 			continue
 		}
-		text, err := c.draw(series)
+		text, err := c.picture(series)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(to, c.file), text, 0o644)
 		}

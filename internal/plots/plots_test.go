@@ -2,9 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -42,64 +43,107 @@ func TestPicturesAreSmall(t *testing.T) {
 	}
 }
 
-// The published figures are those of the tables in docs/performance.md, which contain medians. The
-// JSON output of those runs was not kept.
-func TestPublishedFiguresAreInTheTables(t *testing.T) {
-	page, err := os.ReadFile("../../docs/performance.md")
+// pages have the tables of the charts.
+var pages = []string{"../../docs/performance.md", "../../docs/scale.md"}
+
+// The tables of the pages show the published figures, and every chart but that of the README has a
+// table.
+func TestTablesAreCurrent(t *testing.T) {
+	all, err := readFile(published)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open("published.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	published, err := readRun(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.ReplaceAll(string(page), ",", "")
-	for name, e := range published {
-		if name == coreName {
-			continue // it is made from the other experiments
+	var whole string
+	for _, name := range pages {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for row, trials := range e.Trials {
-			for column, x := range trials[0] {
-				if !shown(text, row, x) {
-					t.Errorf("%s: %s: docs/performance.md does not have %s %v", name, row, column, x)
-				}
-			}
+		if fill(string(text), all) != string(text) {
+			t.Errorf("%s does not have the figures of published.json; run make plots", name)
+		}
+		whole += string(text)
+	}
+	for _, c := range charts {
+		table := c.table(all)
+		if c.file != "readme.svg" && (table == "" || !strings.Contains(whole, table) || !strings.Contains(whole, "](images/"+c.file+")")) {
+			t.Errorf("no page has %s and its table", c.file)
 		}
 	}
 }
 
-// shown reports whether a table has x, in the line or the column of row.
-func shown(text, row string, x float64) bool {
-	for _, form := range []string{
-		strconv.FormatFloat(x, 'f', -1, 64), strconv.FormatFloat(x, 'f', 1, 64),
-		strconv.FormatFloat(x, 'f', 2, 64), strconv.FormatFloat(x/1000, 'f', -1, 64),
+// A figure that is 0 has no place on a logarithmic axis, and the chart is drawn without it.
+func TestZeroOnALogarithmicAxis(t *testing.T) {
+	const name = "50 processes blocked for 10s"
+	c := chart{title: "t", axis: "a", log: true, series: []source{{"", name, "cmds/s", own}}, rows: []string{"padlock", "redsync"}}
+	lines := c.collect(run{name: {Trials: map[string][]map[string]float64{"padlock": {{"cmds/s": 0}}, "redsync": {{"cmds/s": 10}}}}})
+	if len(lines) != 1 || len(lines[0].points) != 1 || lines[0].points[0].row != "redsync" {
+		t.Fatalf("the points are %+v", lines)
+	}
+	if _, err := c.picture(lines); err != nil {
+		t.Error(err)
+	}
+}
+
+// A table is written between its marks, and nothing else of the page is changed. A run without the
+// figures of a table leaves it as it is.
+func TestFill(t *testing.T) {
+	first := fmt.Sprintf(begin, "redis-blocked.svg")
+	page := "before\n" + first + "\n| old |\n\n" + end + "after\n"
+	if got := fill(page, run{}); got != page {
+		t.Errorf("a run without figures changes the page to:\n%s", got)
+	}
+	const name = "50 processes blocked for 10s"
+	x := 6.94
+	all := run{name: {Name: name,
+		Trials:  map[string][]map[string]float64{"padlock": {{"cmds/s": 6.94}}, "redsync": {{"cmds/s": 12345.6}}},
+		Targets: []target{{Row: "padlock", Column: "cmds/s", AtMost: 10, Value: &x, Met: true}},
+	}}
+	want := "before\n" + first + "\n| | cmds/s | target |\n|---|---|---|\n| padlock | 6.94 | cmds/s 6.94 ≤ 10 met |\n| redsync | 12,346 |  |\n\n" + end + "after\n"
+	if got := fill(page, all); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestFiguresAreReadable(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 2: "2", 0.00432: "0.0043", 0.0649: "0.065", 0.456: "0.46", 9.876: "9.88", 12.34: "12.3", 999.6: "1,000",
+		1234567: "1,234,567", -331.2: "-331", -1234: "-1,234",
 	} {
-		for _, line := range strings.Split(text, "\n") {
-			if strings.HasPrefix(line, "|") && containsNumber(line, form) && (strings.HasPrefix(line, "| "+row+" |") || !strings.Contains(text, "| "+row+" | ")) {
-				return true
-			}
-			if strings.HasPrefix(line, "| 50 processes") && containsNumber(line, form) {
-				return true
-			}
+		if got := figure(x, true); got != want {
+			t.Errorf("%v is written as %q, want %q", x, got, want)
 		}
 	}
-	return false
 }
 
-// containsNumber reports whether line has the number, and not as a part of a longer one.
-func containsNumber(line, number string) bool {
-	fields := strings.FieldsFunc(line, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
-	for _, f := range fields {
-		if strings.TrimRight(f, ".") == number {
-			return true
+// A run that is merged replaces its experiments by their medians, and leaves the others.
+func TestMerge(t *testing.T) {
+	const file = `{"Name":"file, uncontended","Rounds":41,"Trials":{"filestore (driver)":[{"ns/op":2950}],"gofrs/flock":[{"ns/op":4790}]}}
+`
+	const old = file + `{"Name":"procs, 16 processes","Rounds":5,"Trials":{"padlock":[{"hand-offs/s":4938}],"redsync":[{"hand-offs/s":75}]}}
+`
+	const added = `{"Name":"procs, 16 processes","Rounds":3,"Trials":{"padlock":[{"hand-offs/s":1,"locks/s":9},{"hand-offs/s":6543.21},{"hand-offs/s":7000}],` +
+		`"none of the rows":[{"hand-offs/s":1}]},"Targets":[{"Row":"padlock","Column":"hand-offs/s","AtLeast":5,"Value":6543.21,"Met":true}]}
+{"Name":"none of the charts","Rounds":3,"Trials":{"padlock":[{"ms":1}]}}
+`
+	const target = `"Targets":[{"Row":"padlock","Column":"hand-offs/s","AtLeast":5,"Value":6543,"Met":true}]}
+`
+	for keepRows, want := range map[bool]string{
+		false: file + `{"Name":"procs, 16 processes","Rounds":3,"Trials":{"padlock":[{"hand-offs/s":6543}]},` + target,
+		true:  file + `{"Name":"procs, 16 processes","Rounds":3,"Trials":{"padlock":[{"hand-offs/s":6543}],"redsync":[{"hand-offs/s":75}]},` + target,
+	} {
+		runs, run := filepath.Join(t.TempDir(), "published.json"), filepath.Join(t.TempDir(), "run.json")
+		if err := errors.Join(os.WriteFile(runs, []byte(old), 0o600), os.WriteFile(run, []byte(added), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := merge(runs, run, keepRows); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(runs)
+		if err != nil || string(got) != want {
+			t.Errorf("keepRows %v: %v, got:\n%s\nwant:\n%s", keepRows, err, got, want)
 		}
 	}
-	return false
 }
 
 // For a run of several rounds, a chart shows the medians. A share is computed within each round.

@@ -63,11 +63,11 @@ func (d Dir) Write(name string, records []driver.Record) error {
 
 // make makes the directory of name.
 func (d Dir) make(name string) (string, error) {
-	dir := d.of(name)
+	dir := d.dirOf(name)
 	err := os.Mkdir(dir, d.perm(0o700))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(d.Path, 0o700); err == nil {
-			err = d.open(d.Path)
+			err = d.openToGroup(d.Path)
 		}
 		if err == nil {
 			err = os.Mkdir(dir, d.perm(0o700))
@@ -80,11 +80,11 @@ func (d Dir) make(name string) (string, error) {
 		return "", err
 	}
 	d.limitNames()
-	return dir, d.open(dir)
+	return dir, d.openToGroup(dir)
 }
 
-// open gives the group access to a directory that this process has made.
-func (d Dir) open(dir string) error {
+// openToGroup gives the group access to a directory that this process has made.
+func (d Dir) openToGroup(dir string) error {
 	if !d.Group {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (d Dir) dirs() (dirs []string) {
 
 // Read returns the records of name, sorted by ID.
 func (d Dir) Read(name string) ([]driver.Record, error) {
-	dir := d.of(name)
+	dir := d.dirOf(name)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -262,8 +262,8 @@ func readRecord(path string) (name, text string) {
 	return name, text
 }
 
-// of returns the directory of name.
-func (d Dir) of(name string) string { return filepath.Join(d.Path, dirName(name)) }
+// dirOf returns the directory of name.
+func (d Dir) dirOf(name string) string { return filepath.Join(d.Path, dirName(name)) }
 
 // dirName is unique for each name, even where the file system ignores case.
 func dirName(name string) string {

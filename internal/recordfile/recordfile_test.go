@@ -45,7 +45,7 @@ func TestManyWriters(t *testing.T) {
 	}
 	writers.Wait()
 	wantIDs(t, d, "name", driver.MaxRecords)
-	files, err := os.ReadDir(d.of("name"))
+	files, err := os.ReadDir(d.dirOf("name"))
 	if err != nil || len(files) != driver.MaxRecords {
 		t.Errorf("there are %d files, %v", len(files), err)
 	}
@@ -63,7 +63,7 @@ func TestNamesAreBounded(t *testing.T) {
 		name := fmt.Sprint("name", i)
 		write(t, d, name, "r")
 		at := time.Now().Add(time.Duration(i-2*MaxNames) * time.Minute)
-		if err := os.Chtimes(d.of(name), at, at); err != nil {
+		if err := os.Chtimes(d.dirOf(name), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 	d := Dir{Path: t.TempDir()}
 	write(t, d, "name", "r1")
-	old, young := filepath.Join(d.of("name"), "A"+tempSuffix), filepath.Join(d.of("name"), "B"+tempSuffix)
+	old, young := filepath.Join(d.dirOf("name"), "A"+tempSuffix), filepath.Join(d.dirOf("name"), "B"+tempSuffix)
 	for _, file := range []string{old, young} {
 		if err := os.WriteFile(file, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestModes(t *testing.T) {
 	for group, want := range map[bool][2]os.FileMode{false: {0o700, 0o600}, true: {0o770, 0o660}} {
 		d := Dir{Path: filepath.Join(t.TempDir(), "history"), Group: group}
 		write(t, d, "name", "r")
-		for path, mode := range map[string]os.FileMode{d.Path: want[0], d.of("name"): want[0], filepath.Join(d.of("name"), "r.run"): want[1]} {
+		for path, mode := range map[string]os.FileMode{d.Path: want[0], d.dirOf("name"): want[0], filepath.Join(d.dirOf("name"), "r.run"): want[1]} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 				t.Errorf("group %v: %s has mode %v, %v", group, path, info.Mode(), err)
 			}

@@ -46,12 +46,20 @@ func (s *Server) Restart(keepData bool) {
 			return err
 		}
 		if !keepData {
-			if err := s.empty(); err != nil {
+			if err := s.emptyData(); err != nil {
 				return err
 			}
 		}
 		return s.start()
 	})
+}
+
+// Crash is Kill and then Restart. Its result is always nil.
+func (s *Server) Crash(keepData bool) error {
+	s.t.Helper()
+	s.Kill()
+	s.Restart(keepData)
+	return nil
 }
 
 // Pause stops the server and all processes that it has started with SIGSTOP, and returns when they
@@ -60,18 +68,25 @@ func (s *Server) Restart(keepData bool) {
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.do("pause", func() error {
-		if s.proc.ended() {
+		if s.proc.hasEnded() {
 			return errNotRunning
 		}
 		return s.proc.stop()
 	})
 }
 
+// Freeze is Pause. The function that it returns is Resume. The errors are always nil.
+func (s *Server) Freeze() (resume func() error, err error) {
+	s.t.Helper()
+	s.Pause()
+	return func() error { s.Resume(); return nil }, nil
+}
+
 // Resume lets a paused server continue.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.do("resume", func() error {
-		if s.proc.ended() {
+		if s.proc.hasEnded() {
 			return errNotRunning
 		}
 		return s.proc.cont()
@@ -91,7 +106,7 @@ func (s *Server) do(what string, change func() error) {
 }
 
 func (s *Server) stop() error {
-	if s.proc.ended() {
+	if s.proc.hasEnded() {
 		return nil
 	}
 	_ = s.proc.cont() // a stopped process would not handle the signal; on systems without SIGSTOP this does nothing

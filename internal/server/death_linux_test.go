@@ -109,7 +109,7 @@ func TestServerOutlivesTheThreadOfItsStart(t *testing.T) {
 		return // it was skipped or failed on the other thread
 	}
 	want(t, say(t, s, "PING"), "+PONG")
-	if s.proc.ended() {
+	if s.proc.hasEnded() {
 		t.Error("the server has ended with the thread")
 	}
 }

@@ -31,8 +31,8 @@ func lookupOwner(name string) (*owner, error) {
 	return &owner{uint32(uid), uint32(gid)}, nil
 }
 
-// own gives a file to the owner.
-func (o *owner) own(path string) error {
+// giveFile gives a file to the owner.
+func (o *owner) giveFile(path string) error {
 	if o == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func TestPostgresPause(t *testing.T) {
 	s := Postgres(t, PostgresOptions{})
 	s.Pause()
 	for _, pid := range tree(s.Pid()) {
-		if !still(pid) {
+		if !doesNotRun(pid) {
 			t.Errorf("process %d goes on", pid)
 		}
 	}

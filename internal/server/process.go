@@ -50,8 +50,8 @@ func launch(p Place, args []string) (*process, error) {
 	return proc, nil
 }
 
-// ended reports whether the process has ended. It does not wait.
-func (p *process) ended() bool {
+// hasEnded reports whether the process has ended. It does not wait.
+func (p *process) hasEnded() bool {
 	if p == nil {
 		return true
 	}

@@ -28,7 +28,7 @@ func (p *process) stop() error {
 	return until("stop", func() (int, error) {
 		running := 0
 		for _, pid := range tree(p.cmd.Process.Pid) {
-			if still(pid) {
+			if doesNotRun(pid) {
 				continue
 			}
 			running++
@@ -83,8 +83,8 @@ func until(what string, left func() (int, error)) error {
 	}
 }
 
-// The function still reports whether a process does not run, because it is stopped or dead.
-func still(pid int) bool {
+// doesNotRun reports whether a process is stopped or dead.
+func doesNotRun(pid int) bool {
 	st, ok := readStat(pid)
 	return !ok || strings.IndexByte("TtZX", st.state) >= 0
 }
@@ -145,13 +145,19 @@ type stat struct {
 	state  byte
 }
 
-// readStat parses "pid (name) state ppid …". The name may contain blanks and parentheses, so the
-// other fields begin after the last parenthesis. If the process is gone, the file does not exist.
+// readStat returns what /proc says about a process. If the process is gone, the file does not
+// exist.
 func readStat(pid int) (stat, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return stat{}, false
 	}
+	return parseStat(data)
+}
+
+// parseStat parses "pid (name) state ppid …". The name may contain blanks and parentheses, so the
+// other fields begin after the last parenthesis.
+func parseStat(data []byte) (stat, bool) {
 	rest := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	if len(rest) < 2 {
 		return stat{}, false

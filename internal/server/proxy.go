@@ -108,8 +108,9 @@ func (p *Proxy) refuses(request []byte) bool {
 	return p.refuse != nil && p.refuse(request)
 }
 
-// pass waits while the proxy is silent. It reports whether the reply to this request is to be lost.
-func (p *Proxy) pass(request []byte) bool {
+// passRequest waits while the proxy is silent. It reports whether the reply to this request is to
+// be lost.
+func (p *Proxy) passRequest(request []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.silent {
@@ -134,7 +135,7 @@ func (p *Proxy) requests(client, srv net.Conn, lost chan struct{}) {
 		if p.refuses(buf[:n]) {
 			return
 		}
-		if p.pass(buf[:n]) {
+		if p.passRequest(buf[:n]) {
 			close(lost)
 		}
 		if _, err := srv.Write(buf[:n]); err != nil {
@@ -152,7 +153,7 @@ func (p *Proxy) replies(client, srv net.Conn, lost chan struct{}) {
 		if err != nil {
 			return
 		}
-		p.pass(nil)
+		p.passRequest(nil)
 		select {
 		case <-lost:
 			return

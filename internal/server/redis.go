@@ -124,11 +124,11 @@ func (o RedisOptions) ready(ctx context.Context, p Place) error {
 	}
 	defer conn.Close()
 	if o.Password != "" && o.ACL == "" {
-		if reply, err := ask(conn, "AUTH", o.Password); err != nil || reply != "+OK" {
+		if reply, err := askServer(conn, "AUTH", o.Password); err != nil || reply != "+OK" {
 			return fmt.Errorf("AUTH: %s: %w", reply, err)
 		}
 	}
-	reply, err := ask(conn, "EXISTS", "padlock-ready")
+	reply, err := askServer(conn, "EXISTS", "padlock-ready")
 	if err != nil {
 		return err
 	}
@@ -152,9 +152,9 @@ func (o RedisOptions) dial(ctx context.Context, p Place) (net.Conn, error) {
 	return conn, conn.SetDeadline(time.Now().Add(time.Second))
 }
 
-// ask sends a command in Redis' protocol, RESP. It returns the first line of the reply, which
+// askServer sends a command in Redis' protocol, RESP. It returns the first line of the reply, which
 // begins with the reply's type ("+OK", ":1", "-ERR …").
-func ask(conn net.Conn, args ...string) (string, error) {
+func askServer(conn net.Conn, args ...string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
 	for _, a := range args {

@@ -14,7 +14,7 @@ import (
 // say opens a new connection and sends one command on it.
 func say(t *testing.T, s *Server, args ...string) string {
 	t.Helper()
-	reply, err := ask(connect(t, "tcp", s.Addr()), args...)
+	reply, err := askServer(connect(t, "tcp", s.Addr()), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestRedisPause(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := ask(conn, "PING"); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if reply, err := askServer(conn, "PING"); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a paused server answers %q, %v", reply, err)
 	}
 	s.Resume()
@@ -109,7 +109,7 @@ func TestRedisACL(t *testing.T) {
 	s := Redis(t, RedisOptions{ACL: "user default off\nuser ann on >secret ~a:* +@all\n"})
 	conn := connect(t, "tcp", s.Addr())
 	for _, step := range [][2]string{{"AUTH ann secret", "+OK"}, {"GET a:1", "$-1"}} {
-		reply, err := ask(conn, strings.Fields(step[0])...)
+		reply, err := askServer(conn, strings.Fields(step[0])...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestRedisACL(t *testing.T) {
 
 func TestRedisSocket(t *testing.T) {
 	s := Redis(t, RedisOptions{Socket: true})
-	reply, err := ask(connect(t, "unix", RedisSocket(s)), "PING")
+	reply, err := askServer(connect(t, "unix", RedisSocket(s)), "PING")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestRedisCluster(t *testing.T) {
 		{"SET k v", "+OK"},
 		{"DEL a b", "-CROSSSLOT Keys in request don't hash to the same slot"},
 	} {
-		reply, err := ask(conn, strings.Fields(step[0])...)
+		reply, err := askServer(conn, strings.Fields(step[0])...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestRedisTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	reply, err := ask(conn, "AUTH", "secret")
+	reply, err := askServer(conn, "AUTH", "secret")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func open(t testing.TB, spec Spec, binary string) (*Server, error) {
 	if err := s.settle(binary); err != nil {
 		return nil, err
 	}
-	if err := s.empty(); err != nil {
+	if err := s.emptyData(); err != nil {
 		return nil, err
 	}
 	return s, s.start()
@@ -85,7 +85,7 @@ func (s *Server) settle(binary string) error {
 	if s.place.owner, err = lookupOwner(s.spec.RunAs); err != nil {
 		return err
 	}
-	if err := s.place.owner.own(root); err != nil {
+	if err := s.place.owner.giveFile(root); err != nil {
 		return err
 	}
 	if s.place.log, err = os.OpenFile(filepath.Join(root, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
@@ -110,15 +110,15 @@ func (s *Server) reservePorts() error {
 	return nil
 }
 
-// empty removes the data directory and makes it again.
-func (s *Server) empty() error {
+// emptyData removes the data directory and makes it again.
+func (s *Server) emptyData() error {
 	if err := os.RemoveAll(s.place.Dir); err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.place.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := s.place.owner.own(s.place.Dir); err != nil {
+	if err := s.place.owner.giveFile(s.place.Dir); err != nil {
 		return err
 	}
 	if s.spec.Prepare == nil {
@@ -156,7 +156,7 @@ func (s *Server) await(proc *process) error {
 	defer tick.Stop()
 	for {
 		err := s.spec.Ready(ctx, s.place)
-		if proc.ended() {
+		if proc.hasEnded() {
 			return fmt.Errorf("%w (%v)", errEnded, proc.cmd.ProcessState)
 		}
 		if err == nil {
@@ -194,10 +194,10 @@ func (s *Server) clean() {
 
 // end kills the process and waits until it is gone.
 func (s *Server) end() error {
-	if s.proc.ended() {
+	if s.proc.hasEnded() {
 		return nil
 	}
-	if err := s.proc.kill(); err != nil && !s.proc.ended() {
+	if err := s.proc.kill(); err != nil && !s.proc.hasEnded() {
 		return err
 	}
 	<-s.proc.done

@@ -74,7 +74,7 @@ func TestFailedTestShowsTheLog(t *testing.T) {
 		s = &Server{t: t, spec: spec}
 		t.Cleanup(s.clean)
 		binary, _ := spec.find()
-		if err := errors.Join(s.settle(binary), s.empty(), s.start()); err != nil {
+		if err := errors.Join(s.settle(binary), s.emptyData(), s.start()); err != nil {
 			t.Errorf("%v", err)
 		}
 		t.Errorf("some expectation fails")

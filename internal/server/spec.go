@@ -65,7 +65,7 @@ func (p Place) Write(name string, data []byte) error {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		return err
 	}
-	return p.owner.own(path)
+	return p.owner.giveFile(path)
 }
 
 // Run runs a program as the server's user and returns when it has ended. Its output goes to the

@@ -277,7 +277,7 @@ func TestDemotionInDoubt(t *testing.T) {
 // The fenced register rejects a late write that the plain register accepts.
 func TestCourt(t *testing.T) {
 	c := NewCourt()
-	late, early := now()-1, now()+int64(time.Hour)
+	late, early := clockNow()-1, clockNow()+int64(time.Hour)
 	old := c.Read("n", 5)
 	c.Write(Write{Name: "n", Fence: 6, Value: c.Read("n", 6), Until: early})
 	c.Write(Write{Name: "n", Fence: 5, Value: old, Until: late})
@@ -294,7 +294,7 @@ func TestCourt(t *testing.T) {
 	if h := c.harm(); h.LostFenced != 1 {
 		t.Errorf("two holders with one fence: %+v", h)
 	}
-	c.Write(Write{Name: "m", Fence: 7, Value: one, Until: now() - int64(time.Second)})
+	c.Write(Write{Name: "m", Fence: 7, Value: one, Until: clockNow() - int64(time.Second)})
 	if h := c.history(); len(h) != 2 || h[1].Err[:2] != "I5" {
 		t.Errorf("a write long after the deadline: %v", h)
 	}

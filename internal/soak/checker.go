@@ -61,9 +61,10 @@ func (c *checker) say(invariant string, at int64, name, format string, args ...a
 	c.found = append(c.found, Violation{invariant, at, name, fmt.Sprintf(format, args...)})
 }
 
-// stood returns for how long the worker or the engine stood still in the given time. A stall that
-// ended shortly before that time counts too, because a process has much to do right after a stall.
-func (c *checker) stood(worker int, from, to int64) int64 {
+// stoodStill returns for how long the worker or the engine stood still in the given time. A stall
+// that ended shortly before that time counts too, because a process has much to do right after a
+// stall.
+func (c *checker) stoodStill(worker int, from, to int64) int64 {
 	list, known := c.stalls[worker]
 	if !known {
 		list = c.stalls[engine]

@@ -75,7 +75,7 @@ func (o *order) play(open Opener) error {
 	if err != nil {
 		return err
 	}
-	return o.run(ctx, store, refs, before)
+	return o.runWorkers(ctx, store, refs, before)
 }
 
 // openPatiently opens a store. It tries again after an error, because there may be a fault.
@@ -89,12 +89,12 @@ func openPatiently(ctx context.Context, open Opener, config string) (driver.Stor
 	}
 }
 
-// run works with a store and closes it. Then it logs which resources are still in use.
-func (o *order) run(ctx context.Context, store driver.Store, refs []referee, before Inventory) error {
+// runWorkers works with a store and closes it. Then it logs which resources are still in use.
+func (o *order) runWorkers(ctx context.Context, store driver.Store, refs []referee, before Inventory) error {
 	main := refs[o.Goroutines]
 	locker := o.locker(store)
 	note := func(op Op, n Inventory) {
-		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: now(), Fence: uint64(n.Descriptors), Until: int64(n.Goroutines)})
+		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: clockNow(), Fence: uint64(n.Descriptors), Until: int64(n.Goroutines)})
 	}
 	note(Started, before)
 	var all sync.WaitGroup
@@ -108,12 +108,12 @@ func (o *order) run(ctx context.Context, store driver.Store, refs []referee, bef
 	end, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := locker.Close(end); err != nil {
-		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: "I7 Close: " + err.Error()})
+		main.Log(Event{Op: Broken, Worker: o.Worker, At: clockNow(), Err: "I7 Close: " + err.Error()})
 	}
 	after := before.Settle()
 	note(Ended, after)
 	if what := after.Beyond(before); what != "" {
-		main.Log(Event{Op: Broken, Worker: o.Worker, At: now(), Err: "I7 " + what})
+		main.Log(Event{Op: Broken, Worker: o.Worker, At: clockNow(), Err: "I7 " + what})
 	}
 	return nil
 }
@@ -139,9 +139,9 @@ const (
 // on its own thread, because a single goroutine may starve, and so may a whole thread.
 func watchStalls(ctx context.Context, ref referee, id, life int) {
 	look := func() {
-		for last := now(); ctx.Err() == nil; {
+		for last := clockNow(); ctx.Err() == nil; {
 			pause(ctx, stallLook)
-			at := now()
+			at := clockNow()
 			if at-last > int64(stallLeft) {
 				ref.Log(Event{Op: Stalled, Worker: id, Life: life, Call: last, At: at})
 			}

@@ -84,8 +84,8 @@ func (c *Court) Log(e Event) {
 	}
 }
 
-// begun reports whether a worker has begun to work in this life.
-func (c *Court) begun(worker, life int) bool {
+// hasBegun reports whether a worker has begun to work in this life.
+func (c *Court) hasBegun(worker, life int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, known := c.atWork[worker]
@@ -106,8 +106,8 @@ func (c *Court) sums() (grants, faults int) {
 	return c.grants, c.faults
 }
 
-// thing returns the data of a name. c.mu is held.
-func (c *Court) thing(name string) *thing {
+// dataOf returns the data of a name. c.mu is held.
+func (c *Court) dataOf(name string) *thing {
 	t := c.things[name]
 	if t == nil {
 		t = &thing{}
@@ -120,7 +120,7 @@ func (c *Court) thing(name string) *thing {
 func (c *Court) Read(name string, fence uint64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.thing(name)
+	t := c.dataOf(name)
 	if fence < t.seen {
 		return Value{t.fenced, t.plain, true}
 	}
@@ -133,8 +133,8 @@ func (c *Court) Read(name string, fence uint64) Value {
 func (c *Court) Write(w Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := now()
-	t := c.thing(w.Name)
+	at := clockNow()
+	t := c.dataOf(w.Name)
 	t.plain = w.Value.Plain + 1
 	t.plainWrites++
 	if over := at - w.Until; over > int64(lateness) && !w.Paused {
@@ -201,7 +201,7 @@ func (c *Court) stood(since int64) int64 {
 			own = append(own, [2]int64{e.Call, e.At})
 		}
 	}
-	return own.merged().within(since, now())
+	return own.merged().within(since, clockNow())
 }
 
 // harm counts the damage to the registers.

@@ -95,7 +95,7 @@ func (o *Outcome) GrantsOfBoth() (this, other int) {
 // Left logs a violation if this process now has more descriptors or goroutines than before the run.
 func (o *Outcome) Left(before Inventory) {
 	if what := before.Settle().Beyond(before); what != "" {
-		o.Events = append(o.Events, Event{Op: Broken, Worker: engine, At: now(), Err: "I7 " + what})
+		o.Events = append(o.Events, Event{Op: Broken, Worker: engine, At: clockNow(), Err: "I7 " + what})
 	}
 }
 
@@ -111,24 +111,24 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err := r.firstLook(ctx); err != nil {
 		return nil, fmt.Errorf("the first look: %w", err)
 	}
-	r.court, r.base = NewCourt(), now()
+	r.court, r.base = NewCourt(), clockNow()
 	if r.Voting {
-		r.court.Log(Event{Op: Voting, Worker: engine, At: now()})
+		r.court.Log(Event{Op: Voting, Worker: engine, At: clockNow()})
 	}
 	if r.Guarantees.Promotion == driver.Regrant {
-		r.court.Log(Event{Op: Regrants, Worker: engine, At: now()})
+		r.court.Log(Event{Op: Regrants, Worker: engine, At: clockNow()})
 	}
 	if s := r.Guarantees.Store; strings.HasPrefix(s, "quorum") || strings.HasPrefix(s, "all") {
-		r.court.Log(Event{Op: Several, Worker: engine, At: now()})
+		r.court.Log(Event{Op: Several, Worker: engine, At: clockNow()})
 	}
 	if r.Guarantees.FIFO && !r.Unordered {
-		r.court.Log(Event{Op: Ordered, Worker: engine, At: now()})
+		r.court.Log(Event{Op: Ordered, Worker: engine, At: clockNow()})
 	}
 	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.ToConnection && d > 0 {
-		r.court.Log(Event{Op: LearnsLate, Worker: engine, At: now(), TTL: int64(d)})
+		r.court.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}
 	if d := r.Guarantees.MinTTL; d >= time.Second {
-		r.court.Log(Event{Op: Coarse, Worker: engine, At: now(), TTL: int64(d + time.Second)})
+		r.court.Log(Event{Op: Coarse, Worker: engine, At: clockNow(), TTL: int64(d + time.Second)})
 	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
@@ -139,17 +139,17 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 		defer context.AfterFunc(r.Early, stop)()
 	}
 	out := &Outcome{From: r.base}
-	work := r.processes
+	work := r.runProcesses
 	if len(r.Stages) == 0 {
-		work = r.goroutines
+		work = r.runGoroutines
 	}
 	err := work(ctx, busy, out)
-	out.To = now()
+	out.To = clockNow()
 	if err == nil {
 		err = r.lastLook(ctx)
 	}
 	if out.harm = r.court.harm(); out.LostFenced != 0 { // also as an event, so that the history contains it
-		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
+		r.court.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
 	}
 	out.Events = r.court.history()
 	return out, err
@@ -158,9 +158,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 // engine is the worker number of the engine's own process.
 const engine = -1
 
-// goroutines runs each worker as a group of goroutines in this process. The context busy ends after
-// the time for faults and the tail.
-func (r *Run) goroutines(ctx, busy context.Context, out *Outcome) error {
+// runGoroutines runs each worker as a group of goroutines in this process. The context busy ends
+// after the time for faults and the tail.
+func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) error {
 	var all sync.WaitGroup
 	errs := make([]error, r.Workers)
 	for id := range r.Workers {
@@ -176,15 +176,15 @@ func (r *Run) goroutines(ctx, busy context.Context, out *Outcome) error {
 		all.Go(func() { errs[id] = o.runShared(ctx, store, refs) })
 	}
 	err := r.faults(busy)
-	out.Quiet = now()
+	out.Quiet = clockNow()
 	pause(busy, r.Tail)
 	r.court.end()
 	all.Wait()
 	return errors.Join(append(errs, err)...)
 }
 
-// processes runs each worker in a process of its own.
-func (r *Run) processes(_, busy context.Context, out *Outcome) error {
+// runProcesses runs each worker in a process of its own.
+func (r *Run) runProcesses(_, busy context.Context, out *Outcome) error {
 	dir, err := os.MkdirTemp("", "padlock-soak-")
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (r *Run) processes(_, busy context.Context, out *Outcome) error {
 		}
 	}
 	err = r.faults(busy)
-	out.Quiet = now()
+	out.Quiet = clockNow()
 	pause(busy, r.Tail)
 	r.court.end()
 	return errors.Join(err, r.join())

@@ -51,7 +51,7 @@ const (
 	Started Op = "started"
 	Ended   Op = "ended"
 	// Led says that a candidate of an election was the leader from Call to At. The events of one
-	// leadership have the same Hold.
+	// leadership have the same Hold. If Err is "confirmed", the store has said so.
 	Led Op = "led"
 	// Other means that the process of this worker with this Life runs another program than the
 	// engine.
@@ -101,13 +101,13 @@ const forever = math.MaxInt64
 
 var clock = driver.SystemClock()
 
-// now returns the time of the machine's clock.
-func now() int64 { return int64(clock.Now()) }
+// clockNow returns the time of the machine's clock.
+func clockNow() int64 { return int64(clock.Now()) }
 
 // claim returns the end of the window in which the holder of l may work. If the window is over, it
 // returns 0.
 func claim(l *padlock.Lock) int64 {
-	at, rest := now(), l.Remaining()
+	at, rest := clockNow(), l.Remaining()
 	switch {
 	case rest <= 0:
 		return 0

@@ -17,10 +17,10 @@ func (w *worker) evict(ctx context.Context, h *held) bool {
 	defer cancel()
 	fence := h.Fence()
 	h.over.Store(true)
-	w.begin(h, Evicted)
-	e := Event{Op: Evicted, Name: h.Name(), Hold: h.id, Call: now()}
+	w.logBegin(h, Evicted)
+	e := Event{Op: Evicted, Name: h.Name(), Hold: h.id, Call: clockNow()}
 	_, err := w.locker.Break(asking, h.Name(), fence)
-	e.At, e.Err = now(), class(err)
+	e.At, e.Err = clockNow(), class(err)
 	w.log(e)
 	if errors.Is(err, errors.ErrUnsupported) {
 		h.over.Store(false)
@@ -36,7 +36,7 @@ func (w *worker) evict(ctx context.Context, h *held) bool {
 // afterBreak takes the name, which must be free. Then a second break with the old fence must not
 // end the new hold.
 func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
-	begun := now()
+	begun := clockNow()
 	broken := func(what string) {
 		w.log(Event{Op: Broken, Call: begun, Name: h.Name(), Hold: h.id, Err: "I8 " + what})
 	}

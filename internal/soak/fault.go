@@ -11,7 +11,7 @@ import (
 
 // faults causes faults in all lanes until the time for faults is over.
 func (r *Run) faults(ctx context.Context) error {
-	end := now() + int64(r.For)
+	end := clockNow() + int64(r.For)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	lanes := 0
@@ -35,13 +35,13 @@ func (r *Run) faults(ctx context.Context) error {
 
 // supervise moves workers from stage to stage and reports progress.
 func (r *Run) supervise(ctx context.Context, end int64) error {
-	for said := now(); now() < end && ctx.Err() == nil; {
-		pause(ctx, min(time.Duration(end-now()), 200*time.Millisecond))
+	for said := clockNow(); clockNow() < end && ctx.Err() == nil; {
+		pause(ctx, min(time.Duration(end-clockNow()), 200*time.Millisecond))
 		if err := r.move(end); err != nil {
 			return err
 		}
-		if now()-said > int64(r.SayEvery) {
-			said = now()
+		if clockNow()-said > int64(r.SayEvery) {
+			said = clockNow()
 			grants, faults := r.court.sums()
 			r.Say(fmt.Sprintf("%s: %d grants, %d faults, %v to go", r.Name, grants, faults, time.Duration(end-said).Round(time.Second)))
 		}
@@ -55,7 +55,7 @@ func (r *Run) lane(ctx context.Context, n int, end int64) error {
 	dice := rand.New(rand.NewPCG(r.Seed, 0xfa017+uint64(n)))
 	for {
 		pause(ctx, time.Duration(dice.Int64N(int64(2*r.Every))+1))
-		if now() >= end || ctx.Err() != nil {
+		if clockNow() >= end || ctx.Err() != nil {
 			return nil
 		}
 		f := r.pick(dice)
@@ -64,7 +64,7 @@ func (r *Run) lane(ctx context.Context, n int, end int64) error {
 		if len(f.On) > 0 {
 			target = f.On[on]
 		}
-		if !r.busy.try(target) {
+		if !r.busy.tryTake(target) {
 			continue
 		}
 		err := r.fault(ctx, dice, f, on)
@@ -77,7 +77,7 @@ func (r *Run) lane(ctx context.Context, n int, end int64) error {
 
 // fault causes one fault, and undoes it even if the run ends meanwhile.
 func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) error {
-	e := Event{Op: Faulted, Worker: engine, Call: now(), Err: f.Kind, TTL: int64(f.Grace)}
+	e := Event{Op: Faulted, Worker: engine, Call: clockNow(), Err: f.Kind, TTL: int64(f.Grace)}
 	last := f.Last
 	if dice.IntN(3) > 0 {
 		last /= 8
@@ -95,7 +95,7 @@ func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) erro
 			return fmt.Errorf("end of fault %s: %w", f.Kind, err)
 		}
 	}
-	e.At = now()
+	e.At = clockNow()
 	r.court.Log(e)
 	if took := time.Duration(e.At - e.Call); took > last+5*time.Second {
 		r.Say(fmt.Sprintf("%s: the fault %s of %v took %v", r.Name, f.Kind, last.Round(time.Millisecond), took.Round(time.Millisecond)))

@@ -33,7 +33,7 @@ func (w *worker) exportBeside(ctx context.Context, h *held) {
 
 // offer exports the key and reports whether that succeeded.
 func (w *worker) offer(ctx context.Context, h *held) bool {
-	begun := now()
+	begun := clockNow()
 	key, err := h.Export(ctx)
 	if err != nil {
 		return false

@@ -57,9 +57,9 @@ func Holds(events []Event) []*Hold {
 			if e.Keep > 0 {
 				h.Kept = e.Call + e.Keep
 			}
-			h.open(e)
+			h.openSpan(e)
 			if dead[[2]int{e.Worker, e.Life}] { // the worker died before this event was logged
-				h.close(e.At)
+				h.closeSpan(e.At)
 			}
 			byID[e.Hold] = h
 			all = append(all, h)
@@ -78,7 +78,7 @@ func Holds(events []Event) []*Hold {
 	}
 	late := delayOf(events)
 	for _, h := range all {
-		h.close(math.MaxInt64)
+		h.closeSpan(math.MaxInt64)
 		late.doubt(h)
 	}
 	return all
@@ -91,7 +91,7 @@ func ordered(events []Event) []Event {
 	return events
 }
 
-func (h *Hold) open(e Event) {
+func (h *Hold) openSpan(e Event) {
 	h.Events = append(h.Events, e)
 	if e.Until <= e.At {
 		h.over = true
@@ -101,8 +101,9 @@ func (h *Hold) open(e Event) {
 	h.Grants = append(h.Grants, Grant{e.Shared, e.At, e.Fence})
 }
 
-// close ends the current span at the given time. If the claim ends earlier, the span ends with it.
-func (h *Hold) close(at int64) {
+// closeSpan ends the current span at the given time. If the claim ends earlier, the span ends with
+// it.
+func (h *Hold) closeSpan(at int64) {
 	if h.over {
 		return
 	}
@@ -116,13 +117,13 @@ func (h *Hold) close(at int64) {
 func (h *Hold) killed(at int64) {
 	if h.Begun != 0 {
 		at = h.Begun
-		h.cut(at)
+		h.cutSpan(at)
 	}
-	h.close(at)
+	h.closeSpan(at)
 }
 
-// cut ends the last span at the given time, even if the hold is over.
-func (h *Hold) cut(at int64) {
+// cutSpan ends the last span at the given time, even if the hold is over.
+func (h *Hold) cutSpan(at int64) {
 	if n := len(h.Spans); n > 0 {
 		h.Spans[n-1].To = min(h.Spans[n-1].To, at)
 	}
@@ -142,12 +143,12 @@ func (h *Hold) apply(e Event) {
 	case Promoted, Demoted:
 		h.converted(e)
 	case Exported:
-		h.close(e.Call)
+		h.closeSpan(e.Call)
 	case Lost:
 		h.Lost, h.Cause = e.At, e.Err
-		h.close(e.At)
+		h.closeSpan(e.At)
 	case Evicted:
-		h.close(e.Call)
+		h.closeSpan(e.Call)
 		if e.Err == "" {
 			h.Ends = e.At
 		}
@@ -161,7 +162,7 @@ func (h *Hold) released(e Event) {
 	if !h.over && e.Until > 0 {
 		h.Until = max(h.Until, e.Until)
 	}
-	h.close(e.Call)
+	h.closeSpan(e.Call)
 	if h.Cools = e.Keep; e.Err != "" || h.Ends != 0 {
 		return
 	}
@@ -175,7 +176,7 @@ func (h *Hold) claims(e Event) {
 	switch {
 	case h.over:
 	case e.Until == 0:
-		h.close(e.At)
+		h.closeSpan(e.At)
 	default:
 		h.Until = max(h.Until, e.Until)
 	}
@@ -187,7 +188,7 @@ func (h *Hold) converted(e Event) {
 	if e.Op == Demoted && e.Err != "unavailable" {
 		// The conversion took effect, or may have taken effect. So after the call the holder cannot
 		// rely on being alone. "unavailable" means that the conversion had no effect.
-		h.cut(e.Call)
+		h.cutSpan(e.Call)
 	}
 	switch {
 	case h.over:
@@ -197,7 +198,7 @@ func (h *Hold) converted(e Event) {
 		if e.Until > 0 {
 			h.Until = max(h.Until, e.Until)
 		}
-		h.close(e.Call)
+		h.closeSpan(e.Call)
 		if e.Until <= e.At || e.Err != "" && !e.Shared {
 			return
 		}

@@ -20,8 +20,8 @@ func (c *checker) idle() {
 		if !e.Waited || e.At-e.Call < int64(patience) || e.Op == Refused && e.Err != "held" && e.Err != "timeout" {
 			continue
 		}
-		for _, name := range e.wanted() {
-			if gap := c.gap(&e, busy[name]); gap > int64(patience) {
+		for _, name := range e.wantedNames() {
+			if gap := c.longestGap(&e, busy[name]); gap > int64(patience) {
 				c.say("I6", e.At, name, "worker %d waited, and nobody had it for %v", e.Worker, time.Duration(gap))
 			}
 		}
@@ -45,7 +45,7 @@ func (c *checker) busy() map[string][]taken {
 	}
 	for _, e := range c.events {
 		if e.Op == Refused && e.Err != "held" && e.Err != "closed" {
-			for _, name := range e.wanted() {
+			for _, name := range e.wantedNames() {
 				busy[name] = append(busy[name], taken{e.Call, e.At + e.TTL + slack + c.coarse, 0})
 			}
 		}
@@ -59,9 +59,9 @@ func (c *checker) busy() map[string][]taken {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// gap returns the longest part of the wait e in which the name was free and no fault or slow reply
-// excused the store. Times in which processes stood still are subtracted.
-func (c *checker) gap(e *Event, busy []taken) int64 {
+// longestGap returns the longest part of the wait e in which the name was free and no fault or slow
+// reply excused the store. Times in which processes stood still are subtracted.
+func (c *checker) longestGap(e *Event, busy []taken) int64 {
 	var excused []taken
 	for _, b := range busy {
 		if b.from >= e.At {

@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// runShared is like run, for workers that share a process. It does not look for leaks, because it
-// cannot tell which worker caused them.
+// runShared is like runWorkers, for workers that share a process. It does not look for leaks,
+// because it cannot tell which worker caused them.
 func (o *order) runShared(ctx context.Context, store driver.Store, refs []referee) error {
 	locker := o.locker(store)
 	done := make(chan struct{}, o.Goroutines)
@@ -47,7 +47,7 @@ func (r *Run) lastLook(ctx context.Context) error {
 	}
 	locker := padlock.New(store, padlock.TTL(r.Load.MaxTTL))
 	if err := r.await(ctx, locker); err != nil {
-		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Err: "I6 the store does not come back: " + err.Error()})
+		r.court.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: "I6 the store does not come back: " + err.Error()})
 	}
 	r.lookAtAll(ctx, locker)
 	r.nothingLeft(ctx, locker)
@@ -57,7 +57,7 @@ func (r *Run) lastLook(ctx context.Context) error {
 // lookAtAll takes all names, a few at the same time.
 func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
 	names := make(chan string)
-	begun := now()
+	begun := clockNow()
 	var bad atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
@@ -69,7 +69,7 @@ func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
 			}
 		})
 	}
-	for _, name := range r.names() {
+	for _, name := range r.namesToLookAt() {
 		names <- name
 	}
 	close(names)
@@ -109,14 +109,14 @@ func (r *Run) firstLook(ctx context.Context) error {
 // enough is the number of bad names after which the check stops.
 const enough = 3
 
-// names returns the names that lastLook takes. Names that only one killed worker used are among
-// them, to show that the store keeps nothing of such workers.
-func (r *Run) names() (names []string) {
+// namesToLookAt returns the names that lastLook takes. Names that only one killed worker used are
+// among them, to show that the store keeps nothing of such workers.
+func (r *Run) namesToLookAt() (names []string) {
 	for i := range r.Load.Warm {
 		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
 	}
 	names = append(names, r.namesOfMany()...)
-	last := (now() - r.base) / int64(r.Load.Epoch)
+	last := (clockNow() - r.base) / int64(r.Load.Epoch)
 	for i := range r.Load.Hot {
 		for n := max(0, last-2); n <= last; n++ {
 			names = append(names, fmt.Sprintf("%shot:%d:%d", r.Load.Prefix, i, n))
@@ -134,13 +134,13 @@ func (r *Run) names() (names []string) {
 
 // lookAt checks that a name is free, logs a violation if it is not, and reports whether it is.
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
-	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(now()-begun)) + time.Second
-	call := now()
+	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(clockNow()-begun)) + time.Second
+	call := clockNow()
 	broken := func(what string, err error) bool {
-		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: now(), Name: name, Err: what + ": " + err.Error()})
+		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: clockNow(), Name: name, Err: what + ": " + err.Error()})
 		return false
 	}
-	lock, err := r.answer(ctx, patience, func() (*padlock.Lock, error) { return l.Acquire(ctx, name, padlock.Wait(patience)) })
+	lock, err := r.askUntilGranted(ctx, patience, func() (*padlock.Lock, error) { return l.Acquire(ctx, name, padlock.Wait(patience)) })
 	if err != nil {
 		return broken("I6 not to be had after all workers have gone", err)
 	}
@@ -151,26 +151,26 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	default:
 		return true // the machine is busy, so an unknown outcome proves nothing
 	}
-	if lock, err = r.answer(ctx, 0, func() (*padlock.Lock, error) { return l.TryAcquire(ctx, name) }); err != nil {
+	if lock, err = r.askUntilGranted(ctx, 0, func() (*padlock.Lock, error) { return l.TryAcquire(ctx, name) }); err != nil {
 		return broken("I8 released, and held all the same", err)
 	}
 	_ = lock.Release() // nothingLeft finds out whether the release worked
 	return true
 }
 
-// answer calls ask until the store grants the lock. It gives up when the store has reported for the
-// given time that the name is held. Times in which this process stood still do not count. If the
-// outcome is unknown, answer calls ask again for a while.
-func (r *Run) answer(ctx context.Context, held time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
-	begun, since := now(), now()
+// askUntilGranted calls the function ask until the store grants the lock. It gives up when the
+// store has reported for the given time that the name is held. Times in which this process stood
+// still do not count. If the outcome is unknown, askUntilGranted tries again for a while.
+func (r *Run) askUntilGranted(ctx context.Context, held time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
+	begun, since := clockNow(), clockNow()
 	for {
 		lock, err := ask()
 		switch told := errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain); {
-		case err == nil || ctx.Err() != nil || now()-begun > int64(answerPatience):
+		case err == nil || ctx.Err() != nil || clockNow()-begun > int64(answerPatience):
 			return lock, err
 		case !told:
-			since = now()
-		case now()-since-r.court.stood(since) >= int64(held):
+			since = clockNow()
+		case clockNow()-since-r.court.stood(since) >= int64(held):
 			return nil, err
 		}
 		pause(ctx, 20*time.Millisecond)
@@ -187,12 +187,12 @@ const answerPatience = 30 * time.Second
 // no holder. After that, the name must have no waiters.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
-		r.court.Log(Event{Op: Broken, Worker: engine, At: now(), Name: name, Err: "I7 " + what})
+		r.court.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Name: name, Err: "I7 " + what})
 	}
 	taken := false
-	for begun := now(); ; pause(ctx, 50*time.Millisecond) {
-		left, err := r.left(ctx, l)
-		waited := time.Duration(now() - begun)
+	for begun := clockNow(); ; pause(ctx, 50*time.Millisecond) {
+		left, err := r.listTaken(ctx, l)
+		waited := time.Duration(clockNow() - begun)
 		switch {
 		case errors.Is(err, errors.ErrUnsupported), err == nil && len(left) == 0:
 			return
@@ -214,14 +214,14 @@ func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 // takeAll takes the names that nobody holds, as a waiter would.
 func (r *Run) takeAll(ctx context.Context, l *padlock.Locker, left []padlock.State) {
 	for _, s := range left {
-		if len(s.Holds) == 0 && !r.lookAt(ctx, l, s.Name, now()) {
+		if len(s.Holds) == 0 && !r.lookAt(ctx, l, s.Name, clockNow()) {
 			return
 		}
 	}
 }
 
-// left lists the names that are not free.
-func (r *Run) left(ctx context.Context, l *padlock.Locker) (left []padlock.State, err error) {
+// listTaken lists the names that are not free.
+func (r *Run) listTaken(ctx context.Context, l *padlock.Locker) (left []padlock.State, err error) {
 	states, err := l.List(ctx, r.Load.Prefix)
 	for _, s := range states {
 		if len(s.Holds) > 0 || s.Waiters > 0 {

@@ -34,7 +34,7 @@ func (d *delay) doubt(h *Hold) {
 		return
 	}
 	last := &h.Spans[n-1]
-	from := d.before(h.Worker, last.To)
+	from := d.livedUntil(h.Worker, last.To)
 	for _, e := range h.Events {
 		if e.Err == "" && (e.Op == Verified || e.Op == Promoted || e.Op == Demoted) {
 			from = max(from, min(e.Call, last.To))
@@ -44,9 +44,9 @@ func (d *delay) doubt(h *Hold) {
 	last.To = h.Doubt
 }
 
-// before returns the time until which a hold certainly existed. The worker noticed the end of the
-// hold at the time end.
-func (d *delay) before(worker int, end int64) int64 {
+// livedUntil returns the time until which a hold certainly existed. The worker noticed the end of
+// the hold at the time end.
+func (d *delay) livedUntil(worker int, end int64) int64 {
 	from := end - d.most
 	return from - d.stalls[worker].within(from, end) - d.stalls[engine].within(from, end)
 }

@@ -44,14 +44,15 @@ func (w *worker) campaign(ctx context.Context) {
 func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	w.holds++
 	fence, _ := padlock.FenceFrom(ctx)
-	piece := Event{Op: Led, Name: electionName(w.dice.load.Prefix), Hold: w.first | w.holds, Fence: fence, Call: now()}
+	piece := Event{Op: Led, Name: electionName(w.dice.load.Prefix), Hold: w.first | w.holds, Fence: fence, Call: clockNow()}
 	end := piece.Call + int64(w.dice.between(0, 300*time.Millisecond))
 	if w.dice.percent(20) {
 		end = forever // leads until the lease ends, or the candidate's time is over
 	}
-	for piece.At = now(); e.Leads(); piece.At = now() {
+	for piece.At = clockNow(); e.Leads(); piece.At = clockNow() {
 		w.log(piece)
 		if piece.At >= end || ctx.Err() != nil {
+			w.confirm(ctx, e, piece)
 			break
 		}
 		piece.Call = piece.At
@@ -63,12 +64,28 @@ func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	return nil
 }
 
+// confirm sometimes asks the store, at the end of a lead, whether the candidate still leads. If the
+// store says so, the lead certainly lasted until then, even where losses are learned late.
+func (w *worker) confirm(ctx context.Context, e *election.Election, piece Event) {
+	if !w.dice.percent(50) {
+		return
+	}
+	piece.Call, piece.At, piece.Err = piece.At, clockNow(), confirmed
+	if e.IsLeader(ctx) == nil {
+		w.log(piece)
+	}
+}
+
+// confirmed is the Err of the piece of a lead that the store has confirmed.
+const confirmed = "confirmed"
+
 // A leadership is the time in which a candidate led.
 type leadership struct {
 	hold     int64
 	worker   int
 	fence    uint64
 	from, to int64
+	sure     int64 // the store has confirmed the lead until this time, or 0
 }
 
 // leaders checks I12.
@@ -86,13 +103,16 @@ func (c *checker) leaders() {
 			byName[e.Name] = append(byName[e.Name], l)
 		}
 		l.to = max(l.to, e.At)
+		if e.Err == confirmed {
+			l.sure = max(l.sure, e.At)
+		}
 	}
 	late := delayOf(c.events)
 	for name, leads := range byName {
 		for _, l := range leads {
 			// Even a leader that gave up the lead may have lost it earlier without noticing.
 			if late.most > 0 {
-				l.to = late.before(l.worker, l.to)
+				l.to = max(late.livedUntil(l.worker, l.to), l.sure)
 			}
 		}
 		c.oneLeader(name, leads)

@@ -42,8 +42,8 @@ func DefaultLoad() Load {
 	}
 }
 
-// fit returns the load without the features that the store does not have.
-func (l Load) fit(g *driver.Guarantees) Load {
+// fitTo returns the load without the features that the store does not have.
+func (l Load) fitTo(g *driver.Guarantees) Load {
 	if !g.Shared {
 		l.Shared = 0
 	}
@@ -96,7 +96,7 @@ func (d *dice) name() string {
 	if !d.percent(d.load.ToHot) && d.load.Warm > 0 || d.load.Hot == 0 {
 		return fmt.Sprintf("%swarm:%d", d.load.Prefix, d.IntN(d.load.Warm))
 	}
-	return fmt.Sprintf("%shot:%d:%d", d.load.Prefix, d.IntN(d.load.Hot), (now()-d.base)/int64(d.load.Epoch))
+	return fmt.Sprintf("%shot:%d:%d", d.load.Prefix, d.IntN(d.load.Hot), (clockNow()-d.base)/int64(d.load.Epoch))
 }
 
 func (d *dice) draw() turn {
@@ -130,12 +130,12 @@ func (d *dice) draw() turn {
 	case several:
 		t.several, t.shared, t.convert, t.handOff, t.pause = true, false, false, false, false
 	}
-	d.keep(&t)
+	d.drawKeep(&t)
 	return t
 }
 
-// keep draws the cool-down, HoldAtLeast or MaxHold of a turn.
-func (d *dice) keep(t *turn) {
+// drawKeep draws the cool-down, HoldAtLeast or MaxHold of a turn.
+func (d *dice) drawKeep(t *turn) {
 	l := &d.load
 	cool, atLeast, limit := d.percent(l.Cool), d.percent(l.AtLeast), d.percent(l.Limit)
 	length := d.between(l.MinKeep, l.MaxKeep)

@@ -67,6 +67,20 @@ func TestSeveral(t *testing.T) {
 	if got := found(left, Event{Op: Faulted, Worker: engine, Call: 1, At: 10 * ms}); got != nil {
 		t.Errorf("a name was left behind during a fault: %v", got)
 	}
+	stalled := Event{Op: Stalled, Worker: engine, Call: 1, At: 10 * ms}
+	if got := found(left, stalled); got != nil {
+		t.Errorf("a name was left behind after a refusal, while a process stood still: %v", got)
+	}
+	left.Err = "I11 " + severalReleased + ", and this name is held all the same"
+	if got := found(left, stalled); !slices.Equal(got, []string{"I11"}) {
+		t.Errorf("a name was left behind after a release, while a process stood still: %v", got)
+	}
+	if got := found(left, stalled, Event{Op: Voting, Worker: engine}); got != nil {
+		t.Errorf("a name was left behind by a majority, while a process stood still: %v", got)
+	}
+	if got := found(left, Event{Op: Faulted, Worker: engine, Call: 1, At: 10 * ms}); got != nil {
+		t.Errorf("a name was left behind after a release, during a fault: %v", got)
+	}
 	one, other := &padlock.Error{Name: "a", Err: padlock.ErrLost}, &padlock.Error{Name: "b", Err: padlock.ErrExpired}
 	both := errors.Join(one, other)
 	if errorFor("a", both) != one || errorFor("b", both) != other || errorFor("c", both) != nil || errorFor("a", nil) != nil {
@@ -78,6 +92,8 @@ func TestLeaders(t *testing.T) {
 	piece := func(hold int64, fence uint64, from, to int64) Event {
 		return Event{Op: Led, Worker: int(hold), Name: "e", Hold: hold, Fence: fence, Call: from * ms, At: to * ms}
 	}
+	sure := piece(1, 5, 30, 35)
+	sure.Err = confirmed
 	first := []Event{piece(1, 5, 10, 20), piece(1, 5, 20, 30)}
 	late := Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms}
 	for _, c := range []struct {
@@ -92,6 +108,8 @@ func TestLeaders(t *testing.T) {
 		{"a smaller fence", []Event{piece(2, 4, 31, 40)}, []string{"I12"}},
 		{"without fences", []Event{piece(2, 0, 31, 40)}, nil},
 		{"at the same time, where a leader may learn late of a loss", []Event{late, piece(2, 6, 29, 40)}, nil},
+		{"before the store confirmed the lead of the other, where a leader may learn late of a loss", []Event{late, sure, piece(2, 6, 34, 5000)}, []string{"I12"}},
+		{"after the store confirmed the lead of the other", []Event{late, sure, piece(1, 5, 35, 50), piece(2, 6, 36, 5000)}, nil},
 		{"longer ago than a leader may learn of its loss", []Event{late, piece(1, 5, 30, 9000), piece(2, 6, 1000, 5000)}, []string{"I12"}},
 	} {
 		if got := found(append(slices.Clone(first), c.events...)...); !slices.Equal(got, c.want) {

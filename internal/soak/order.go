@@ -12,10 +12,10 @@ import (
 // time than lead.
 const lead = 300 * time.Millisecond
 
-// kept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to nobody
-// else. The store counts this time from an instant after the call began, and its clock may run 1 %
-// fast.
-func (c *checker) kept(name string, holds []*Hold) {
+// checkKept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to
+// nobody else. The store counts this time from an instant after the call began, and its clock may
+// run 1 % fast.
+func (c *checker) checkKept(name string, holds []*Hold) {
 	for _, h := range holds {
 		if h.Kept == 0 {
 			continue
@@ -45,10 +45,10 @@ type arrival struct {
 	hold     int64
 }
 
-// order checks the second half of I6: waiters get the name in order of arrival. In the store's
+// checkOrder checks the second half of I6: waiters get the name in order of arrival. In the store's
 // queue a process has only one waiter, the first of its local line. So only first waiters are
 // compared with later ones.
-func (c *checker) order(name string, holds []*Hold) {
+func (c *checker) checkOrder(name string, holds []*Hold) {
 	var all []arrival
 	for _, h := range holds {
 		if e := h.Events[0]; e.Op == Acquired && e.Waited && !e.Shared && e.Slots == 0 {
@@ -78,8 +78,8 @@ func (c *checker) overtaken(earlier, later arrival) bool {
 	if c.faults.within(from, earlier.at)+c.slow.within(from, earlier.at) > 0 || c.stalledFor(earlier.worker, from, earlier.at) >= int64(lead) {
 		return false
 	}
-	ahead -= c.stood(earlier.worker, earlier.first, later.call)
-	behind -= c.stood(earlier.worker, later.at, earlier.at)
+	ahead -= c.stoodStill(earlier.worker, earlier.first, later.call)
+	behind -= c.stoodStill(earlier.worker, later.at, earlier.at)
 	return ahead >= int64(lead) && behind >= int64(lead)/2
 }
 

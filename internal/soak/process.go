@@ -52,7 +52,7 @@ func (r *Run) start(id, life int) error {
 func (r *Run) program(id, life int) (string, error) {
 	if len(r.Programs) > 0 {
 		if other := r.Programs[r.stage[id]][id]; other != "" {
-			r.court.Log(Event{Op: Other, Worker: id, Life: life, At: now()})
+			r.court.Log(Event{Op: Other, Worker: id, Life: life, At: clockNow()})
 			return other, nil
 		}
 	}
@@ -68,7 +68,7 @@ func (r *Run) KillWorker() Fault {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
-		at := now() // the time is read before the kill, because the worker's locks become free as soon as it is dead
+		at := clockNow() // the time is read before the kill, because the worker's locks become free as soon as it is dead
 		if err := p.cmd.Process.Kill(); err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (r *Run) move(end int64) error {
 		return nil
 	}
 	steps := (len(r.Stages) - 1) * r.Workers
-	passed := float64(now()-r.base) / float64(end-r.base)
+	passed := float64(clockNow()-r.base) / float64(end-r.base)
 	due := min(steps, int(passed*float64(steps+1)))
 	for step := range due {
 		if id, stage := step%r.Workers, step/r.Workers+1; r.stage[id] < stage {
@@ -118,7 +118,7 @@ func (r *Run) replace(id, stage int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.workers[id]
-	for end := time.Now().Add(time.Minute); !r.court.begun(id, p.life) && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); !r.court.hasBegun(id, p.life) && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond) // a worker that has not begun to work would not end cleanly
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -14,9 +14,12 @@ import (
 // with two names of its own.
 const severalMiddle = 2
 
+// severalReleased begins the text of a violation of I11 after a release without an error.
+const severalReleased = "AcquireAll's locks were released"
+
 // severalNames returns the names that a worker takes together. In the order in which AcquireAll
-// takes them, a name that all workers want is between two names that only this worker uses. own is
-// the result of [ownName].
+// takes them, a name that all workers want is between two names that only this worker uses. The
+// argument own is the result of [ownName].
 func severalNames(prefix, own string, middle int) []string {
 	id := strings.TrimPrefix(own, prefix)
 	return []string{prefix + "several:a:" + id, middleName(prefix, middle), prefix + "several:z:" + id}
@@ -34,7 +37,7 @@ func (w *worker) takeSeveral(ctx context.Context, t turn) {
 	if t.fixed {
 		opts = append(opts, padlock.NoRenewal())
 	}
-	begun := now()
+	begun := clockNow()
 	all, err := w.locker.AcquireAll(ctx, []string{names[2], names[0], names[1], names[0]}, opts...)
 	if err != nil {
 		w.severalRefused(ctx, begun, t, names, err)
@@ -52,7 +55,7 @@ func (w *worker) takeSeveral(ctx context.Context, t turn) {
 		w.change(h)
 	}
 	if w.releaseSeveral(all, holds) == nil {
-		w.mustBeFree(ctx, begun, t, names, "AcquireAll's locks were released")
+		w.mustBeFree(ctx, begun, t, names, severalReleased)
 	}
 }
 
@@ -75,7 +78,7 @@ func (w *worker) severalRefused(ctx context.Context, begun int64, t turn, names 
 func (w *worker) mustBeFree(ctx context.Context, begun int64, t turn, names []string, why string) {
 	t.fixed, t.limit = false, 0
 	for _, t.name = range []string{names[0], names[2]} {
-		call := now()
+		call := clockNow()
 		lock, err := w.locker.TryAcquire(ctx, t.name, padlock.TTL(t.ttl))
 		if err == nil {
 			w.release(w.got(Event{Op: Acquired, Call: call}, lock, t))
@@ -93,12 +96,12 @@ func (w *worker) releaseSeveral(all *padlock.Locks, holds []*held) error {
 	var events []Event
 	for _, h := range holds {
 		h.over.Store(true)
-		w.begin(h, Released)
-		events = append(events, Event{Op: Released, Name: h.Name(), Hold: h.id, Call: now(), Until: claim(h.Lock)})
+		w.logBegin(h, Released)
+		events = append(events, Event{Op: Released, Name: h.Name(), Hold: h.id, Call: clockNow(), Until: claim(h.Lock)})
 	}
 	err := all.Release()
 	for _, e := range events {
-		e.At, e.Err = now(), class(errorFor(e.Name, err))
+		e.At, e.Err = clockNow(), class(errorFor(e.Name, err))
 		w.log(e)
 	}
 	return err

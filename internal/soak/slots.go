@@ -22,9 +22,9 @@ func slotNames(name string, n int) (names []string) {
 	return append(names, driver.SlotGate(name, n))
 }
 
-// wanted returns the names of the locks that satisfy an acquire: the name of the lock, or the names
-// of all permits.
-func (e *Event) wanted() []string {
+// wantedNames returns the names of the locks that satisfy an acquire: the name of the lock, or the
+// names of all permits.
+func (e *Event) wantedNames() []string {
 	if e.Slots == 0 {
 		return []string{e.Name}
 	}
@@ -35,9 +35,9 @@ func (e *Event) wanted() []string {
 	return slotNames(name, e.Slots)[:e.Slots]
 }
 
-// slots checks I10. I1 demands already that no two holders have the same permit, because each
+// checkSlots checks I10. I1 demands already that no two holders have the same permit, because each
 // permit has a name of its own.
-func (c *checker) slots() {
+func (c *checker) checkSlots() {
 	byName := map[string][]*Hold{}
 	for _, h := range c.holds {
 		if base, _, ok := driver.SplitSlot(h.Name); ok {

@@ -39,8 +39,8 @@ type targets struct {
 	free sync.Cond
 }
 
-// try takes a target. It returns false if the target has a fault already.
-func (t *targets) try(name string) bool {
+// tryTake takes a target. It returns false if the target has a fault already.
+func (t *targets) tryTake(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.hit[name] {
@@ -55,7 +55,7 @@ func (t *targets) try(name string) bool {
 
 // take waits until the target is available, and takes it.
 func (t *targets) take(name string) {
-	for !t.try(name) {
+	for !t.tryTake(name) {
 		t.mu.Lock()
 		t.free.L = &t.mu
 		for t.hit[name] {

@@ -31,12 +31,12 @@ func (w *worker) work(ctx context.Context) {
 func (w *worker) use(ctx context.Context, h *held) {
 	switch {
 	case h.Shared() && h.convert:
-		w.share(h)
+		w.readShared(h)
 		if w.promote(ctx, h) {
 			w.change(h)
 		}
 	case h.Shared():
-		w.share(h)
+		w.readShared(h)
 	default:
 		w.change(h)
 		if h.convert && h.handOff {
@@ -44,7 +44,7 @@ func (w *worker) use(ctx context.Context, h *held) {
 			return
 		}
 		if h.convert && w.demote(ctx, h) {
-			w.share(h)
+			w.readShared(h)
 		}
 	}
 	if h.handOff && w.export(ctx, h) {
@@ -55,7 +55,7 @@ func (w *worker) use(ctx context.Context, h *held) {
 	}
 	w.release(h)
 	if h.own {
-		w.again(ctx, h)
+		w.takeAgain(ctx, h)
 	}
 }
 
@@ -68,7 +68,7 @@ func (w *worker) adopt(ctx context.Context, k Key, t turn) {
 	t.name, t.own, t.handOff, t.pause, t.fixed, t.convert = key.Name(), false, false, false, false, false
 	t.evict, t.atLeast, t.limit, t.slots, t.several = false, 0, 0, 0, false
 	t.cool = 0 // after a shared hold, other readers may enter during the cool-down
-	begun := now()
+	begun := clockNow()
 	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))
 	if err != nil {
 		w.refused(ctx, begun, t, err)

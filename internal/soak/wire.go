@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// The engine gives a worker's process its order in the environment (JSON). Then the two exchange
-// calls and replies over a socket (gob). Workers of an older build use the same format. So fields
-// may be added but never renamed or removed. The zero value of a new field must mean the behaviour
-// from before the field existed. TestWire checks this.
+// The engine passes a worker's process its instructions as JSON in the environment. Then the two
+// exchange calls and replies over a socket (gob). Workers of an older build use the same format. So
+// fields may be added but never renamed or removed. The zero value of a new field must mean the
+// behaviour from before the field existed. TestWire checks this.
 
 // A call goes from a worker's process to the court. A call to log has no reply.
 type call struct {
@@ -74,9 +74,9 @@ func dial(socket string) (*link, error) {
 	return &link{conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(conn)}, nil
 }
 
-// ask calls the court. If the engine is gone, ask ends the process, because its work is no longer
-// needed.
-func (l *link) ask(q call) (r reply) {
+// askCourt calls the court. If the engine is gone, it ends the process, because the process is no
+// longer needed.
+func (l *link) askCourt(q call) (r reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.out.Encode(&q)
@@ -89,15 +89,15 @@ func (l *link) ask(q call) (r reply) {
 	return r
 }
 
-func (l *link) Log(e Event) { l.ask(call{Do: "log", Event: e}) }
+func (l *link) Log(e Event) { l.askCourt(call{Do: "log", Event: e}) }
 func (l *link) Read(name string, fence uint64) Value {
-	return l.ask(call{Do: "read", Name: name, Fence: fence}).Value
+	return l.askCourt(call{Do: "read", Name: name, Fence: fence}).Value
 }
-func (l *link) Write(w Write) { l.ask(call{Do: "write", Write: w}) }
-func (l *link) Offer(k Key)   { l.ask(call{Do: "offer", Key: k}) }
-func (l *link) Over() bool    { return l.ask(call{Do: "over"}).OK }
+func (l *link) Write(w Write) { l.askCourt(call{Do: "write", Write: w}) }
+func (l *link) Offer(k Key)   { l.askCourt(call{Do: "offer", Key: k}) }
+func (l *link) Over() bool    { return l.askCourt(call{Do: "over"}).OK }
 
 func (l *link) Take() (Key, bool) {
-	r := l.ask(call{Do: "take"})
+	r := l.askCourt(call{Do: "take"})
 	return r.Key, r.OK
 }

@@ -30,7 +30,7 @@ func newWorker(o *order, g int, ref referee, l *padlock.Locker) *worker {
 	load := o.Load
 	own := ownName(load.Prefix, o.Worker, g, o.Life)
 	g0 := l.Guarantees()
-	w.dice = dice{rand.New(source), load.fit(&g0), own, o.Base}
+	w.dice = dice{rand.New(source), load.fitTo(&g0), own, o.Base}
 	return w
 }
 
@@ -43,7 +43,7 @@ func ownName(prefix string, worker, g, life int) string {
 func (w *worker) log(e Event) {
 	e.Worker, e.Life = w.id, w.life
 	if e.At == 0 {
-		e.At = now()
+		e.At = clockNow()
 	}
 	w.ref.Log(e)
 }
@@ -83,7 +83,7 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 	if t.slots > 0 {
 		opts = append(opts, padlock.Slots(t.slots))
 	}
-	begun := now()
+	begun := clockNow()
 	var lock *padlock.Lock
 	var err error
 	if t.try {
@@ -110,7 +110,7 @@ func (w *worker) refused(ctx context.Context, begun int64, t turn, err error) {
 func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	w.holds++
 	h := &held{Lock: lock, turn: t, id: w.first | w.holds}
-	e.At = now()
+	e.At = clockNow()
 	e.Name, e.Slots, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = h.Name(), t.slots, h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed || t.limit > 0
 	e.Until, e.Keep = claim(lock), int64(t.atLeast)
 	w.log(e)
@@ -122,8 +122,8 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	return h
 }
 
-// share reads the data under a shared lock.
-func (w *worker) share(h *held) {
+// readShared reads the data under a shared lock.
+func (w *worker) readShared(h *held) {
 	w.ref.Read(h.Name(), 0)
 	pause(h.Context(), h.hold)
 	w.verify(h)
@@ -159,9 +159,9 @@ func pause(ctx context.Context, d time.Duration) {
 func (w *worker) op(h *held, op Op, f func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	e := Event{Op: op, Name: h.Name(), Hold: h.id, Call: now(), TTL: int64(h.ttl)}
+	e := Event{Op: op, Name: h.Name(), Hold: h.id, Call: clockNow(), TTL: int64(h.ttl)}
 	err := f(ctx)
-	e.At, e.Err, e.Shared, e.Fence = now(), class(err), h.Shared(), h.Fence()
+	e.At, e.Err, e.Shared, e.Fence = clockNow(), class(err), h.Shared(), h.Fence()
 	e.Until = claim(h.Lock)
 	w.log(e)
 	return err == nil
@@ -180,13 +180,13 @@ func (w *worker) verify(h *held) {
 func (w *worker) promote(_ context.Context, h *held) bool { return w.op(h, Promoted, h.Promote) }
 
 func (w *worker) demote(_ context.Context, h *held) bool {
-	w.begin(h, Demoted)
+	w.logBegin(h, Demoted)
 	return w.op(h, Demoted, h.Demote)
 }
 
-// begin logs the beginning of a call. Other workers may see the effects of the call before its end
-// is logged.
-func (w *worker) begin(h *held, op Op) {
+// logBegin logs the beginning of a call. Other workers may see the effects of the call before its
+// end is logged.
+func (w *worker) logBegin(h *held, op Op) {
 	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Err: string(op)})
 }
 
@@ -194,14 +194,14 @@ func (w *worker) begin(h *held, op Op) {
 // work.
 func (w *worker) release(h *held) {
 	h.over.Store(true)
-	w.begin(h, Released)
+	w.logBegin(h, Released)
 	var opts []padlock.ReleaseOption
 	if h.cool > 0 {
 		opts = append(opts, padlock.CoolDown(h.cool))
 	}
-	e := Event{Op: Released, Name: h.Name(), Hold: h.id, Call: now(), Until: claim(h.Lock), Keep: int64(h.cool)}
+	e := Event{Op: Released, Name: h.Name(), Hold: h.id, Call: clockNow(), Until: claim(h.Lock), Keep: int64(h.cool)}
 	err := h.Release(opts...)
-	e.At, e.Err = now(), class(err)
+	e.At, e.Err = clockNow(), class(err)
 	w.log(e)
 	h.Lock = lockOf(h, err)
 }
@@ -212,10 +212,10 @@ func lockOf(h *held, err error) *padlock.Lock {
 	return h.Lock
 }
 
-// again takes a name that only this worker uses and that it has just released. The name must be
+// takeAgain takes a name that only this worker uses and that it has just released. The name must be
 // free.
-func (w *worker) again(ctx context.Context, h *held) {
-	begun := now()
+func (w *worker) takeAgain(ctx context.Context, h *held) {
+	begun := clockNow()
 	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))
 	if err == nil {
 		t := h.turn

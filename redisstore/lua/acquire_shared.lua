@@ -4,6 +4,10 @@
 local ttl, holder, out = tonumber(ARGV[2]), ARGV[3], { 'G' }
 purge()
 dispatch()
+local released = redis.call('EXISTS', X) == 1
+-- inside is true when the script has granted a hold. Then nothing is in the way of the next one,
+-- which gets the same fence and the same end.
+local inside = false
 for i = 4, #ARGV do
   local token = ARGV[i]
   local e, fence = live(token)
@@ -11,10 +15,16 @@ for i = 4, #ARGV do
     if writing() then break end
     fence, e = (record(token) or note).fence, math.max(e, ms + ttl)
     add(token, true, e)
-  elseif blocked(true) or redis.call('ZCARD', Q) > 0 or redis.call('ZSCORE', X, token) or spent(true, 0) then
+  elseif released and redis.call('ZSCORE', X, token) then
+    break
+  elseif inside then
+    e, fence = ms + ttl, note.fence
+    redis.call('ZADD', K, e, token)
+    put({ token = token, shared = true, fence = fence, since = ms, state = NOTE_HELD, atleast = 0, holder = holder })
+  elseif blocked(true) or redis.call('ZCARD', Q) > 0 or spent(true, 0) then
     break
   else
-    e = ms + ttl
+    e, inside = ms + ttl, true
     fence = grant(token, true, e, 0, holder, NOTE_HELD, 0)
   end
   out[#out + 1], out[#out + 2] = int(fence), int(e - ms)

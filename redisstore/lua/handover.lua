@@ -6,7 +6,8 @@
 --       and, if a caller in the same process wants the name:
 --       4 the caller's token with its length before it  5 ttl  6 ttl + KEEP  7 end of its note
 local call, K, F, H, Q, a = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
-local v = call('GET', F)
+local both = call('MGET', F, K) -- nil for K if the key is a sorted set
+local v = both[1]
 
 -- The note must describe the hold that ends, and that hold must have no at-least time. It may be a
 -- reservation that was used without a claim.
@@ -17,5 +18,6 @@ if state ~= NOTE_HELD_0 and state ~= NOTE_RESERVED_0 and string.byte(state) ~= B
 
 local token, last = string.sub(a, COUNTED_TOKEN), string.sub(v, NOTE_FENCE, NOTE_FENCE_END)
 local t = call('TIME')
-local us = t[1] * 1000000 + t[2]
+local f = t[1] .. string.sub('00000' .. t[2], -6) -- always 16 digits, to compare as strings
+local us = tonumber(f)
 local ms = math.floor(us / 1000)

@@ -1,7 +1,8 @@
 -- pass.lua and swap.lua call these functions for the key itself. They are for a key that is a
 -- sorted set, as in Symfony; see set.lua.
-local function held() -- true if the hold is still exclusive: PHP may have demoted it
-  return redis.pcall('ZSCORE', K, '__write__') and type(redis.pcall('ZSCORE', K, token)) == 'string'
+local function held() -- PHP may have demoted the hold, so the key must still have both members
+  local z = redis.pcall('ZRANGE', K, 0, 2)
+  return #z == 2 and (z[1] == '__write__' and z[2] == token or z[2] == '__write__' and z[1] == token)
 end
 local function heldAlone() -- true if the lease has not ended and the key has no other member
   local z = redis.pcall('ZRANGE', K, 0, 2, 'WITHSCORES')

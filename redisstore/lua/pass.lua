@@ -8,22 +8,25 @@
 --   the new fence  if the name was granted to the caller in the same process
 --   2              if the hold has ended, but the process of the first waiter is gone
 --   0              if release.lua must run
-local first = call('ZRANGE', Q, 0, 0, 'WITHSCORES')
+if last >= f or not held() then return 0 end
+local first = call('ZPOPMIN', Q)
 local head, came = first[1], first[2]
-local own = head and ARGV[4] and string.sub(ARGV[4], COUNTED_TOKEN) == head
-local w = head and call('HGET', H, 'w' .. head)
-if not w then return 0 end
-local seen, chan, id, holder = string.match(w, '^(%d+) %d+ (%x+) (%d+) x 0 (.*)$')
-local f = t[1] .. string.sub('00000' .. t[2], -6) -- always 16 digits, to compare as strings
-if not seen or seen + MS_ALIVE < ms or last >= f or not held() then return 0 end
-call('ZREM', Q, head)
+if not head then return 0 end
+local seen, chan, id, holder = string.match(call('HGET', H, 'w' .. head) or '', '^(%d+) %d+ (%x+) (%d+) x 0 (.*)$')
+if not seen or seen + MS_ALIVE < ms then -- it goes back to its place, because release.lua must run
+  call('ZADD', Q, came, head)
+  call('PEXPIRE', Q, MS_ALIVE_LINGER)
+  return 0
+end
 call('HDEL', H, 'w' .. head)
-replace(head, own and ARGV[5] or MS_RESERVE)
+local own = ARGV[4] and string.sub(ARGV[4], COUNTED_TOKEN) == head
 if own then
+  replace(head, ARGV[5])
   call('SET', F, NOTE_MORE .. f .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
 else
+  replace(head, 'MS_RESERVE')
   local counted = string.format(FORMAT_LENGTH, #head) .. head
-  call('SET', F, NOTE_MORE .. f .. counted .. NOTE_RESERVED_0 .. ms .. holder, 'PX', ARGV[2])
+  call('SET', F, NOTE_MORE .. f .. counted .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
 end
 -- The message has the fence and then the server's time, which is the fence here.
 if not own and redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) == 0 and ARGV[3] == '1' then

@@ -140,8 +140,8 @@ func (d *Document) add(e entry) {
 // binds reports whether e may forbid changes to other entries.
 func (e *entry) binds() bool { return len(e.refs) > 0 || e.opaque }
 
-// put changes entry i.
-func (d *Document) put(i int, e entry) {
+// putEntry changes entry i.
+func (d *Document) putEntry(i int, e entry) {
 	d.slots.add(i, e.slots-d.entries[i].slots)
 	d.entries[i] = e
 	if at, found := slices.BinarySearch(d.bound, i); e.binds() && !found {
@@ -237,7 +237,7 @@ func (d *Document) Set(key string, raw []byte) error {
 	if err := d.mayChange(i, s.slots); err != nil {
 		return err
 	}
-	d.put(i, e)
+	d.putEntry(i, e)
 	return nil
 }
 
@@ -250,7 +250,7 @@ func (d *Document) Delete(key string) error {
 	if err := d.mayChange(i, 0); err != nil {
 		return err
 	}
-	d.put(i, entry{})
+	d.putEntry(i, entry{})
 	delete(d.index, key)
 	d.holes++
 	d.steps++
@@ -265,7 +265,7 @@ func (d *Document) mayChange(i, slots int) error {
 		return nil
 	}
 	bound := fmt.Errorf("%w: key %q", ErrReferences, d.entries[i].key)
-	from := 1 + d.depth() + d.slots.before(i) // in php_serialize the array itself is slot 1
+	from := 1 + d.depth() + d.slots.sumBefore(i) // in php_serialize the array itself is slot 1
 	to := from + d.entries[i].slots
 	known := true
 	for _, j := range d.bound {

@@ -101,14 +101,14 @@ func TestEveryChangeIsRightOrRefused(t *testing.T) {
 							t.Errorf("%s: key %q: %v", f.Name, key, err)
 						}
 						sessions = append(sessions, encode(t, d))
-						without = append(without, others(was, key))
+						without = append(without, otherValues(was, key))
 						names = append(names, fmt.Sprintf("%s: %q = %q", f.Name, key, raw))
 					}
 				}
 			}
 			for i, is := range askPHP(t, h, sessions) {
 				key := strings.Split(names[i], `"`)[1]
-				if got := others(is, key); !is.OK || got != without[i] {
+				if got := otherValues(is, key); !is.OK || got != without[i] {
 					t.Errorf("%s: php now reads %s, before %s", names[i], got, without[i])
 				}
 			}
@@ -126,8 +126,8 @@ func change(d *phpcodec.Document, key, raw string) error {
 	return d.Set(key, []byte(raw))
 }
 
-// others lists the values of all keys except key.
-func others(s phpSession, key string) string {
+// otherValues lists the values of all keys except key.
+func otherValues(s phpSession, key string) string {
 	var b strings.Builder
 	for i, k := range s.Keys {
 		if k != key {

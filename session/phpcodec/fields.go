@@ -37,18 +37,18 @@ func fieldsOf(t reflect.Type) ([]structField, error) {
 	return fields, nil
 }
 
-// fieldsIn lists the fields below t, which is at path. seen reports whether there is a visible
+// fieldsIn lists the fields below t, which is at path. anyField reports whether there is a visible
 // field, even if a tag leaves it out.
-func fieldsIn(t reflect.Type, path []int) (fields []structField, seen bool, err error) {
+func fieldsIn(t reflect.Type, path []int) (fields []structField, anyField bool, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		index := append(slices.Clone(path), i)
 		name, options, _ := strings.Cut(f.Tag.Get("php"), ",")
 		switch {
 		case name == "-":
-			seen = true
+			anyField = true
 		case f.IsExported():
-			seen = true
+			anyField = true
 			if name == "" {
 				name = f.Name
 			}
@@ -58,12 +58,12 @@ func fieldsIn(t reflect.Type, path []int) (fields []structField, seen bool, err 
 			if err != nil {
 				return nil, false, err
 			}
-			fields, seen = append(fields, inner...), seen || any
+			fields, anyField = append(fields, inner...), anyField || any
 		case f.Anonymous && hasFields(f.Type):
 			return nil, false, fmt.Errorf("%w: %s embeds %s, which is not exported, by a pointer or with a name", ErrType, t, f.Type)
 		}
 	}
-	return fields, seen, nil
+	return fields, anyField, nil
 }
 
 // hasFields reports whether t is a struct, or a pointer to one.

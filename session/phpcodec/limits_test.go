@@ -82,11 +82,11 @@ func TestKeysBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// editAll changes and deletes half of the keys, with a reference at the end or without, and returns
-// the number of steps.
-func editAll(t *testing.T, keys int, end string) int {
+// editAll changes and deletes half of the keys and returns the number of steps. The session begins
+// with an integer and ends with lastEntry, which may be a reference to that integer.
+func editAll(t *testing.T, keys int, lastEntry string) int {
 	t.Helper()
-	d, err := phpcodec.Parse(phpcodec.PHP, []byte("first|i:1;"+manyKeys(keys)+end))
+	d, err := phpcodec.Parse(phpcodec.PHP, []byte("first|i:1;"+manyKeys(keys)+lastEntry))
 	if err != nil {
 		t.Fatal(err)
 	}

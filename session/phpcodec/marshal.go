@@ -65,9 +65,9 @@ func marshal(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s", ErrType, v.Type())
 }
 
-// marshalOwn serialises values whose types are treated in a special way. done reports whether v has
-// such a type.
-func marshalOwn(b []byte, v reflect.Value, depth int) (out []byte, done bool, err error) {
+// marshalOwn serialises values whose types are treated in a special way. isOwn reports whether v
+// has such a type.
+func marshalOwn(b []byte, v reflect.Value, depth int) (out []byte, isOwn bool, err error) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return nil, false, nil
 	}
@@ -126,7 +126,7 @@ func marshalArray(b []byte, a Array, depth int) ([]byte, error) {
 }
 
 func appendRaw(b, raw []byte) ([]byte, bool, error) {
-	s, err := whole(raw)
+	s, err := wholeValue(raw)
 	if err == nil && len(s.refs) > 0 {
 		err = ErrReferences
 	}

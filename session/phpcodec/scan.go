@@ -183,13 +183,13 @@ func parseInt(word string) (int64, bool) {
 	return n, err == nil && word[0] != '+'
 }
 
-// length reads a decimal number up to end. The number must not be larger than the length of the
-// data.
-func (s *scanner) length(end byte) (int, error) {
+// length reads a decimal number and the byte endByte behind it. The number must not be larger than
+// the length of the data.
+func (s *scanner) length(endByte byte) (int, error) {
 	n, from := 0, s.pos
 	for s.pos < len(s.data) {
 		c := s.data[s.pos]
-		if c == end && s.pos > from {
+		if c == endByte && s.pos > from {
 			s.pos++
 			return n, nil
 		}
@@ -309,8 +309,8 @@ func (s *scanner) reference() error {
 	return err
 }
 
-// whole checks that data is one value.
-func whole(data []byte) (*scanner, error) { return wholeIn(data, 0) }
+// wholeValue checks that data is one value.
+func wholeValue(data []byte) (*scanner, error) { return wholeIn(data, 0) }
 
 // wholeIn is like whole, for a value inside of nested arrays. depth is the number of these arrays.
 func wholeIn(data []byte, depth int) (*scanner, error) {

@@ -8,7 +8,7 @@ type sums []int
 // push appends n.
 func (s sums) push(n int) sums {
 	i := len(s) + 1
-	return append(s, n+s.before(i-1)-s.before(i-i&-i))
+	return append(s, n+s.sumBefore(i-1)-s.sumBefore(i-i&-i))
 }
 
 // add adds n to the number at index i.
@@ -18,8 +18,8 @@ func (s sums) add(i, n int) {
 	}
 }
 
-// before returns the sum of the first i numbers.
-func (s sums) before(i int) (sum int) {
+// sumBefore returns the sum of the first i numbers.
+func (s sums) sumBefore(i int) (sum int) {
 	for ; i > 0; i -= i & -i {
 		sum += s[i-1]
 	}

@@ -18,7 +18,7 @@ func Unmarshal(data []byte, v any) error {
 	if to.Kind() != reflect.Pointer || to.IsNil() {
 		return fmt.Errorf("%w: %T is no pointer", ErrType, v)
 	}
-	s, err := whole(data)
+	s, err := wholeValue(data)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (r *reader) span() []byte {
 func (r *reader) into(v reflect.Value) error {
 	switch v.Interface().(type) {
 	case Object:
-		x, err := r.any()
+		x, err := r.anyValue()
 		o, ok := x.(Object)
 		if err == nil && !ok && x != nil {
 			err = misfit(x, v)
@@ -56,7 +56,7 @@ func (r *reader) into(v reflect.Value) error {
 		v.SetBytes(append([]byte{}, r.span()...))
 		return nil
 	case Array:
-		x, err := r.any()
+		x, err := r.anyValue()
 		a, ok := x.(Array)
 		if err == nil && !ok && x != nil {
 			err = misfit(x, v)
@@ -70,7 +70,7 @@ func (r *reader) into(v reflect.Value) error {
 		return nil
 	}
 	if t, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok && r.data[r.pos] == 's' {
-		x, _ := r.any()
+		x, _ := r.anyValue()
 		return t.UnmarshalText([]byte(x.(string)))
 	}
 	if v.Kind() == reflect.Pointer {
@@ -82,7 +82,7 @@ func (r *reader) into(v reflect.Value) error {
 	if k := v.Kind(); r.data[r.pos] == 'a' && (k == reflect.Slice || k == reflect.Array || k == reflect.Map || k == reflect.Struct) {
 		return r.array(v)
 	}
-	x, err := r.any()
+	x, err := r.anyValue()
 	if err != nil {
 		return err
 	}
@@ -93,14 +93,14 @@ func misfit(x any, v reflect.Value) error {
 	return fmt.Errorf("%w: PHP's %T into %s", ErrType, x, v.Type())
 }
 
-// r.any reads a value of any type.
-func (r *reader) any() (any, error) {
+// r.anyValue reads a value of any type.
+func (r *reader) anyValue() (any, error) {
 	kind := r.data[r.pos]
 	switch kind {
 	case 'a':
 		a := Array{}
-		err := r.each(func(key string) error {
-			v, err := r.any()
+		err := r.eachEntry(func(key string) error {
+			v, err := r.anyValue()
 			a = append(a, Pair{keyOf(key), v})
 			return err
 		})
@@ -132,8 +132,8 @@ func (r *reader) any() (any, error) {
 	return string(text), err
 }
 
-// r.each reads an array. For each key it calls f, which reads the value that follows.
-func (r *reader) each(f func(key string) error) error {
+// r.eachEntry reads an array. For each key it calls f, which reads the value that follows.
+func (r *reader) eachEntry(f func(key string) error) error {
 	r.pos += 2
 	n, err := r.count()
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *reader) array(v reflect.Value) error {
 		for _, f := range fields {
 			byName[f.name] = f.index
 		}
-		return r.each(func(key string) error {
+		return r.eachEntry(func(key string) error {
 			if i, ok := byName[key]; ok {
 				return r.into(v.FieldByIndex(i))
 			}
@@ -187,7 +187,7 @@ func (r *reader) array(v reflect.Value) error {
 	if v.Kind() == reflect.Slice {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
-	return r.each(func(key string) error {
+	return r.eachEntry(func(key string) error {
 		if key != strconv.Itoa(i) {
 			return fmt.Errorf("%w: an array with key %q into %s", ErrType, key, v.Type())
 		}
@@ -205,7 +205,7 @@ func (r *reader) array(v reflect.Value) error {
 
 func (r *reader) mapInto(v reflect.Value) error {
 	v.Set(reflect.MakeMap(v.Type()))
-	return r.each(func(text string) error {
+	return r.eachEntry(func(text string) error {
 		key := reflect.New(v.Type().Key()).Elem()
 		if err := setKey(key, text); err != nil {
 			return err

@@ -63,12 +63,12 @@ type Object struct {
 // Raw is one serialised value. Marshal writes it unchanged.
 type Raw []byte
 
-// Incr adds delta to a serialised integer; nil counts as 0. It returns false if old is no integer
-// or if the sum does not fit 64 bits. PHP would make such a sum a float.
+// Incr adds delta to the serialised integer in old; nil counts as 0. It returns false if the value
+// is no integer or if the sum does not fit 64 bits. PHP would make such a sum a float.
 func Incr(old []byte, delta int64) ([]byte, bool) {
 	var n int64
 	if old != nil {
-		s, err := whole(old)
+		s, err := wholeValue(old)
 		if err != nil || old[0] != 'i' || s.slots != 1 {
 			return nil, false
 		}

@@ -189,17 +189,17 @@ func (s *Store) save(ctx context.Context, token string, c session.Change) error 
 	return err
 }
 
-// difference returns the change that the request made, and the session after it. If before is nil,
+// difference returns the change that the request made, and the session after it. If loaded is nil,
 // the session is new.
-func (s *Store) difference(before *base, deadline time.Time, values map[string]any) (*base, session.Change, error) {
-	c := session.Change{Create: before == nil}
-	if before == nil {
-		before = &base{}
+func (s *Store) difference(loaded *base, deadline time.Time, values map[string]any) (*base, session.Change, error) {
+	c := session.Change{Create: loaded == nil}
+	if loaded == nil {
+		loaded = &base{}
 	}
 	after := &base{fields: make(map[string][]byte), values: values, deadline: deadline}
 	for key, v := range values {
-		old, had := before.fields[key]
-		if had && reflect.DeepEqual(before.values[key], v) {
+		old, had := loaded.fields[key]
+		if had && reflect.DeepEqual(loaded.values[key], v) {
 			after.fields[key] = old
 			continue
 		}
@@ -211,10 +211,10 @@ func (s *Store) difference(before *base, deadline time.Time, values map[string]a
 		c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: key, Value: raw})
 		c.Unchanged = append(c.Unchanged, session.Condition{Key: key, Absent: !had, Value: old})
 	}
-	for key := range before.values {
+	for key := range loaded.values {
 		if _, still := values[key]; !still {
 			c.Ops = append(c.Ops, session.Op{Kind: session.OpDelete, Key: key})
-			c.Unchanged = append(c.Unchanged, session.Condition{Key: key, Value: before.fields[key]})
+			c.Unchanged = append(c.Unchanged, session.Condition{Key: key, Value: loaded.fields[key]})
 		}
 	}
 	raw, err := deadline.MarshalText()
@@ -222,7 +222,7 @@ func (s *Store) difference(before *base, deadline time.Time, values map[string]a
 		return nil, c, fmt.Errorf("scsstore: deadline: %w", err)
 	}
 	after.fields[deadlineKey] = raw
-	if !deadline.Equal(before.deadline) || c.Create {
+	if !deadline.Equal(loaded.deadline) || c.Create {
 		c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: deadlineKey, Value: raw})
 	}
 	return after, c, nil

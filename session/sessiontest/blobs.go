@@ -24,8 +24,8 @@ type blob struct {
 // NewBlobs returns an empty Blobs.
 func NewBlobs() *Blobs { return &Blobs{values: make(map[string]blob)} }
 
-// at returns the value that lives at key, or nil.
-func (b *Blobs) at(key string) *session.Blob {
+// valueAt returns the value that lives at key, or nil.
+func (b *Blobs) valueAt(key string) *session.Blob {
 	v, ok := b.values[key]
 	switch {
 	case !ok:
@@ -48,7 +48,7 @@ func (b *Blobs) Get(ctx context.Context, key string) (session.Blob, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if v := b.at(key); v != nil {
+	if v := b.valueAt(key); v != nil {
 		return *v, nil
 	}
 	return session.Blob{}, session.ErrNotFound
@@ -68,7 +68,7 @@ func (b *Blobs) Swap(ctx context.Context, key string, old *session.Blob, data []
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.at(key); !same(now, old) {
+	if now := b.valueAt(key); !same(now, old) {
 		return false, now, nil
 	}
 	b.set(key, bytes.Clone(data), ttl)
@@ -90,7 +90,7 @@ func (b *Blobs) Remove(ctx context.Context, key string, old *session.Blob) (bool
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.at(key)
+	now := b.valueAt(key)
 	if now == nil || old != nil && !same(now, old) {
 		return false, nil
 	}
@@ -105,7 +105,7 @@ func (b *Blobs) Touch(ctx context.Context, key string, ttl time.Duration) error 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.at(key); now != nil && !bytes.HasPrefix(now.Data, []byte(session.TombstonePrefix)) {
+	if now := b.valueAt(key); now != nil && !bytes.HasPrefix(now.Data, []byte(session.TombstonePrefix)) {
 		b.set(key, now.Data, ttl)
 	}
 	return nil

@@ -132,7 +132,7 @@ func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 		}
 		c.crowd(6*(1000-lives.left), func(i int) {
 			r, _ := after(&mortal{BlobStore: c.a, left: 1 + i/6, late: i%2 == 1}, fmt.Sprint(".", i))
-			r.then(i % 6 / 2)
+			r.changeAgain(i % 6 / 2)
 		})
 	}
 }
@@ -170,9 +170,9 @@ func (r *ruin) move(mover session.Store) error {
 	return err
 }
 
-// r.then(0) moves the session again, r.then(1) destroys it, and r.then(2) removes it as other
-// programs do.
-func (r *ruin) then(what int) {
+// changeAgain(0) moves the session again, changeAgain(1) destroys it, and changeAgain(2) removes it
+// as other programs do.
+func (r *ruin) changeAgain(what int) {
 	rec, err := r.store.Load(r.ctx, r.key)
 	alive := err == nil && rec.Moved.To == ""
 	switch what {

@@ -19,7 +19,7 @@ func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) 
 		if err == nil {
 			return res.RowsAffected()
 		}
-		if !brokenOff(err) || !again(ctx, try) {
+		if !brokenOff(err) || !waitToRetry(ctx, try) {
 			return 0, fmt.Errorf("sqlsession: %w", err)
 		}
 	}
@@ -37,9 +37,9 @@ func brokenOff(err error) bool {
 	return strings.Contains(err.Error(), "(40001)")
 }
 
-// again(ctx, try) waits for a random time before the next try. That time grows with the number of
+// waitToRetry waits for a random time before the next try. That time grows with the number of
 // tries. The result is false if there were too many tries or if ctx has ended.
-func again(ctx context.Context, try int) bool {
+func waitToRetry(ctx context.Context, try int) bool {
 	if try >= maxTries {
 		return false
 	}

@@ -157,7 +157,7 @@ func (r *rows) Get(ctx context.Context, key string) (session.Blob, error) {
 	var version, expires, now int64
 	q := r.query("SELECT data, version, expires, {now} FROM {table} WHERE id = ? AND {live}")
 	err := r.db.QueryRowContext(ctx, q, key).Scan(&b.Data, &version, &expires, &now)
-	for try := 0; err != nil && brokenOff(err) && again(ctx, try); try++ {
+	for try := 0; err != nil && brokenOff(err) && waitToRetry(ctx, try); try++ {
 		err = r.db.QueryRowContext(ctx, q, key).Scan(&b.Data, &version, &expires, &now)
 	}
 	switch {

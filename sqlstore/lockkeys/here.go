@@ -11,9 +11,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The type here has facts about the holds and waiters of this process. The table has no room for
+// localParties has facts about the holds and waiters of this process. The table has no room for
 // these facts.
-type here struct {
+type localParties struct {
 	mu      sync.Mutex
 	holds   map[string]hold            // by id
 	waits   map[string][]chan struct{} // by id
@@ -31,8 +31,8 @@ type hold struct {
 // most is the largest number of entries of each kind. Above this number, old entries are removed.
 const most = 4096
 
-// took records that this process has a new hold.
-func (h *here) took(id, token string, r *driver.Request) {
+// noteTaken records that this process has a new hold.
+func (h *localParties) noteTaken(id, token string, r *driver.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.holds == nil {
@@ -47,16 +47,16 @@ func (h *here) took(id, token string, r *driver.Request) {
 	}
 }
 
-// own returns the hold of a token, if the hold belongs to this process.
-func (h *here) own(id, token string) (hold, bool) {
+// ownHold returns the hold of a token, if the hold belongs to this process.
+func (h *localParties) ownHold(id, token string) (hold, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o, ok := h.holds[id]
 	return o, ok && o.token == token
 }
 
-// gave records that a token was released, and wakes the waiters of this process.
-func (h *here) gave(id, token string) {
+// noteReleased records that a token was released, and wakes the waiters of this process.
+func (h *localParties) noteReleased(id, token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o, ok := h.holds[id]; ok && o.token == token {
@@ -66,8 +66,8 @@ func (h *here) gave(id, token string) {
 	h.wakeLocked(id)
 }
 
-// doubt records that the outcome of a statement for a token is not known.
-func (h *here) doubt(token string, err error) {
+// noteDoubt records that the outcome of a statement for a token is not known.
+func (h *localParties) noteDoubt(token string, err error) {
 	if !errors.Is(err, driver.ErrUncertain) {
 		return
 	}
@@ -83,8 +83,8 @@ func (h *here) doubt(token string, err error) {
 	h.doubts[token] = time.Now()
 }
 
-// doubted reports whether doubt was called for a token. It also forgets that call.
-func (h *here) doubted(token string) bool {
+// takeDoubt reports whether noteDoubt was called for a token. It also forgets that call.
+func (h *localParties) takeDoubt(token string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, yes := h.doubts[token]
@@ -92,9 +92,9 @@ func (h *here) doubted(token string) bool {
 	return yes
 }
 
-// wait returns a channel that is signaled when this process releases a name, until remove is
-// called.
-func (h *here) wait(id string) (released chan struct{}, remove func()) {
+// releaseSignal returns a channel that is signaled when this process releases a name, until remove
+// is called.
+func (h *localParties) releaseSignal(id string) (released chan struct{}, remove func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.waits == nil {
@@ -112,13 +112,13 @@ func (h *here) wait(id string) (released chan struct{}, remove func()) {
 	}
 }
 
-func (h *here) wake(id string) {
+func (h *localParties) wake(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wakeLocked(id)
 }
 
-func (h *here) wakeLocked(id string) {
+func (h *localParties) wakeLocked(id string) {
 	for _, c := range h.waits[id] {
 		select {
 		case c <- struct{}{}:
@@ -142,7 +142,7 @@ const (
 )
 
 // noteGiven records the end of a hold.
-func (h *here) noteGiven(id string, since time.Time) {
+func (h *localParties) noteGiven(id string, since time.Time) {
 	if h.streaks == nil {
 		h.streaks = map[string]streak{}
 	}
@@ -160,7 +160,7 @@ func (h *here) noteGiven(id string, since time.Time) {
 
 // leaveGap waits after a long streak, so that other programs get a chance to take the name. If ctx
 // ends first, it returns the error of ctx.
-func (h *here) leaveGap(ctx context.Context, id string) error {
+func (h *localParties) leaveGap(ctx context.Context, id string) error {
 	h.mu.Lock()
 	s, ok := h.streaks[id]
 	now := time.Now()

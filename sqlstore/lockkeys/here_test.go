@@ -27,7 +27,7 @@ func TestGaps(t *testing.T) {
 		"used for long, and free in a minute":     {streak{now.Add(-time.Hour), now.Add(time.Minute)}, true},
 		"used for longer than allowed, by little": {streak{now.Add(-longest - time.Millisecond), now.Add(time.Minute)}, true},
 	} {
-		h := here{streaks: map[string]streak{"name": row.streak}}
+		h := localParties{streaks: map[string]streak{"name": row.streak}}
 		if err := h.leaveGap(over, "name"); errors.Is(err, context.Canceled) != row.waits {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -35,12 +35,12 @@ func TestGaps(t *testing.T) {
 			t.Errorf("%s: another name: %v", what, err)
 		}
 	}
-	h := here{}
+	h := localParties{}
 	r := &driver.Request{}
 	for range 3 { // hold after hold
-		h.took("name", "token", r)
+		h.noteTaken("name", "token", r)
 		h.holds["name"] = hold{"token", r.Holder, time.Now().Add(-longest / 2)}
-		h.gave("name", "token")
+		h.noteReleased("name", "token")
 		s := h.streaks["name"]
 		h.streaks["name"] = streak{s.since.Add(-longest / 2), s.given}
 	}
@@ -52,7 +52,7 @@ func TestGaps(t *testing.T) {
 // The texts in the table are those that PHP writes.
 func TestTexts(t *testing.T) {
 	const hash = "5e8c9902207afaeb7120430c585a445f21e92932081d64bc99f80e4925bcb002" // printf %s job | sha256sum
-	if id := Symfony73.id(sqlstore.SQLite, "job"); len(id) != 64 || id != hashed("job") {
+	if id := Symfony73.storedID(sqlstore.SQLite, "job"); len(id) != 64 || id != hashed("job") {
 		t.Errorf("job is stored as %q", id)
 	}
 	if got := hashed("job"); got != hash {
@@ -61,7 +61,7 @@ func TestTexts(t *testing.T) {
 	for name, plain := range map[string]bool{
 		"job": true, "é": true, strings.Repeat("x", 63): true, strings.Repeat("x", 64): false, strings.Repeat("é", 32): false, "\xff": false, "a\x00": false,
 	} {
-		if id := Symfony.id(sqlstore.PostgreSQL, name); (id == name) != plain || !plain && id != hashed(name) {
+		if id := Symfony.storedID(sqlstore.PostgreSQL, name); (id == name) != plain || !plain && id != hashed(name) {
 			t.Errorf("%q is stored as %q", name, id)
 		}
 	}

@@ -28,7 +28,7 @@ func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
 	if r.endless {
 		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}
 	}
-	return driver.Grant{TTL: max((r.end - dialects[s.engine].early).until(r.now), ttl, time.Microsecond)}
+	return driver.Grant{TTL: max((r.end - dialects[s.engine].early).timeUntil(r.now), ttl, time.Microsecond)}
 }
 
 // Acquire implements driver.Store.
@@ -36,12 +36,12 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.validate(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	defer done()
-	id, token := s.layout.id(s.engine, r.Name), stored(r.Token)
+	id, token := s.layout.storedID(s.engine, r.Name), stored(r.Token)
 	if r.Replaces != "" {
 		return s.replace(ctx, id, token, &r)
 	}
@@ -51,14 +51,14 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	is, err := s.write(ctx, id, s.sql.take, id, token, s.seconds(r.TTL))
 	switch {
 	case err != nil:
-		s.here.doubt(token, err)
+		s.here.noteDoubt(token, err)
 		return driver.Grant{}, err
 	case is.token == token && is.live():
-		s.here.took(id, token, &r)
+		s.here.noteTaken(id, token, &r)
 		s.pruneSometimes()
 		return s.grant(&is, r.TTL), nil
 	}
-	return driver.Grant{}, s.held(id, &is)
+	return driver.Grant{}, s.heldError(id, &is)
 }
 
 // replace lets a token take over the live hold of another token.
@@ -69,10 +69,10 @@ func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request
 	}
 	switch {
 	case err != nil:
-		s.here.doubt(token, err)
+		s.here.noteDoubt(token, err)
 		return driver.Grant{}, err
 	case is.token == token && is.live():
-		s.here.took(id, token, r)
+		s.here.noteTaken(id, token, r)
 		return s.grant(&is, r.TTL), nil
 	}
 	return driver.Grant{}, driver.ErrLost
@@ -87,15 +87,15 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	defer done()
-	id := s.layout.id(s.engine, name)
+	id := s.layout.storedID(s.engine, name)
 	var is row
 	if ttl == 0 {
-		is, err = s.look(ctx, id)
+		is, err = s.readName(ctx, id)
 	} else {
 		is, err = s.write(ctx, id, s.sql.extend, s.seconds(ttl), id, stored(token))
 	}
@@ -116,12 +116,12 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err != nil {
 		return driver.Gone, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
 		return driver.Gone, err
 	}
 	defer done()
-	id, own := s.layout.id(s.engine, name), stored(token)
+	id, own := s.layout.storedID(s.engine, name), stored(token)
 	removed, err := s.remove(ctx, s.sql.release, id, own)
 	outcome := driver.Released
 	if err == nil && !removed {
@@ -131,7 +131,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err != nil {
 		return driver.Gone, err
 	}
-	s.here.gave(id, own)
+	s.here.noteReleased(id, own)
 	s.settle(id, own)
 	if !removed {
 		return driver.Gone, nil
@@ -142,7 +142,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 // settle removes the row of a released token again and again, because a statement of unknown
 // outcome may still write it.
 func (s *Store) settle(id, token string) {
-	if !s.here.doubted(token) {
+	if !s.here.takeDoubt(token) {
 		return
 	}
 	s.work.Go(func() {
@@ -169,29 +169,29 @@ func (s *Store) removeLate(id, token string) {
 	}
 }
 
-// held returns the error for a name that somebody holds, with the hold from the row. The lease in
-// the row may end at this moment.
-func (s *Store) held(id string, is *row) error {
+// heldError returns the error for a name that somebody holds, with the hold from the row. The lease
+// in the row may end at this moment.
+func (s *Store) heldError(id string, is *row) error {
 	err := &driver.HeldError{Waiters: -1}
 	if is.live() {
-		err.Holds = append(err.Holds, s.hold(id, is))
+		err.Holds = append(err.Holds, s.holdIn(id, is))
 		err.Until = err.Holds[0].Until
 	}
 	return err
 }
 
-// hold returns the hold in a row. The table does not say who holds a name, so only the holds of
-// this process are known not to be foreign.
-func (s *Store) hold(id string, is *row) driver.Hold {
+// holdIn returns the hold that a row describes. The table does not say who holds a name, so only
+// the holds of this process are known not to be foreign.
+func (s *Store) holdIn(id string, is *row) driver.Hold {
 	h := driver.Hold{Foreign: true}
-	if own, ok := s.here.own(id, is.token); ok {
+	if own, ok := s.here.ownHold(id, is.token); ok {
 		h = driver.Hold{Holder: own.holder, Since: own.since}
 		if own.holder.Plan > 0 {
 			h.PlannedEnd = own.since.Add(own.holder.Plan)
 		}
 	}
 	if !is.endless {
-		h.Until = time.Now().Add(is.end.until(is.now))
+		h.Until = time.Now().Add(is.end.timeUntil(is.now))
 	}
 	return h
 }

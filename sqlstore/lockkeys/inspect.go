@@ -15,19 +15,19 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := s.checkName(name); err != nil {
 		return driver.State{}, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
 		return driver.State{}, err
 	}
 	defer done()
-	id := s.layout.id(s.engine, name)
-	is, err := s.look(ctx, id)
+	id := s.layout.storedID(s.engine, name)
+	is, err := s.readName(ctx, id)
 	if err != nil {
 		return driver.State{}, err
 	}
 	st := driver.State{Name: name, Waiters: -1}
 	if is.live() {
-		st.Holds = append(st.Holds, s.hold(id, &is))
+		st.Holds = append(st.Holds, s.holdIn(id, &is))
 	}
 	return st, nil
 }
@@ -35,7 +35,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 // List implements driver.Lister. It lists only names that the table has in plain text. If the table
 // also has hashes of names, List returns errors.ErrUnsupported.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		case len(id) >= maxPlain || s.layout == Symfony73:
 			unknown++
 		case strings.HasPrefix(id, prefix):
-			out = append(out, driver.State{Name: id, Waiters: -1, Holds: []driver.Hold{s.hold(id, &is)}})
+			out = append(out, driver.State{Name: id, Waiters: -1, Holds: []driver.Hold{s.holdIn(id, &is)}})
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -74,7 +74,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := s.checkName(name); err != nil {
 		return 0, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -82,7 +82,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if seenFence != 0 {
 		return 0, driver.ErrLost // no hold has a fence
 	}
-	id := s.layout.id(s.engine, name)
+	id := s.layout.storedID(s.engine, name)
 	removed, err := s.remove(ctx, s.sql.evict, id)
 	if err != nil {
 		return 0, err

@@ -17,9 +17,9 @@ import (
 // maxPlain is the length of the shortest name that Symfony stores as a hash.
 const maxPlain = 64
 
-// id returns the text that stands for a name in the table. PHP cannot store some names as they are.
-// padlock can lock such a name too, because the table then has the hash of the name.
-func (l Layout) id(e sqlstore.Engine, name string) string {
+// storedID returns the text that stands for a name in the table. PHP cannot store some names as
+// they are. padlock can lock such a name too, because the table then has the hash of the name.
+func (l Layout) storedID(e sqlstore.Engine, name string) string {
 	if l == Symfony && len(name) < maxPlain && storable(e, name) {
 		return name
 	}
@@ -48,7 +48,7 @@ func (s *Store) checkName(name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}
-	if s.engine == sqlstore.MySQL && strings.HasSuffix(s.layout.id(s.engine, name), " ") {
+	if s.engine == sqlstore.MySQL && strings.HasSuffix(s.layout.storedID(s.engine, name), " ") {
 		return invalid("name: it ends with a space, which MySQL ignores")
 	}
 	return nil
@@ -59,7 +59,7 @@ func (s *Store) Location(name string) (string, error) {
 	if err := s.checkName(name); err != nil {
 		return "", err
 	}
-	return s.cfg.table + " " + s.layout.id(s.engine, name), nil
+	return s.cfg.table + " " + s.layout.storedID(s.engine, name), nil
 }
 
 // maxStored is the size of the column of the token in PHP's table.

@@ -27,8 +27,9 @@ func Open(ctx context.Context, db *sql.DB, e sqlstore.Engine, l Layout, opts ...
 	return s, nil
 }
 
-// begin does what enter does, and also makes sure that the server and the table were checked.
-func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
+// beginChecked does what enter does, and also makes sure that the server and the table were
+// checked.
+func (s *Store) beginChecked(ctx context.Context) (bounded context.Context, done func(), err error) {
 	bounded, done, err = s.enter(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -31,7 +31,7 @@ func (s *Store) pruneSometimes() {
 // Prune removes rows whose leases ended more than an hour ago, at most 100 of them, and returns how
 // many it removed. PHP and the store also prune by themselves, after about one grant in 100.
 func (s *Store) Prune(ctx context.Context) (int, error) {
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -10,8 +10,8 @@ import (
 // micros is a time by the server's clock: microseconds since 1970.
 type micros int64
 
-// until returns the time from now to t.
-func (t micros) until(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
+// timeUntil returns the time from now to t.
+func (t micros) timeUntil(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
 
 // A row is the row of a name. The zero row means that there is none.
 type row struct {
@@ -25,11 +25,11 @@ type row struct {
 func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now) }
 
 // scan reads a row. If the statement has other columns before those of the row, scan stores these
-// columns in the variables that first points to.
-func scan(from interface{ Scan(dest ...any) error }, first ...any) (row, error) {
+// columns in the variables that leading points to.
+func scan(from interface{ Scan(dest ...any) error }, leading ...any) (row, error) {
 	var r row
 	var end sql.NullFloat64 // PHP's leases in SQLite may end between two seconds
-	if err := from.Scan(append(first, &r.token, &end, &r.now)...); err != nil {
+	if err := from.Scan(append(leading, &r.token, &end, &r.now)...); err != nil {
 		return row{}, err
 	}
 	r.end, r.endless = micros(end.Float64*1e6), !end.Valid

@@ -28,8 +28,8 @@ type Store struct {
 	mu      sync.Mutex     // guards closed, and additions to work
 	closed  bool
 
-	checked atomic.Bool // check has succeeded
-	here    here        // the holds and the waiters of this process
+	checked atomic.Bool  // check has succeeded
+	here    localParties // the holds and the waiters of this process
 }
 
 // Guarantees implements driver.Store.
@@ -71,8 +71,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// pause waits a little before the next try, longer each time. It returns false when ctx ends.
-func pause(ctx context.Context, try int) bool {
+// retryPause waits a little before the next try, longer each time. It returns false when ctx ends.
+func retryPause(ctx context.Context, try int) bool {
 	d := time.Duration(rand.Int64N(int64(time.Millisecond)<<min(try, 5))) + 50*time.Microsecond
 	select {
 	case <-ctx.Done():

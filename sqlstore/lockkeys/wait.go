@@ -15,14 +15,15 @@ const (
 	silence = 30 * time.Second
 )
 
-// Wait implements driver.Waiter. The table has no queue, so reserve makes no difference: Wait looks
-// at the name every 100 ms. It looks earlier if the lease ends or this process releases the name.
+// Wait implements driver.Waiter. The table has no queue, so Wait ignores its last parameter. Wait
+// looks at the name every 100 ms. It looks earlier if the lease ends or this process releases the
+// name.
 func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Grant, error) {
 	none := driver.Grant{}
 	if err := s.validate(&r); err != nil {
 		return none, err
 	}
-	_, done, err := s.begin(ctx)
+	_, done, err := s.beginChecked(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -30,8 +31,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gran
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	id := s.layout.id(s.engine, r.Name)
-	released, remove := s.here.wait(id)
+	id := s.layout.storedID(s.engine, r.Name)
+	released, remove := s.here.releaseSignal(id)
 	defer remove()
 	for answered := time.Now(); ; {
 		is, err := s.glance(ctx, id)
@@ -62,7 +63,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gran
 func nextLook(is *row) time.Duration {
 	d := poll*9/10 + rand.N(poll/5)
 	if is.live() && !is.endless {
-		d = min(d, is.end.until(is.now)+time.Millisecond)
+		d = min(d, is.end.timeUntil(is.now)+time.Millisecond)
 	}
 	return max(d, time.Millisecond)
 }

@@ -70,7 +70,7 @@ func (s *Store) retry(ctx context.Context, statement func() error) error {
 			if _, err := s.prepare(ctx); err != nil {
 				return err
 			}
-		case v != dbms.Again || !pause(ctx, try):
+		case v != dbms.Again || !retryPause(ctx, try):
 			return err
 		}
 	}
@@ -80,11 +80,11 @@ func (s *Store) retry(ctx context.Context, statement func() error) error {
 func (s *Store) glance(ctx context.Context, id string) (row, error) {
 	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()
-	return s.look(ctx, id)
+	return s.readName(ctx, id)
 }
 
-// look reads the row of a name.
-func (s *Store) look(ctx context.Context, id string) (is row, err error) {
+// readName reads the row of a name.
+func (s *Store) readName(ctx context.Context, id string) (is row, err error) {
 	err = s.retry(ctx, func() error {
 		is, err = s.read(ctx, id)
 		return err

@@ -4,6 +4,7 @@
 //	make bench-redis     Redis: redsync, redislock and rueidislock (package redis)
 //	make bench-sql       PostgreSQL and SQLite: bare statements, advisory locks (package sql)
 //	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, the bare hop (package zookeeper)
+//	make bench-scale     a million holds, waiting processes, a cluster of three (package scale)
 //	make bench-session   web sessions: scs, gorilla and PHP (package session)
 //	make bench-stampede  a value that many callers miss: singleflight, go-redis/cache, rueidisaside (package stampede)
 //

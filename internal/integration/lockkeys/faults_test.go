@@ -15,52 +15,22 @@ import (
 
 // A bench is a server with a proxy before it for each store, and what the suite may do to them.
 type bench struct {
-	srv  *server.Server
-	d    database
-	raw  *sql.DB
-	mu   sync.Mutex
-	by   map[driver.Store]*server.Proxy
-	made chan *server.Proxy
+	srv *server.Server
+	d   database
+	raw *sql.DB
+	*server.Proxies[driver.Store]
 }
 
-// newBench makes the proxies outside of open, because the suite counts the goroutines that begin in
-// open.
 func newBench(t testing.TB, srv *server.Server, d database) *bench {
-	b := &bench{srv: srv, d: d, raw: d.raw(t), by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
-	ctx := t.Context()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, srv.Addr())
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
-	})
-	t.Cleanup(wg.Wait)
-	return b
+	return &bench{srv: srv, d: d, raw: d.raw(t), Proxies: server.NewProxies[driver.Store](t, srv.Addr())}
 }
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	p := <-b.made
-	there := b.d
-	there.rawURL = strings.Replace(there.rawURL, b.srv.Addr(), p.Addr(), 1)
-	s, err := there.open(ctx, "symfony73", "faults")
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.by[s] = p
-	return s, nil
-}
-
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
+	return b.Open(func(addr string) (driver.Store, error) {
+		there := b.d
+		there.rawURL = strings.Replace(there.rawURL, b.srv.Addr(), addr, 1)
+		return there.open(ctx, "symfony73", "faults")
+	})
 }
 
 // writes reports whether a request writes to the table.
@@ -88,17 +58,10 @@ func (b *bench) foreign(name string) (func() error, error) {
 func (b *bench) harness() drivertest.Harness {
 	return drivertest.Harness{
 		Open: b.open, Slow: true, Parallel: 8, Anonymous: true, Foreign: b.foreign,
-		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
-		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(writes); return nil },
-		Restart: func(keep bool) error {
-			b.srv.Kill()
-			b.srv.Restart(keep)
-			return nil
-		},
-		Pause: func() (func() error, error) {
-			b.srv.Pause()
-			return func() error { b.srv.Resume(); return nil }, nil
-		},
+		CutConnection: b.Cut,
+		LoseReply:     b.LoseReply(writes),
+		Restart:       b.srv.Crash,
+		Pause:         b.srv.Freeze,
 	}
 }
 

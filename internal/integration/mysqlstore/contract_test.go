@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -82,45 +81,17 @@ type bench struct {
 	// start opens a store.
 	start func(ctx context.Context, dsn string) (driver.Store, error)
 
-	mu   sync.Mutex
-	by   map[driver.Store]*server.Proxy
-	made chan *server.Proxy
+	*server.Proxies[driver.Store]
 }
 
-// newBench starts the proxies here: the suite counts the goroutines that begin in open.
 func newBench(t testing.TB, srv *server.Server, start func(context.Context, string) (driver.Store, error)) *bench {
-	b := &bench{srv: srv, dsn: srv.URL(), start: start, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
-	var wg sync.WaitGroup
-	ctx := t.Context()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, srv.Addr())
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
-	})
-	t.Cleanup(wg.Wait)
-	return b
+	return &bench{srv: srv, dsn: srv.URL(), start: start, Proxies: server.NewProxies[driver.Store](t, srv.Addr())}
 }
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	p := <-b.made
-	s, err := b.start(ctx, strings.Replace(b.dsn, b.srv.Addr(), p.Addr(), 1))
-	if err == nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.by[s] = p
-	}
-	return s, err
-}
-
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
+	return b.Open(func(addr string) (driver.Store, error) {
+		return b.start(ctx, strings.Replace(b.dsn, b.srv.Addr(), addr, 1))
+	})
 }
 
 // changesLock reports whether a request takes a lock or gives it back.
@@ -162,16 +133,9 @@ func (b *bench) harness() drivertest.Harness {
 		Open:          b.open,
 		Slow:          true,
 		Parallel:      8,
-		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
-		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(changesLock); return nil },
-		Restart: func(keep bool) error {
-			b.srv.Kill()
-			b.srv.Restart(keep)
-			return nil
-		},
-		Pause: func() (func() error, error) {
-			b.srv.Pause()
-			return func() error { b.srv.Resume(); return nil }, nil
-		},
+		CutConnection: b.Cut,
+		LoseReply:     b.LoseReply(changesLock),
+		Restart:       b.srv.Crash,
+		Pause:         b.srv.Freeze,
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
@@ -17,50 +16,22 @@ import (
 
 // A bench is a server with a proxy before it for each store, and what the suite may do to them.
 type bench struct {
-	t    testing.TB
-	srv  *server.Server
-	d    database
-	mu   sync.Mutex
-	by   map[driver.Store]*server.Proxy
-	made chan *server.Proxy
+	t   testing.TB
+	srv *server.Server
+	d   database
+	*server.Proxies[driver.Store]
 }
 
-// newBench puts proxies before a server. The DSN of d contains the address of that server.
 func newBench(t testing.TB, srv *server.Server, d database) *bench {
-	b := &bench{t: t, srv: srv, d: d, by: map[driver.Store]*server.Proxy{}, made: make(chan *server.Proxy)}
-	var wg sync.WaitGroup
-	ctx := t.Context() // the suite counts the goroutines that begin in open, so proxies begin here
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			p := server.NewProxy(t, srv.Addr())
-			select {
-			case b.made <- p:
-			case <-ctx.Done():
-				p.Close()
-			}
-		}
-	})
-	t.Cleanup(wg.Wait)
-	return b
+	return &bench{t: t, srv: srv, d: d, Proxies: server.NewProxies[driver.Store](t, srv.Addr())}
 }
 
 func (b *bench) open(ctx context.Context) (driver.Store, error) {
-	p := <-b.made
-	there := b.d
-	there.dsn = strings.Replace(there.dsn, b.srv.Addr(), p.Addr(), 1)
-	s, err := there.open(ctx)
-	if err == nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.by[s] = p
-	}
-	return s, err
-}
-
-func (b *bench) proxy(s driver.Store) *server.Proxy {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.by[s]
+	return b.Open(func(addr string) (driver.Store, error) {
+		there := b.d
+		there.dsn = strings.Replace(there.dsn, b.srv.Addr(), addr, 1)
+		return there.open(ctx)
+	})
 }
 
 // writes returns a function that reports whether a request carries out a change.
@@ -73,17 +44,10 @@ func writes() func([]byte) bool {
 func (b *bench) harness() drivertest.Harness {
 	return drivertest.Harness{
 		Open: b.open, Slow: true, Parallel: 8,
-		CutConnection: func(s driver.Store) error { b.proxy(s).Cut(); return nil },
-		LoseReply:     func(s driver.Store) error { b.proxy(s).LoseReply(writes()); return nil },
-		Restart: func(keep bool) error {
-			b.srv.Kill()
-			b.srv.Restart(keep)
-			return nil
-		},
-		Pause: func() (func() error, error) {
-			b.srv.Pause()
-			return func() error { b.srv.Resume(); return nil }, nil
-		},
+		CutConnection: b.Cut,
+		LoseReply:     b.LoseReply(writes()),
+		Restart:       b.srv.Crash,
+		Pause:         b.srv.Freeze,
 	}
 }
 

@@ -16,43 +16,12 @@ import (
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// php takes and gives back locks with Symfony's PostgreSqlStore, as pgstore's own tests do.
-type php struct {
-	t     *testing.T
-	lines *bufio.Scanner
-	in    interface{ Write([]byte) (int, error) }
-}
-
-func startPHP(t *testing.T, dsn string) *php {
+// startPHP starts a process that takes locks with Symfony's PostgreSqlStore, as pgstore's own tests
+// do.
+func startPHP(t *testing.T, dsn string) *server.PHP {
 	t.Helper()
-	const check = "require '/usr/share/php/Symfony/Component/Lock/autoload.php'; exit(extension_loaded('pdo_pgsql') ? 0 : 1);"
-	if err := exec.Command("php", "-r", check).Run(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("php with Symfony Lock and pdo_pgsql: %v", err)
-		}
-		t.Skipf("php with Symfony Lock and pdo_pgsql: %v", err)
-	}
-	cmd := exec.Command("php", "../../../pgstore/testdata/lock.php", dsn)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	noError(t, err)
-	out, err := cmd.StdoutPipe()
-	noError(t, err)
-	noError(t, cmd.Start())
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	return &php{t, bufio.NewScanner(out), in}
-}
-
-// says checks what PHP answers to a line.
-func (p *php) says(want, line string) {
-	p.t.Helper()
-	fmt.Fprintln(p.in, line)
-	if p.lines.Scan(); p.lines.Text() != want {
-		p.t.Fatalf("%s: PHP says %q, %v; want %q", line, p.lines.Text(), p.lines.Err(), want)
-	}
+	needs := server.PHPNeeds{Extension: "pdo_pgsql", Symfony: []string{"Lock"}}
+	return server.StartPHP(t, needs, "../../../pgstore/testdata/lock.php", dsn)
 }
 
 // A symfony+ URL of PostgreSQL's advisory locks means the locks of PHP's PostgreSqlStore. PHP and
@@ -82,14 +51,14 @@ func TestAdvisoryLocksOfPHP(t *testing.T) {
 		}
 
 		noError(t, take(t, s, name, "token"))
-		p.says("no", "acquire "+name)
-		p.says("no", "read "+name)
+		p.Ask("no", "acquire "+name)
+		p.Ask("no", "read "+name)
 		out, err := s.Release(t.Context(), name, "token", 0)
 		if err != nil || out != driver.Released {
 			t.Errorf("%s: Release: %v, %v", dsn, out, err)
 		}
 
-		p.says("yes", "acquire "+name)
+		p.Ask("yes", "acquire "+name)
 		if err := take(t, s, name, "token"); !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("%s: PHP has the lock; Acquire: %v", dsn, err)
 		}
@@ -99,13 +68,13 @@ func TestAdvisoryLocksOfPHP(t *testing.T) {
 		if code, text := padlock("symfony+"+dsn, "status", name); code != 75 {
 			t.Errorf("%s: PHP has the lock; padlock status ends with %d: %s", dsn, code, text)
 		}
-		p.says("yes", "release "+name)
+		p.Ask("yes", "release "+name)
 		if code, text := padlock("symfony+"+dsn, "run", "-n", name, "--", "true"); code != 0 {
 			t.Errorf("%s: the lock is free; padlock run ends with %d: %s", dsn, code, text)
 		}
-		whileRunning(t, command, "symfony+"+dsn, name, func() { p.says("no", "acquire "+name) })
-		p.says("yes", "acquire "+name)
-		p.says("yes", "release "+name)
+		whileRunning(t, command, "symfony+"+dsn, name, func() { p.Ask("no", "acquire "+name) })
+		p.Ask("yes", "acquire "+name)
+		p.Ask("yes", "release "+name)
 	}
 }
 

@@ -166,10 +166,13 @@ func pruneUnderLoad(t *testing.T, a, b *party) {
 	pruners.Wait()
 }
 
-// passes reports whether a statement of the test may fail with this error: another writer was
-// faster.
+// passes reports whether a statement of the test or a sweep may fail with this error: other writers
+// were faster. SQLite has no queue of writers, so on a busy machine a sweep can time out.
 func passes(err error) bool {
 	text := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
 	return strings.Contains(text, "Deadlock") || strings.Contains(text, "locked") || strings.Contains(text, "Record has changed")
 }
 

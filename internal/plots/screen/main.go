@@ -26,7 +26,7 @@ const (
 )
 
 func main() {
-	if err := draw(os.Stdin, os.Stdout); err != nil {
+	if err := drawScreen(os.Stdin, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -37,8 +37,8 @@ type style struct {
 	colour               string
 }
 
-// set applies the parameters of an SGR sequence.
-func (s *style) set(params string) {
+// applySGR applies the parameters of an SGR sequence.
+func (s *style) applySGR(params string) {
 	for _, p := range strings.Split(params, ";") {
 		switch n, _ := strconv.Atoi(p); n {
 		case 0:
@@ -63,8 +63,8 @@ func (s *style) set(params string) {
 	}
 }
 
-// draw reads lines from r and writes a picture of them to w.
-func draw(r io.Reader, w io.Writer) error {
+// drawScreen reads lines from r and writes a picture of them to w.
+func drawScreen(r io.Reader, w io.Writer) error {
 	var lines []string
 	columns := 0
 	for scan := bufio.NewScanner(r); scan.Scan(); {
@@ -96,7 +96,7 @@ func drawLine(out io.Writer, line string, top float64, s *style) {
 			return
 		}
 		params, after, _ := strings.Cut(rest, "m")
-		s.set(params)
+		s.applySGR(params)
 		line = after
 	}
 }

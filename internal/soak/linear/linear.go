@@ -66,7 +66,7 @@ func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (V
 		byName[h.Name] = append(byName[h.Name], h)
 	}
 	for name, holds := range byName {
-		for _, piece := range pieces(holds, regrant) {
+		for _, piece := range cutPieces(holds, regrant) {
 			v.Operations += len(piece)
 			rest := min(patience, time.Until(end))
 			if rest <= 0 {
@@ -99,9 +99,9 @@ func (v *Verdict) add(judge Judge, name string, piece []Operation, dir string, r
 	return err
 }
 
-// pieces turns the holds on one name into operations. It cuts the list of operations into pieces,
-// at times at which the name is certainly free.
-func pieces(holds []*soak.Hold, regrant bool) [][]Operation {
+// cutPieces turns the holds on one name into operations. It cuts the list of operations into
+// pieces, at times at which the name is certainly free.
+func cutPieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	var all []Operation
 	for _, h := range holds {
 		all = append(all, operations(h, regrant)...)
@@ -111,7 +111,7 @@ func pieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	var c cutter
 	c.reset()
 	for _, o := range all {
-		if c.free(o.Call) {
+		if c.isFree(o.Call) {
 			cut = append(cut, ordered(c.piece))
 			c.reset()
 		}
@@ -132,7 +132,7 @@ func (c *cutter) reset() { *c = cutter{live: map[int64]int64{}} }
 // smallest is the minimum size of a piece.
 const smallest = 20
 
-func (c *cutter) free(at int64) bool {
+func (c *cutter) isFree(at int64) bool {
 	return len(c.piece) >= smallest && c.busy < at && len(c.live) == 0
 }
 

@@ -19,7 +19,7 @@ func AdvisoryOpener() mysqlstore.Opener {
 		Parameters: slices.DeleteFunc(slices.Clone(parameters), func(p string) bool { return p == "readTimeout" || p == "writeTimeout" }),
 		Open:       openAdvisory,
 		Servers:    servers,
-		At:         at,
+		At:         atProxy,
 	}
 }
 

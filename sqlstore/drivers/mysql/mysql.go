@@ -50,7 +50,7 @@ func Opener() sqlstore.Opener {
 		Parameters: parameters,
 		Open:       open,
 		Servers:    servers,
-		At:         at,
+		At:         atProxy,
 	}
 }
 
@@ -173,9 +173,9 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	return []string{address(u)}, encrypted
 }
 
-// at returns the URL with the address of a proxy instead of the server's. It returns nil if a
+// atProxy returns the URL with the address of a proxy instead of the server's. It returns nil if a
 // certificate is checked, because a certificate names the host.
-func at(u *url.URL, address string) *url.URL {
+func atProxy(u *url.URL, address string) *url.URL {
 	if t := u.Query().Get("tls"); u.Host == "" || t != "" && t != "false" && t != "skip-verify" {
 		return nil
 	}

@@ -67,7 +67,7 @@ func TestServersAndProxies(t *testing.T) {
 		u, _ := url.Parse(rawURL)
 		addresses, encrypted := servers(u)
 		got := strings.Join(addresses, " ") + map[bool]string{true: " true", false: " false"}[encrypted]
-		if there := at(u, "127.0.0.1:9"); there != nil {
+		if there := atProxy(u, "127.0.0.1:9"); there != nil {
 			got += " " + there.String()
 		}
 		if got != want {

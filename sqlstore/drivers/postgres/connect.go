@@ -47,7 +47,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		conn, err := stdlib.GetConnector(*c.cfg,
 			stdlib.OptionBeforeConnect(func(_ context.Context, cfg *pgx.ConnConfig) error { return c.prepare(cfg, thought) }),
 			stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) (err error) {
-				is, err = look(ctx, conn)
+				is, err = findPath(ctx, conn)
 				return err
 			}),
 		).Connect(ctx)
@@ -84,8 +84,8 @@ func (c *connector) prepare(cfg *pgx.ConnConfig, way int32) error {
 	return nil
 }
 
-// look finds out which way to the server a connection takes.
-func look(ctx context.Context, conn *pgx.Conn) (int32, error) {
+// findPath finds out which way to the server a connection takes.
+func findPath(ctx context.Context, conn *pgx.Conn) (int32, error) {
 	var pid uint32
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
 		return unknown, err
@@ -133,7 +133,7 @@ func (l *listener) Listen(ctx context.Context, channels []string, ready func(), 
 			return err
 		}
 	}
-	if way == pooled && !l.passes(ctx, conn, channels[0]) {
+	if way == pooled && !l.notificationArrives(ctx, conn, channels[0]) {
 		conn.Close(ctx)
 		select {
 		case <-ctx.Done():
@@ -163,15 +163,16 @@ func (l *listener) connect(ctx context.Context) (*pgx.Conn, int32, error) {
 	if err != nil {
 		return nil, unknown, login.Hide(plain(err), l.c.secrets()...)
 	}
-	way, err := look(ctx, conn)
+	way, err := findPath(ctx, conn)
 	if err != nil {
 		conn.Close(context.WithoutCancel(ctx))
 	}
 	return conn, way, err
 }
 
-// passes reports whether this connection receives a notification that another connection sends.
-func (l *listener) passes(ctx context.Context, conn *pgx.Conn, channel string) bool {
+// notificationArrives reports whether this connection receives a notification that another
+// connection sends.
+func (l *listener) notificationArrives(ctx context.Context, conn *pgx.Conn, channel string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	sender, _, err := l.connect(ctx)

@@ -47,7 +47,7 @@ func Opener() sqlstore.Opener {
 		Parameters: parameters,
 		Open:       open,
 		Servers:    servers,
-		At:         at,
+		At:         atProxy,
 	}
 }
 
@@ -129,9 +129,9 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	return addresses, encrypted
 }
 
-// at returns the URL with the address of a proxy instead of the server's. It returns nil if a
+// atProxy returns the URL with the address of a proxy instead of the server's. It returns nil if a
 // certificate is checked, because a certificate names the host.
-func at(u *url.URL, address string) *url.URL {
+func atProxy(u *url.URL, address string) *url.URL {
 	addresses, _ := servers(u)
 	query := u.Query()
 	if len(addresses) != 1 || strings.HasPrefix(query.Get("sslmode"), "verify") {

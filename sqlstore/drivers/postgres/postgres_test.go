@@ -113,7 +113,7 @@ func TestServersAndProxies(t *testing.T) {
 		}
 		got, encrypted := servers(u)
 		moved := ""
-		if there := at(u, "127.0.0.1:9"); there != nil {
+		if there := atProxy(u, "127.0.0.1:9"); there != nil {
 			moved = there.String()
 		}
 		if strings.Join(got, " ") != want.servers || encrypted != want.encrypted || moved != want.moved {

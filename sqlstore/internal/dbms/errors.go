@@ -98,9 +98,10 @@ func SQLState(err error) string {
 // errSilent is the cause of the end of a call's context if the server does not answer.
 var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
 
-// ended returns the error of the caller's context. Drivers compare the deadline with the clock, and
-// so does ended: a deadline that has passed counts even if its timer has not fired yet.
-func ended(ctx context.Context) error {
+// callerEnded returns the error of the caller's context. Drivers compare the deadline with the
+// clock, and so does callerEnded: a deadline that has passed counts even if its timer has not fired
+// yet.
+func callerEnded(ctx context.Context) error {
 	if context.Cause(ctx) == errSilent {
 		return nil
 	}
@@ -113,14 +114,14 @@ func ended(ctx context.Context) error {
 // ownDeadline is the context key under which Bound stores the deadline that it set for a call.
 type ownDeadline struct{}
 
-// Failure returns the error of a call whose statement failed with err. sent means that the
+// Failure returns the error of a call whose statement failed with err. wasSent means that the
 // statement may have changed something.
-func Failure(ctx context.Context, err error, sent bool) error {
+func Failure(ctx context.Context, err error, wasSent bool) error {
 	if err == nil {
 		return nil
 	}
-	over := ended(ctx)
-	open := sent && Judge(err) == Unknown
+	over := callerEnded(ctx)
+	open := wasSent && Judge(err) == Unknown
 	switch {
 	case over != nil && open:
 		return errors.Join(over, driver.ErrUncertain)

@@ -20,10 +20,11 @@ type question struct {
 	fatal func(value string) string
 }
 
-// unless makes a function that returns "" for the values in good, and advice for all others.
-func unless(advice string, good ...string) func(string) string {
+// adviseUnless makes a function that returns "" for the values in goodValues, and the advice for
+// all others.
+func adviseUnless(advice string, goodValues ...string) func(string) string {
 	return func(value string) string {
-		for _, g := range good {
+		for _, g := range goodValues {
 			if strings.EqualFold(value, g) {
 				return ""
 			}
@@ -38,16 +39,16 @@ var questions = map[string][]question{
 		{name: "version", sql: "SHOW server_version"},
 		{
 			name: "standby", sql: "SELECT pg_is_in_recovery()",
-			fatal: unless("it is a standby and cannot write; name the primary, or add target_session_attrs=read-write to the URL", "false", "f"),
+			fatal: adviseUnless("it is a standby and cannot write; name the primary, or add target_session_attrs=read-write to the URL", "false", "f"),
 		},
 		{
 			name: "read-only", sql: "SHOW default_transaction_read_only",
-			fatal: unless("its transactions are read-only by default", "off"),
+			fatal: adviseUnless("its transactions are read-only by default", "off"),
 		},
-		{name: "fsync", sql: "SHOW fsync", advice: unless("locks are lost when the machine loses power; set fsync = on", "on")},
+		{name: "fsync", sql: "SHOW fsync", advice: adviseUnless("locks are lost when the machine loses power; set fsync = on", "on")},
 		{
 			name: "synchronous_commit", sql: "SHOW synchronous_commit",
-			advice: unless("locks of the last moments are lost in a crash; set synchronous_commit = on", "on", "remote_apply", "remote_write", "local"),
+			advice: adviseUnless("locks of the last moments are lost in a crash; set synchronous_commit = on", "on", "remote_apply", "remote_write", "local"),
 		},
 		{name: "synchronous_standby_names", sql: "SHOW synchronous_standby_names"},
 		{
@@ -67,11 +68,11 @@ var questions = map[string][]question{
 		{name: "version", sql: "SELECT version()", advice: untestedMySQL},
 		{
 			name: "read-only", sql: "SELECT @@global.read_only",
-			fatal: unless("it is read-only, as a replica is; name the primary", "0", "OFF"),
+			fatal: adviseUnless("it is read-only, as a replica is; name the primary", "0", "OFF"),
 		},
 		{
 			name: "innodb_flush_log_at_trx_commit", sql: "SELECT @@global.innodb_flush_log_at_trx_commit",
-			advice: unless("locks of the last second are lost in a crash; set it to 1", "1"),
+			advice: adviseUnless("locks of the last second are lost in a crash; set it to 1", "1"),
 		},
 		{name: "isolation", sql: "SELECT @@global.tx_isolation"},
 	},
@@ -79,11 +80,11 @@ var questions = map[string][]question{
 		{name: "version", sql: "SELECT sqlite_version()"},
 		{
 			name: "journal_mode", sql: "PRAGMA journal_mode",
-			advice: unless("readers and the writer are in each other's way; use WAL", "wal"),
+			advice: adviseUnless("readers and the writer are in each other's way; use WAL", "wal"),
 		},
 		{
 			name: "synchronous", sql: "PRAGMA synchronous",
-			advice: unless("locks of the last moments are lost when the machine loses power; set synchronous = FULL", "2", "3"),
+			advice: adviseUnless("locks of the last moments are lost when the machine loses power; set synchronous = FULL", "2", "3"),
 		},
 		{
 			name: "busy_timeout", sql: "PRAGMA busy_timeout",
@@ -96,7 +97,7 @@ var questions = map[string][]question{
 		},
 		{
 			name: "query_only", sql: "PRAGMA query_only",
-			fatal: unless("the connection cannot write", "0"),
+			fatal: adviseUnless("the connection cannot write", "0"),
 		},
 	},
 }

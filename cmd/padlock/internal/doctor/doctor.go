@@ -26,18 +26,18 @@ func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 			"use a directory (file:///var/lib/locks) or a server")
 		return v.found, nil
 	case o.Quick:
-		return v.quick(ctx)
+		return v.quickCheck(ctx)
 	case v.composite:
-		return v.several(ctx)
+		return v.examineParts(ctx)
 	}
-	err := v.one(ctx)
+	err := v.examineOne(ctx)
 	return v.found, err
 }
 
-// quick checks that a lock can be taken and released now. It sends two requests in addition to
+// quickCheck checks that a lock can be taken and released now. It sends two requests in addition to
 // those that open the store. If another doctor holds the lock, that doctor has just taken it, so
-// quick reports success.
-func (v *visit) quick(ctx context.Context) ([]Finding, error) {
+// quickCheck reports success.
+func (v *visit) quickCheck(ctx context.Context) ([]Finding, error) {
 	if v.u.Scheme == "file" && !v.exists(systemFiles{}) {
 		return v.found, nil
 	}
@@ -64,8 +64,8 @@ func (v *visit) quick(ctx context.Context) ([]Finding, error) {
 	return v.found, nil
 }
 
-// The method one examines a store that is not made of other stores.
-func (v *visit) one(ctx context.Context) error {
+// examineOne examines a store that is not made of other stores.
+func (v *visit) examineOne(ctx context.Context) error {
 	if v.u.Scheme == "file" {
 		if there := v.directory(systemFiles{}); !there {
 			return nil // opening the store would create it
@@ -73,7 +73,7 @@ func (v *visit) one(ctx context.Context) error {
 	} else if v.remote {
 		v.network()
 	}
-	l, err := v.open(ctx)
+	l, err := v.openStore(ctx)
 	if l == nil {
 		return err
 	}
@@ -84,9 +84,9 @@ func (v *visit) one(ctx context.Context) error {
 	return nil
 }
 
-// The method several examines a store that is made of other stores: each member, and the store as a
+// examineParts examines a store that is made of other stores: each member, and the store as a
 // whole.
-func (v *visit) several(ctx context.Context) ([]Finding, error) {
+func (v *visit) examineParts(ctx context.Context) ([]Finding, error) {
 	members := v.u.Query()["store"]
 	first := map[string]string{} // the key is the run id of a server, the value the member that reported it first
 	same := ""
@@ -112,8 +112,8 @@ func (v *visit) several(ctx context.Context) ([]Finding, error) {
 	} else {
 		v.members(members)
 	}
-	v.start(members)
-	l, err := v.open(ctx)
+	v.checkStart(members)
+	l, err := v.openStore(ctx)
 	if l == nil {
 		return v.found, err
 	}

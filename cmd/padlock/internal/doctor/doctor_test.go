@@ -18,8 +18,9 @@ import (
 
 var every = open.Schemes(all.Schemes()...)
 
-// of returns the result of a check, and fails the test if the check was not made exactly once.
-func of(t *testing.T, found []Finding, check string) Finding {
+// resultOf returns the result of a check, and fails the test if the check was not made exactly
+// once.
+func resultOf(t *testing.T, found []Finding, check string) Finding {
 	t.Helper()
 	var hits []Finding
 	for _, f := range found {
@@ -51,7 +52,7 @@ func TestNetwork(t *testing.T) {
 	} {
 		v := &visit{Options: Options{Schemes: every}, place: placeOf(url, every)}
 		v.network()
-		if f := of(t, v.found, "network"); f.State != want || strings.Contains(f.Seen, "canary") {
+		if f := resultOf(t, v.found, "network"); f.State != want || strings.Contains(f.Seen, "canary") {
 			t.Errorf("%s: %+v", url, f)
 		}
 		if len(v.found) != 1 {
@@ -60,7 +61,7 @@ func TestNetwork(t *testing.T) {
 	}
 	v := &visit{Options: Options{Schemes: every}, place: placeOf("rediss://db7", every)}
 	v.network()
-	if of(t, v.found, "password").State != Problem {
+	if resultOf(t, v.found, "password").State != Problem {
 		t.Error("no password to another machine is no problem")
 	}
 }
@@ -121,7 +122,7 @@ func TestDirectory(t *testing.T) {
 	} {
 		v := &visit{Options: Options{Schemes: every}, place: placeOf("file://"+c.dir, every)}
 		v.directory(disk{there, map[string]string{"/srv/app/current": "releases/42"}, c.kind, c.left})
-		if f := of(t, v.found, c.check); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
+		if f := resultOf(t, v.found, c.check); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
 			t.Errorf("%s on %s: %+v; want %s, %q", c.dir, c.kind, f, c.want, c.seen)
 		}
 	}
@@ -144,17 +145,17 @@ func TestMembers(t *testing.T) {
 	} {
 		v := &visit{Options: Options{Schemes: every}, place: placeOf(c.scheme+":", every)}
 		v.members(c.members)
-		if f := of(t, v.found, "members"); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
+		if f := resultOf(t, v.found, "members"); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
 			t.Errorf("%s of %v: %+v", c.scheme, c.members, f)
 		}
 	}
 	v := &visit{Options: Options{Schemes: every}, place: placeOf("quorum:", every)}
-	v.start(three)
+	v.checkStart(three)
 	if len(v.found) != 0 {
 		t.Errorf("members that are lazy: %+v", v.found)
 	}
-	v.start([]string{"redis://:canary@a?lazy=yes", "redis://:canary@b?lazy=no"})
-	if f := of(t, v.found, "start"); f.State != Problem || !strings.HasPrefix(f.Seen, "redis://b ") {
+	v.checkStart([]string{"redis://:canary@a?lazy=yes", "redis://:canary@b?lazy=no"})
+	if f := resultOf(t, v.found, "start"); f.State != Problem || !strings.HasPrefix(f.Seen, "redis://b ") {
 		t.Errorf("a member that must be up: %+v", f)
 	}
 }
@@ -227,11 +228,11 @@ func TestClocks(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if f := of(t, found, c.check); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
+				if f := resultOf(t, found, c.check); f.State != c.want || !strings.Contains(f.Seen, c.seen) {
 					t.Errorf("%+v; want %s, %q", f, c.want, c.seen)
 				}
-				if f := c.told; f != "" && !strings.Contains(of(t, found, c.check).Do, f) {
-					t.Errorf("what to do is %q, want %q", of(t, found, c.check).Do, f)
+				if f := c.told; f != "" && !strings.Contains(resultOf(t, found, c.check).Do, f) {
+					t.Errorf("what to do is %q, want %q", resultOf(t, found, c.check).Do, f)
 				}
 				if err := memory.Close(); err != nil {
 					t.Error(err)
@@ -255,7 +256,7 @@ func TestUnknownIsAValue(t *testing.T) {
 	}
 	v.node(n, padlock.Guarantees{MaxTTL: time.Minute})
 	for _, check := range []string{"version", "eviction", "persistence", "uptime", "failover", "restart-guard"} {
-		if f := of(t, v.found, check); f.State != Unknown {
+		if f := resultOf(t, v.found, check); f.State != Unknown {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -276,7 +277,7 @@ func TestFailover(t *testing.T) {
 	} {
 		v := &visit{Options: Options{Schemes: every}, place: placeOf(c.url, every), mode: c.mode}
 		v.failover(node{"connected-replicas": {Value: c.replicas}})
-		f := of(t, v.found, "failover")
+		f := resultOf(t, v.found, "failover")
 		if f.State != c.want || !strings.Contains(f.Seen, c.seen) || !strings.Contains(f.Do, c.do) {
 			t.Errorf("%s: %+v", c.url, f)
 		}

@@ -86,8 +86,8 @@ func systemLink(path string) bool {
 }
 
 // cleaned lists directories in which programs delete files. Some programs delete only old files,
-// others delete all files at a logout or a boot. The field by names these programs.
-var cleaned = []struct{ dir, by string }{
+// others delete all files at a logout or a boot. These programs are in the field programs.
+var cleaned = []struct{ dir, programs string }{
 	{"/tmp", "systemd-tmpfiles, tmpreaper or a boot"},
 	{"/var/tmp", "systemd-tmpfiles or tmpreaper"},
 	{"/private/tmp", "the system's daily clean-up"},
@@ -99,7 +99,7 @@ var cleaned = []struct{ dir, by string }{
 func (v *visit) cleaners(dir string) {
 	for _, c := range cleaned {
 		if dir == c.dir || strings.HasPrefix(dir, c.dir+"/") {
-			v.problem("cleaners", fmt.Sprintf("%s is below %s, which is cleaned by %s", dir, c.dir, c.by),
+			v.problem("cleaners", fmt.Sprintf("%s is below %s, which is cleaned by %s", dir, c.dir, c.programs),
 				"a lock file that is removed while it is held frees the name, and then two have the same lock",
 				"use a directory such as /var/lib/NAME, or .local/state in a home")
 			return

@@ -61,7 +61,7 @@ func (v *visit) node(n node, g padlock.Guarantees) {
 		v.runs[f.Value] = true
 	}
 	if f, ok := n["server"]; ok {
-		v.said(f, "version", f.Value, "old servers lack what the checks and the scripts need", "allow the user INFO")
+		v.reportFact(f, "version", f.Value, "old servers lack what the checks and the scripts need", "allow the user INFO")
 	}
 	if f, ok := n["role"]; ok && f.Advice != "" {
 		v.problem("role", "the server is a replica", "other programs do not see its locks, and the primary overwrites them", f.Advice)
@@ -72,8 +72,8 @@ func (v *visit) node(n node, g padlock.Guarantees) {
 	v.database(n)
 }
 
-// The method said reports the value of a fact, or that the value is unknown.
-func (v *visit) said(f padlock.Finding, check, seen, why, do string) {
+// reportFact reports the value of a fact, or that the value is unknown.
+func (v *visit) reportFact(f padlock.Finding, check, seen, why, do string) {
 	if f.Value == unknownValue {
 		v.unknown(check, "unknown", why, do)
 		return

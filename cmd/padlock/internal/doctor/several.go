@@ -25,22 +25,22 @@ func (v *visit) members(members []string) {
 		machines = append(machines, host)
 	}
 	switch n := len(members); {
-	case twice(places) != "":
-		v.problem("members", twice(places)+" is a member twice", "one server then has two votes, and its loss counts twice", "name each server once")
+	case findRepeated(places) != "":
+		v.problem("members", findRepeated(places)+" is a member twice", "one server then has two votes, and its loss counts twice", "name each server once")
 		return
 	case v.u.Scheme == "quorum" && n < 3:
 		v.problem("members", fmt.Sprintf("%d members", n), "no member may fail, because all are needed for a majority", "use 3 or 5 separate servers")
 	case v.u.Scheme == "quorum" && n%2 == 0:
 		v.problem("members", fmt.Sprintf("%d members", n), fmt.Sprintf("no more members may fail than with %d, and one more can fail", n-1), fmt.Sprintf("use %d or %d", n-1, n+1))
-	case twice(machines) != "":
-		v.problem("members", "several members are on "+twice(machines), "they fail together, so one machine can take the majority with it", "put each on a machine of its own")
+	case findRepeated(machines) != "":
+		v.problem("members", "several members are on "+findRepeated(machines), "they fail together, so one machine can take the majority with it", "put each on a machine of its own")
 	default:
 		v.good("members", fmt.Sprintf("%d members, each on a machine of its own, according to the URLs", n))
 	}
 }
 
-// The method start checks whether programs can start while a member of the quorum is down.
-func (v *visit) start(members []string) {
+// checkStart checks whether programs can start while a member of the quorum is down.
+func (v *visit) checkStart(members []string) {
 	for _, m := range members {
 		if u := placeOf(m, v.Schemes).u; v.u.Scheme == "quorum" && u.Query().Get("lazy") == "no" {
 			v.problem("start", open.Redacted(m, v.Schemes)+" must be up when the store is opened (lazy=no)",
@@ -51,8 +51,8 @@ func (v *visit) start(members []string) {
 	}
 }
 
-// The function twice returns a string that is in the list more than once, or "".
-func twice(list []string) string {
+// findRepeated returns a string that is in the list more than once, or "".
+func findRepeated(list []string) string {
 	list = slices.Clone(list)
 	slices.Sort(list)
 	for i := 1; i < len(list); i++ {

@@ -83,10 +83,10 @@ func placeOf(rawURL string, schemes open.Option) place {
 	return p
 }
 
-// open opens the store. If the store refuses to open, open tries again with lenient options, so
-// that other checks can find out more. It returns an error if the URL is wrong. It returns neither
-// a Locker nor an error if the store cannot be reached.
-func (v *visit) open(ctx context.Context) (*padlock.Locker, error) {
+// openStore opens the store. If the store refuses to open, openStore tries again with lenient
+// options, so that other checks can find out more. It returns an error if the URL is wrong. It
+// returns neither a Locker nor an error if the store cannot be reached.
+func (v *visit) openStore(ctx context.Context) (*padlock.Locker, error) {
 	store, err := v.Open(ctx, v.raw)
 	if errors.Is(err, padlock.ErrInvalid) {
 		return nil, err

@@ -28,7 +28,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 		v.refused("rights", err)
 		return
 	}
-	if !v.rest(ctx, l) {
+	if !v.tryOthers(ctx, l) {
 		return
 	}
 	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
@@ -39,8 +39,8 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.clocks(ctx, l, c)
 }
 
-// The method rest tries the other operations on a lock.
-func (v *visit) rest(ctx context.Context, l *padlock.Locker) bool {
+// tryOthers tries the other operations on a lock.
+func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 	name := v.Name + "-2"
 	lock, err := l.Acquire(ctx, name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"))
 	if err != nil {

@@ -75,7 +75,7 @@ func (p *Program) run(args []string) (int, error) {
 	if o.verbose {
 		fmt.Fprintf(p.Stdout, "%s: executing %s\n", p.Name, o.command[0])
 	}
-	return l.run(o)
+	return l.runCommand(o)
 }
 
 const usage = `Usage: %[1]s [OPTIONS] FILE|DIRECTORY COMMAND [ARGUMENTS…]

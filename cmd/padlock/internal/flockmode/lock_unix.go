@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
 )
 
 // lock is an open file.
@@ -139,9 +139,9 @@ func (o *options) conflicts(text string) error {
 	return &failure{status: o.conflict, text: text}
 }
 
-// run runs the command, which inherits the file under the same number.
-func (l *lock) run(o *options) (int, error) {
-	path, err := job.Find(o.command[0])
+// runCommand runs the command, which inherits the file under the same number.
+func (l *lock) runCommand(o *options) (int, error) {
+	path, err := program.Find(o.command[0])
 	if err != nil {
 		return 0, cannotRun(o.command[0], err)
 	}

@@ -22,8 +22,8 @@ type options struct {
 // letters are the short options. A colon means that a value follows.
 const letters = "sexnouFw:E:hV"
 
-// The variable long has the long names of the options.
-var long = []struct {
+// longNames has the long names of the options.
+var longNames = []struct {
 	name   string
 	letter byte
 	value  bool
@@ -56,9 +56,9 @@ func parse(args []string) (*options, error) {
 		}
 		var err error
 		if strings.HasPrefix(arg, "--") {
-			args, err = o.long(arg[2:], args)
+			args, err = o.parseLong(arg[2:], args)
 		} else {
-			args, err = o.short(arg[1:], args)
+			args, err = o.parseShort(arg[1:], args)
 		}
 		if err != nil || o.help || o.version {
 			return o, err
@@ -70,8 +70,8 @@ func parse(args []string) (*options, error) {
 	return o, o.operands(args)
 }
 
-// short parses a group of letters. The last one may have a value.
-func (o *options) short(group string, rest []string) ([]string, error) {
+// parseShort parses a group of letters. The last one may have a value.
+func (o *options) parseShort(group string, rest []string) ([]string, error) {
 	for i := range len(group) {
 		c := group[i]
 		at := strings.IndexByte(letters, c)
@@ -93,17 +93,17 @@ func (o *options) short(group string, rest []string) ([]string, error) {
 	return rest, nil
 }
 
-// long parses a long name. It may be abbreviated if the abbreviation is unique.
-func (o *options) long(arg string, rest []string) ([]string, error) {
+// parseLong parses a long name. It may be abbreviated if the abbreviation is unique.
+func (o *options) parseLong(arg string, rest []string) ([]string, error) {
 	name, value, given := strings.Cut(arg, "=")
 	found := -1
-	for i, l := range long {
+	for i, l := range longNames {
 		if l.name == name {
 			found = i
 			break
 		}
 		if strings.HasPrefix(l.name, name) {
-			if found >= 0 && long[found].letter != l.letter {
+			if found >= 0 && longNames[found].letter != l.letter {
 				return nil, misused("option '--%s' is ambiguous", name)
 			}
 			found = i
@@ -112,14 +112,14 @@ func (o *options) long(arg string, rest []string) ([]string, error) {
 	switch {
 	case found < 0:
 		return nil, misused("unrecognized option '--%s'", name)
-	case !long[found].value && given:
-		return nil, misused("option '--%s' takes no argument", long[found].name)
-	case long[found].value && !given && len(rest) == 0:
-		return nil, misused("option '--%s' requires an argument", long[found].name)
-	case long[found].value && !given:
+	case !longNames[found].value && given:
+		return nil, misused("option '--%s' takes no argument", longNames[found].name)
+	case longNames[found].value && !given && len(rest) == 0:
+		return nil, misused("option '--%s' requires an argument", longNames[found].name)
+	case longNames[found].value && !given:
 		value, rest = rest[0], rest[1:]
 	}
-	return rest, o.set(long[found].letter, value)
+	return rest, o.set(longNames[found].letter, value)
 }
 
 func (o *options) set(letter byte, value string) (err error) {

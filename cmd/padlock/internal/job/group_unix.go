@@ -36,15 +36,15 @@ func (j *Job) signalUnreaped(pid int, sig syscall.Signal) {
 	}
 }
 
-// tell sends sig and then a signal that wakes the process, because a stopped process does not
-// handle sig.
-func (j *Job) tell(pid int, sig syscall.Signal) {
+// signalAwake sends sig and then a signal that wakes the process, because a stopped process does
+// not handle sig.
+func (j *Job) signalAwake(pid int, sig syscall.Signal) {
 	j.signal(pid, sig)
 	j.signal(pid, syscall.SIGCONT)
 }
 
-// ended reports whether pid is the command and its status is final.
-func (j *Job) ended(pid int, status syscall.WaitStatus) bool {
+// isFinal reports whether pid is the command and its status is final.
+func (j *Job) isFinal(pid int, status syscall.WaitStatus) bool {
 	return pid == j.pid && pid > 0 && !status.Stopped()
 }
 

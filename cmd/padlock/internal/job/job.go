@@ -7,11 +7,6 @@
 package job
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -113,38 +108,7 @@ func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []
 		sig, fresh = kill, left // kill all of them in every round
 	}
 	for _, pid := range fresh {
-		j.tell(pid, sig)
+		j.signalAwake(pid, sig)
 	}
 	return len(left) > 0 || j.adopts && len(j.before) == 0
-}
-
-// Find returns the path of a command, and searches PATH as execvp(3) does. The error is
-// fs.ErrNotExist or fs.ErrPermission.
-func Find(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if _, set := os.LookupEnv("PATH"); !set && errors.Is(err, exec.ErrNotFound) {
-		path, err = findWithoutPath(name)
-	}
-	switch {
-	case errors.Is(err, exec.ErrDot):
-		return path, nil // a dot in PATH shows that the user allows the current directory
-	case errors.Is(err, exec.ErrNotFound):
-		return "", fs.ErrNotExist
-	case err != nil:
-		if inner := errors.Unwrap(err); inner != nil {
-			err = inner
-		}
-		return "", err
-	}
-	return path, nil
-}
-
-// findWithoutPath searches the directories that the system uses if PATH is not set.
-func findWithoutPath(name string) (path string, err error) {
-	for _, dir := range []string{"/bin", "/usr/bin"} {
-		if path, err = exec.LookPath(filepath.Join(dir, name)); err == nil {
-			break
-		}
-	}
-	return path, err
 }

@@ -17,12 +17,12 @@ func Start(s Spec) (*Job, error) {
 	started := make(chan error)
 	go func() {
 		// The kernel ends the command when the thread that started it ends. So that thread must not
-		// end. It runs wait.
+		// end. It runs watchChildren.
 		runtime.LockOSThread()
 		err := j.start(&s)
 		started <- err
 		if err == nil {
-			j.wait()
+			j.watchChildren()
 		}
 	}()
 	if err := <-started; err != nil {
@@ -52,8 +52,8 @@ func (j *Job) start(s *Spec) error {
 	return err
 }
 
-// wait observes the command, and reaps the orphans that this process has adopted.
-func (j *Job) wait() {
+// watchChildren observes the command, and reaps the orphans that this process has adopted.
+func (j *Job) watchChildren() {
 	whom := j.pid
 	if j.adopts {
 		whom = -1 // all children

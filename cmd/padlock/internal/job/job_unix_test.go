@@ -3,8 +3,6 @@
 package job_test
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,13 +12,14 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
 )
 
 const patience = 20 * time.Second
 
 func start(t *testing.T, leave bool, args ...string) *job.Job {
 	t.Helper()
-	path, err := job.Find(args[0])
+	path, err := program.Find(args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func TestStoppedAndContinued(t *testing.T) {
 
 // The name of a process may look like the fields that follow it in /proc.
 func TestRestSeesOddNames(t *testing.T) {
-	sleep, err := job.Find("sleep")
+	sleep, err := program.Find("sleep")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,32 +117,4 @@ func TestNoSignalAfterTheEnd(t *testing.T) {
 	j.Kill()
 	j.EndRest(syscall.SIGTERM, nil)
 	await(t, j.Gone(), "nothing is left")
-}
-
-func TestFind(t *testing.T) {
-	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"runs": 0o755, "data": 0o644} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", dir)
-	for name, want := range map[string]error{
-		"runs": nil, "data": fs.ErrNotExist, "missing": fs.ErrNotExist,
-		filepath.Join(dir, "runs"): nil, filepath.Join(dir, "data"): fs.ErrPermission, filepath.Join(dir, "missing"): fs.ErrNotExist,
-		dir: syscall.EISDIR,
-	} {
-		if path, err := job.Find(name); !errors.Is(err, want) || err == nil && path != filepath.Join(dir, "runs") {
-			t.Errorf("%s: %q, %v; want %v", name, path, err, want)
-		}
-	}
-	if err := os.Unsetenv("PATH"); err != nil {
-		t.Fatal(err)
-	}
-	if path, err := job.Find("sh"); err != nil || filepath.Base(path) != "sh" {
-		t.Errorf("sh without PATH: %q, %v", path, err)
-	}
-	if _, err := job.Find("runs"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without PATH: %v", err)
-	}
 }

@@ -10,8 +10,8 @@ const kill = syscall.SIGKILL
 // platform is the part of a Job that depends on the system.
 type platform struct{ object *object }
 
-// tell ends the tree, for every signal.
-func (j *Job) tell(int, syscall.Signal) { j.killNow() }
+// signalAwake ends the tree, for every signal.
+func (j *Job) signalAwake(int, syscall.Signal) { j.killNow() }
 
 // Start runs the command in a job object. The kernel ends the job object when this process ends.
 func Start(s Spec) (*Job, error) {
@@ -26,7 +26,7 @@ func Start(s Spec) (*Job, error) {
 		object.close()
 		return nil, err
 	}
-	if err := object.begin(syscall.Handle(handle)); err != nil {
+	if err := object.addAndResume(syscall.Handle(handle)); err != nil {
 		_ = syscall.TerminateProcess(syscall.Handle(handle), 1)
 		_ = syscall.CloseHandle(syscall.Handle(handle))
 		object.close()

@@ -66,8 +66,8 @@ func (o *object) limit(flags uint32) error {
 	return nil
 }
 
-// begin adds a process that was created suspended to the job object, and resumes it.
-func (o *object) begin(process syscall.Handle) error {
+// addAndResume adds a process that was created suspended to the job object, and resumes it.
+func (o *object) addAndResume(process syscall.Handle) error {
 	if ok, _, err := assignProcess.Call(uintptr(o.handle), uintptr(process)); ok == 0 {
 		return err
 	}

@@ -42,7 +42,7 @@ func (r *Reaper) TakeOver(ended bool) {
 		j.signal(-j.pid, kill)
 	}
 	if j.adopts {
-		go j.wait()
+		go j.watchChildren()
 	}
 	j.EndRest(syscall.SIGKILL, nil)
 	<-j.gone

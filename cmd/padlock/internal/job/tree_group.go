@@ -13,7 +13,7 @@ func dieWithUs(*syscall.SysProcAttr) {}
 // reap waits for a child of this process that has ended or was stopped.
 func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
 	pid, err = syscall.Wait4(whom, &status, syscall.WUNTRACED, nil)
-	if j.ended(pid, status) {
+	if j.isFinal(pid, status) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.reaped = true

@@ -41,7 +41,7 @@ func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	pid, err = syscall.Wait4(whom, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
-	j.reaped = j.reaped || j.ended(pid, status)
+	j.reaped = j.reaped || j.isFinal(pid, status)
 	return pid, status, err
 }
 

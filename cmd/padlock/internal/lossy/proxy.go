@@ -70,7 +70,7 @@ func (p *Proxy) Lose(what Loss) {
 	p.loss = what
 	for c := range p.pairs {
 		if c.lost {
-			c.end()
+			c.closeBoth()
 		}
 	}
 }
@@ -80,12 +80,12 @@ func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.pairs {
-		c.end()
+		c.closeBoth()
 	}
 }
 
-// The method end closes both sides at once and discards unsent data.
-func (c *pair) end() {
+// closeBoth closes both sides at once and discards unsent data.
+func (c *pair) closeBoth() {
 	for _, conn := range []net.Conn{c.client, c.server} {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // makes Close send a reset to the other side
@@ -104,12 +104,12 @@ func (p *Proxy) accept() {
 			time.Sleep(5 * time.Millisecond) // this connection failed, or too many are open at the moment
 			continue
 		}
-		p.running.Go(func() { p.pass(client) })
+		p.running.Go(func() { p.serveClient(client) })
 	}
 }
 
-// pass serves one client connection.
-func (p *Proxy) pass(client net.Conn) {
+// serveClient serves one client connection.
+func (p *Proxy) serveClient(client net.Conn) {
 	server, err := net.Dial("tcp", p.to)
 	if err != nil {
 		_ = client.Close() // the client notices that
@@ -121,7 +121,7 @@ func (p *Proxy) pass(client net.Conn) {
 	closed := p.closed
 	p.mu.Unlock()
 	if closed {
-		c.end()
+		c.closeBoth()
 	}
 	var both sync.WaitGroup
 	both.Go(func() { p.copy(c, server, client, Everything) })
@@ -135,7 +135,7 @@ func (p *Proxy) pass(client net.Conn) {
 // copy forwards one direction until either side ends. The parameter least is the smallest Loss that
 // loses the data of this direction.
 func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
-	defer c.end()
+	defer c.closeBoth()
 	buffer := make([]byte, 16<<10)
 	for {
 		n, err := from.Read(buffer)

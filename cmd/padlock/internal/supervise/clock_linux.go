@@ -25,6 +25,8 @@ func until(left time.Duration) *moment {
 	return &moment{now() + left}
 }
 
+func (m *moment) fields(f fields) { duration(f, &m.Boot) }
+
 // arrived does nothing, because the moment is an absolute time.
 func (*moment) arrived() {}
 

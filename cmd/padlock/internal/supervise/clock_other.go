@@ -27,6 +27,13 @@ func until(left time.Duration) *moment {
 	return &moment{Wall: time.Now().Add(left).Round(0), Left: left, since: time.Now()}
 }
 
+func (m *moment) fields(f fields) {
+	wall := m.Wall.UnixNano() // only a reader has a zero time, and it gets another one
+	f.number(&wall)
+	m.Wall = time.Unix(0, wall)
+	duration(f, &m.Left)
+}
+
 // arrived records the time at which the moment was received.
 func (m *moment) arrived() { m.since = time.Now() }
 

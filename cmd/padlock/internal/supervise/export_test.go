@@ -9,7 +9,7 @@ func AnswerWithin(d time.Duration) { answerTime = d }
 // it too late.
 func KillAfterJoin() error {
 	l := newLink(&Spec{})
-	conn, err := l.open()
+	conn, err := l.startSupervisor()
 	if err != nil {
 		return err
 	}

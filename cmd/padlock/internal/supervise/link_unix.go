@@ -3,14 +3,12 @@
 package supervise
 
 import (
-	"fmt"
+	"bytes"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"path"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
@@ -33,9 +31,9 @@ type process struct {
 
 func newLink(s *Spec) link { return &process{spec: s} }
 
-// open starts the supervisor in its own process group, so that it does not get the signals that a
-// terminal sends to the front's group.
-func (p *process) open() (io.ReadWriteCloser, error) {
+// startSupervisor starts the supervisor in its own process group, so that it does not get the
+// signals that a terminal sends to the front's group.
+func (p *process) startSupervisor() (io.ReadWriteCloser, error) {
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
@@ -72,11 +70,11 @@ func (p *process) fork(end int) (pid int, err error) {
 		defer syscall.Close(keep)
 		fds += " " + strconv.Itoa(keep)
 	}
-	path, err := self()
+	program, err := self()
 	if err != nil {
 		return 0, err
 	}
-	return syscall.ForkExec(path, []string{os.Args[0], verb, p.spec.Title}, &syscall.ProcAttr{
+	return syscall.ForkExec(program, []string{os.Args[0], verb, p.spec.Title}, &syscall.ProcAttr{
 		Env: append(os.Environ(), variable+"="+fds), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 }
@@ -87,10 +85,7 @@ func self() (string, error) {
 	if _, err := os.Stat(running); err == nil {
 		return running, nil
 	}
-	if path, err := os.Executable(); err == nil {
-		return path, nil
-	}
-	return exec.LookPath(os.Args[0])
+	return os.Executable()
 }
 
 func (p *process) join() { _, _ = p.os.Wait() }
@@ -113,16 +108,16 @@ func Called() bool {
 // front has died, Main calls orphan with the command's process group before it ends the job.
 func Main(signals <-chan os.Signal, orphan func(group int)) {
 	var fds []int
-	for f := range strings.FieldsSeq(os.Getenv(variable)) {
-		fd, err := strconv.Atoi(f)
+	for _, f := range bytes.Fields([]byte(os.Getenv(variable))) {
+		fd, err := strconv.Atoi(string(f))
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "padlock: this is not for you")
+			_, _ = os.Stderr.WriteString("padlock: this is not for you\n")
 			os.Exit(1)
 		}
 		syscall.CloseOnExec(fd)
 		fds = append(fds, fd)
 	}
-	job.SetName(filepath.Base(os.Args[0]))
+	job.SetName(path.Base(os.Args[0]))
 	var keep []*os.File
 	for _, fd := range fds[1:] {
 		keep = append(keep, os.NewFile(uintptr(fd), "lock"))

@@ -12,7 +12,7 @@ type within struct{ done chan struct{} }
 
 func newLink(*Spec) link { return &within{make(chan struct{})} }
 
-func (w *within) open() (io.ReadWriteCloser, error) {
+func (w *within) startSupervisor() (io.ReadWriteCloser, error) {
 	front, supervisor := net.Pipe()
 	go func() {
 		defer close(w.done)

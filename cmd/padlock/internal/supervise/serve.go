@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -55,13 +54,13 @@ type server struct {
 // ends the job.
 func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
-	go receive(json.NewDecoder(conn), first, orders)
+	go receive(conn, first, orders)
 	o, ok := <-first
 	if !ok || o.Job == nil {
 		return
 	}
 	out, sent := make(chan *news, 64), make(chan struct{})
-	go transmit(json.NewEncoder(conn), out, sent)
+	go transmit(conn, out, sent)
 	defer func() {
 		close(out)
 		<-sent
@@ -79,19 +78,19 @@ func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan
 		if !ok {
 			errno = syscall.EINVAL
 		}
-		s.tell(&news{Is: isFailed, Errno: int(errno)})
+		s.sendNews(&news{Is: isFailed, Errno: int(errno)})
 		return
 	}
-	s.tell(&news{Is: isStarted, PID: s.job.Group()})
+	s.sendNews(&news{Is: isStarted, PID: s.job.Group()})
 	s.watch(signals)
-	s.tell(&news{Is: isGone})
+	s.sendNews(&news{Is: isGone})
 }
 
-func receive(in *json.Decoder, first, orders chan<- *order) {
+func receive(in io.Reader, first, orders chan<- *order) {
 	defer close(orders)
 	for to := first; ; to = orders {
 		o := &order{}
-		if in.Decode(o) != nil {
+		if readMessage(in, o) != nil {
 			if to == first {
 				close(first)
 			}
@@ -104,16 +103,16 @@ func receive(in *json.Decoder, first, orders chan<- *order) {
 	}
 }
 
-func transmit(out *json.Encoder, all <-chan *news, sent chan<- struct{}) {
+func transmit(out io.Writer, all <-chan *news, sent chan<- struct{}) {
 	defer close(sent)
 	for n := range all {
-		_ = out.Encode(n) // if the front is gone, another goroutine notices
+		_ = writeMessage(out, n) // if the front is gone, another goroutine notices
 	}
 }
 
-// tell sends news to the front. It does not wait for a front that hangs. Such a front can only miss
-// some reports that the command was stopped.
-func (s *server) tell(n *news) {
+// sendNews sends news to the front. It does not wait for a front that hangs. Such a front can only
+// miss some reports that the command was stopped.
+func (s *server) sendNews(n *news) {
 	switch {
 	case s.alone:
 	case n.Is == isStopped || n.Is == isHeard:
@@ -127,7 +126,7 @@ func (s *server) tell(n *news) {
 }
 
 func (s *server) start(keep []*os.File) (err error) {
-	spec := job.Spec{Path: string(s.spec.Path), Args: allStrings(s.spec.Args), Env: allStrings(s.spec.Env), Leave: s.spec.Leave}
+	spec := job.Spec{Path: s.spec.Path, Args: s.spec.Args, Env: s.spec.Env, Leave: s.spec.Leave}
 	if s.spec.Pass {
 		spec.Keep = keep
 	}
@@ -140,7 +139,7 @@ func (s *server) start(keep []*os.File) (err error) {
 
 // watch runs until the job is over.
 func (s *server) watch(signals <-chan os.Signal) {
-	timer := time.NewTimer(s.rest())
+	timer := time.NewTimer(s.pauseNext())
 	done := s.job.Done()
 	for {
 		select {
@@ -153,12 +152,12 @@ func (s *server) watch(signals <-chan os.Signal) {
 			s.obey(o)
 		case sig := <-signals:
 			if n, ok := sig.(syscall.Signal); ok {
-				s.tell(&news{Is: isHeard, Signal: int(n)})
+				s.sendNews(&news{Is: isHeard, Signal: int(n)})
 			}
 		case sig := <-s.job.Stopped():
-			s.tell(&news{Is: isStopped, Signal: int(sig)})
+			s.sendNews(&news{Is: isStopped, Signal: int(sig)})
 		case left := <-s.left:
-			s.tell(&news{Is: isLeft, Left: left})
+			s.sendNews(&news{Is: isLeft, Left: left})
 		case <-timer.C:
 		case <-done:
 			done = nil
@@ -172,8 +171,8 @@ func (s *server) watch(signals <-chan os.Signal) {
 			}
 			return
 		}
-		s.look()
-		timer.Reset(s.rest())
+		s.doDueWork()
+		timer.Reset(s.pauseNext())
 	}
 }
 
@@ -189,14 +188,14 @@ func (s *server) obey(o *order) {
 		default:
 		}
 		s.job.Continue()
-		s.tell(&news{Is: isWoken})
+		s.sendNews(&news{Is: isWoken})
 	case doLease:
 		s.lease = o.Lease
 		if o.Answer {
 			s.late, s.asked = false, 0
 		}
 	case doEnd:
-		s.end(o.Grace)
+		s.endJob(o.Grace)
 	case doKill:
 		s.kill()
 	}
@@ -225,11 +224,11 @@ func (s *server) commandDone() {
 
 func (s *server) tellDone() {
 	e := s.job.Exit()
-	s.tell(&news{Is: isDone, Code: e.Code, Signal: int(e.Signal)})
+	s.sendNews(&news{Is: isDone, Code: e.Code, Signal: int(e.Signal)})
 }
 
-// The method look does all work that is due.
-func (s *server) look() {
+// doDueWork does all work that is due.
+func (s *server) doDueWork() {
 	s.late = s.late || now()-s.due > lateAfter
 	if s.lease != nil {
 		left := s.lease.left()
@@ -271,23 +270,23 @@ func (s *server) waitsForAnswer(left time.Duration) bool {
 		wait = min(wait, left/2)
 	}
 	s.asked = now() + wait
-	s.tell(&news{Is: isLate})
+	s.sendNews(&news{Is: isLate})
 	return true
 }
 
 // leaseLow ends the job, because the rest of the lease is only just long enough for that.
 func (s *server) leaseLow(left time.Duration) {
 	if !s.ending {
-		s.tell(&news{Is: isLow})
-		s.end(left)
+		s.sendNews(&news{Is: isLow})
+		s.endJob(left)
 	}
 	if left <= 0 {
 		s.kill()
 	}
 }
 
-// The method end asks the job to end.
-func (s *server) end(grace time.Duration) {
+// endJob asks the job to end.
+func (s *server) endJob(grace time.Duration) {
 	if !s.ending {
 		s.ending = true
 		s.job.Signal(s.spec.signal())
@@ -308,12 +307,12 @@ func (s *server) kill() {
 	s.job.Kill()
 	if !s.killed {
 		s.killed = true
-		s.tell(&news{Is: isKilled})
+		s.sendNews(&news{Is: isKilled})
 	}
 }
 
-// The method rest returns the result of pause, and records when that time will be over.
-func (s *server) rest() time.Duration {
+// pauseNext returns the result of pause, and records when that time will be over.
+func (s *server) pauseNext() time.Duration {
 	d := s.pause()
 	s.due = now() + d
 	return d

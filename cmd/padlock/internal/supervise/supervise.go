@@ -9,9 +9,7 @@
 package supervise
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -27,6 +25,13 @@ const Forever time.Duration = 1<<63 - 1
 
 // ErrStart means that the supervisor could not be started.
 var ErrStart = errors.New("the supervisor of the command cannot be started")
+
+// startError is ErrStart with its cause. Package fmt, which could join the two, is initialised too
+// late for the supervisor: see package early.
+type startError struct{ cause error }
+
+func (e *startError) Error() string   { return ErrStart.Error() + ": " + e.cause.Error() }
+func (e *startError) Unwrap() []error { return []error{ErrStart, e.cause} }
 
 // Spec describes the job and the lease.
 type Spec struct {
@@ -47,8 +52,7 @@ type Spec struct {
 type Process struct {
 	link           link
 	mu             sync.Mutex // guards sending
-	conn           io.Closer
-	out            *json.Encoder
+	conn           io.ReadWriteCloser
 	group          atomic.Int64
 	exit           job.Exit
 	killed         atomic.Bool
@@ -74,7 +78,7 @@ type link interface {
 	// is true, the command had already ended.
 	takeOver(group int, ended bool)
 	rest() []int // the living processes of the job that can be found
-	open() (io.ReadWriteCloser, error)
+	startSupervisor() (io.ReadWriteCloser, error)
 }
 
 // Start starts the supervisor and, under it, the job. Its error is that of exec, or ErrStart. After
@@ -84,13 +88,13 @@ func Start(s Spec) (*Process, error) {
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
 		stopped: make(chan syscall.Signal, 16), heard: make(chan syscall.Signal, 16), asked: make(chan struct{}, 1), left: make(chan []Leftover, 16), link: newLink(&s),
 	}
-	conn, err := p.link.open()
+	conn, err := p.link.startSupervisor()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+		return nil, &startError{err}
 	}
-	p.conn, p.out = conn, json.NewEncoder(conn)
-	go p.listen(json.NewDecoder(conn))
-	p.send(&order{Do: doStart, Job: newJobSpec(&s)})
+	p.conn = conn
+	go p.listen()
+	p.sendOrder(&order{Do: doStart, Job: newJobSpec(&s)})
 	if err := <-p.started; err != nil {
 		<-p.gone
 		return nil, err
@@ -139,11 +143,11 @@ func (p *Process) Rest() []int { return p.link.rest() }
 func (p *Process) Left() <-chan []Leftover { return p.left }
 
 // Signal sends sig to the command and to its process group.
-func (p *Process) Signal(sig syscall.Signal) { p.send(&order{Do: doSignal, Signal: int(sig)}) }
+func (p *Process) Signal(sig syscall.Signal) { p.sendOrder(&order{Do: doSignal, Signal: int(sig)}) }
 
 // SignalCommand sends sig only to the command.
 func (p *Process) SignalCommand(sig syscall.Signal) {
-	p.send(&order{Do: doSignalCommand, Signal: int(sig)})
+	p.sendOrder(&order{Do: doSignalCommand, Signal: int(sig)})
 }
 
 // Continue wakes stopped processes. If a stop was reported and nobody has read the report yet, the
@@ -154,14 +158,14 @@ func (p *Process) Continue() {
 		select {
 		case <-p.stopped:
 		default:
-			p.send(&order{Do: doContinue})
+			p.sendOrder(&order{Do: doContinue})
 			return
 		}
 	}
 }
 
 // Lease sets how long the lock is held from now on.
-func (p *Process) Lease(left time.Duration) { p.send(&order{Do: doLease, Lease: until(left)}) }
+func (p *Process) Lease(left time.Duration) { p.sendOrder(&order{Do: doLease, Lease: until(left)}) }
 
 // Asked reports that the supervisor was stopped or starved, and asks how long the lock is still
 // held. Call Answer then.
@@ -169,18 +173,18 @@ func (p *Process) Asked() <-chan struct{} { return p.asked }
 
 // Answer is like Lease. It answers a question from Asked.
 func (p *Process) Answer(left time.Duration) {
-	p.send(&order{Do: doLease, Lease: until(left), Answer: true})
+	p.sendOrder(&order{Do: doLease, Lease: until(left), Answer: true})
 }
 
 // End sends Spec.Signal to the job, and KILL after grace.
 func (p *Process) End(grace time.Duration) {
-	p.send(&order{Do: doEnd, Grace: grace})
+	p.sendOrder(&order{Do: doEnd, Grace: grace})
 	p.expectKill(grace)
 }
 
 // Kill kills the job, including processes that appear later.
 func (p *Process) Kill() {
-	p.send(&order{Do: doKill})
+	p.sendOrder(&order{Do: doKill})
 	p.expectKill(0)
 }
 
@@ -202,19 +206,19 @@ func (p *Process) expectKill(after time.Duration) {
 	})
 }
 
-// send sends an order to the supervisor. If the supervisor is gone, another goroutine notices.
-func (p *Process) send(o *order) {
+// sendOrder sends an order to the supervisor. If the supervisor is gone, another goroutine notices.
+func (p *Process) sendOrder(o *order) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.out.Encode(o)
+	_ = writeMessage(p.conn, o)
 }
 
 // listen reads the supervisor's news. When the supervisor has died, listen ends what is left of the
 // job.
-func (p *Process) listen(in *json.Decoder) {
+func (p *Process) listen() {
 	for {
 		var n news
-		if in.Decode(&n) != nil {
+		if readMessage(p.conn, &n) != nil {
 			break
 		}
 		p.hear(&n)
@@ -237,12 +241,12 @@ func (p *Process) hear(n *news) {
 		p.started <- syscall.Errno(n.Errno)
 	case isStopped:
 		if p.waking.Load() == 0 {
-			tell(p.stopped, n.Signal)
+			passSignal(p.stopped, n.Signal)
 		}
 	case isWoken:
 		p.waking.Add(-1)
 	case isHeard:
-		tell(p.heard, n.Signal)
+		passSignal(p.heard, n.Signal)
 	case isLow:
 		close(p.low)
 	case isLate:
@@ -265,8 +269,8 @@ func (p *Process) hear(n *news) {
 	}
 }
 
-// tell passes a signal on. If too many earlier signals are unread, it drops the signal.
-func tell(c chan<- syscall.Signal, sig int) {
+// passSignal passes a signal on. If too many earlier signals are unread, it drops the signal.
+func passSignal(c chan<- syscall.Signal, sig int) {
 	select {
 	case c <- syscall.Signal(sig):
 	default:

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
@@ -40,7 +40,7 @@ const polite = `trap "echo told >told; exit 7" TERM; echo $$ $PPID >pids.new; mv
 func start(t *testing.T, script string, change func(*supervise.Spec)) *supervise.Process {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	path, err := job.Find("sh")
+	path, err := program.Find("sh")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
-// order is a message from the front to the supervisor, one object per line.
+// order is a message from the front to the supervisor.
 type order struct {
 	Do     string
-	Signal int           `json:",omitempty"`
-	Grace  time.Duration `json:",omitempty"`
-	Lease  *moment       `json:",omitempty"` // nil means no lease
-	Answer bool          `json:",omitempty"` // this answers isLate
-	Job    *jobSpec      `json:",omitempty"`
+	Signal int
+	Grace  time.Duration
+	Lease  *moment // nil means no lease
+	Answer bool    // this answers isLate
+	Job    *jobSpec
 }
 
 // The kinds of orders.
@@ -31,11 +31,11 @@ const (
 // news is a message from the supervisor to the front.
 type news struct {
 	Is     string
-	PID    int        `json:",omitempty"`
-	Errno  int        `json:",omitempty"`
-	Code   int        `json:",omitempty"`
-	Signal int        `json:",omitempty"`
-	Left   []Leftover `json:",omitempty"`
+	PID    int
+	Errno  int
+	Code   int
+	Signal int
+	Left   []Leftover
 }
 
 // The kinds of news.
@@ -66,10 +66,10 @@ func leftovers(pids []int) (list []Leftover) {
 	return list
 }
 
-// jobSpec is a Spec in JSON. Arguments may contain any bytes, but JSON strings may not.
+// jobSpec is a Spec as a message has it.
 type jobSpec struct {
-	Path        []byte
-	Args, Env   [][]byte
+	Path        string
+	Args, Env   []string
 	Pass, Leave bool
 	Signal      int
 	Grace       time.Duration
@@ -78,23 +78,49 @@ type jobSpec struct {
 
 func newJobSpec(s *Spec) *jobSpec {
 	return &jobSpec{
-		Path: []byte(s.Path), Args: allBytes(s.Args), Env: allBytes(s.Env),
+		Path: s.Path, Args: s.Args, Env: s.Env,
 		Pass: s.Pass, Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: until(s.Lease),
 	}
 }
 
 func (s *jobSpec) signal() syscall.Signal { return syscall.Signal(s.Signal) }
 
-func allBytes(list []string) (out [][]byte) {
-	for _, s := range list {
-		out = append(out, []byte(s))
+func lease(f fields, m **moment) {
+	if optional(f, m) {
+		(*m).fields(f)
 	}
-	return out
 }
 
-func allStrings(list [][]byte) (out []string) {
-	for _, b := range list {
-		out = append(out, string(b))
+func (o *order) fields(f fields) {
+	f.text(&o.Do)
+	integer(f, &o.Signal)
+	duration(f, &o.Grace)
+	lease(f, &o.Lease)
+	yesNo(f, &o.Answer)
+	if optional(f, &o.Job) {
+		o.Job.fields(f)
 	}
-	return out
+}
+
+func (s *jobSpec) fields(f fields) {
+	f.text(&s.Path)
+	list(f, &s.Args, f.text)
+	list(f, &s.Env, f.text)
+	yesNo(f, &s.Pass)
+	yesNo(f, &s.Leave)
+	integer(f, &s.Signal)
+	duration(f, &s.Grace)
+	lease(f, &s.Lease)
+}
+
+func (n *news) fields(f fields) {
+	f.text(&n.Is)
+	integer(f, &n.PID)
+	integer(f, &n.Errno)
+	integer(f, &n.Code)
+	integer(f, &n.Signal)
+	list(f, &n.Left, func(l *Leftover) {
+		integer(f, &l.PID)
+		f.text(&l.Name)
+	})
 }

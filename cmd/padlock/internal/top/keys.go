@@ -77,12 +77,12 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tickMsg:
-		m.now = later(m.now, time.Time(msg))
+		m.now = laterTime(m.now, time.Time(msg))
 		return m, tick()
 	case snapshotMsg:
-		m.snap, m.now = msg.snap, later(m.now, msg.snap.Tried)
+		m.snap, m.now = msg.snap, laterTime(m.now, msg.snap.Tried)
 		m = m.refreshed()
-		return m, m.next()
+		return m, m.nextSnapshot()
 	case runsMsg:
 		if msg.name == m.detail.Name {
 			m.runs = msg.lines
@@ -220,7 +220,7 @@ func (m *Model) selected() *sampler.Hold {
 	if row == nil {
 		return nil
 	}
-	return first(row, m.host)
+	return shownHold(row, m.host)
 }
 
 // onlyHost shows all names that the host of the chosen hold has locked.

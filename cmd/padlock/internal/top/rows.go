@@ -19,7 +19,9 @@ type ordering struct {
 var orders = []ordering{
 	{"", func(_, _ *sampler.Name) int { return 0 }},
 	{"NAME", func(a, b *sampler.Name) int { return strings.Compare(key(a), key(b)) }},
-	{"HOLDER", func(a, b *sampler.Name) int { return strings.Compare(holder(first(a, "")), holder(first(b, ""))) }},
+	{"HOLDER", func(a, b *sampler.Name) int {
+		return strings.Compare(holder(shownHold(a, "")), holder(shownHold(b, "")))
+	}},
 	{"HELD", func(a, b *sampler.Name) int { return cmp.Compare(held(b), held(a)) }},
 	{"USUAL", func(a, b *sampler.Name) int { return cmp.Compare(b.Usual.P95, a.Usual.P95) }},
 	{"LEFT", func(a, b *sampler.Name) int { return until(a).Compare(until(b)) }},
@@ -29,9 +31,9 @@ var orders = []ordering{
 // key identifies a row: a name, or the file of a lock whose name the store does not know.
 func key(n *sampler.Name) string { return cmp.Or(n.Name, n.Path) }
 
-// The function first returns the hold that the row of a name shows: the longest one of host, or of
+// shownHold returns the hold that the row of a name shows: the longest one of host, or of
 // all hosts if host is empty. Without holds it returns nil.
-func first(n *sampler.Name, host string) *sampler.Hold {
+func shownHold(n *sampler.Name, host string) *sampler.Hold {
 	var found *sampler.Hold
 	for i := range n.Holds {
 		h := &n.Holds[i]
@@ -46,7 +48,7 @@ func first(n *sampler.Name, host string) *sampler.Hold {
 }
 
 func held(n *sampler.Name) time.Duration {
-	if h := first(n, ""); h != nil && !h.Cooling {
+	if h := shownHold(n, ""); h != nil && !h.Cooling {
 		return h.Held
 	}
 	return -1
@@ -54,14 +56,14 @@ func held(n *sampler.Name) time.Duration {
 
 // until returns the end of the hold that the row shows. Rows without an end come last.
 func until(n *sampler.Name) time.Time {
-	if h := first(n, ""); h != nil && !end(h).IsZero() {
-		return end(h)
+	if h := shownHold(n, ""); h != nil && !endOfHold(h).IsZero() {
+		return endOfHold(h)
 	}
 	return time.Unix(1<<40, 0)
 }
 
-// The function end returns the planned end of a hold, or else the end of its lease.
-func end(h *sampler.Hold) time.Time {
+// endOfHold returns the planned end of a hold, or else the end of its lease.
+func endOfHold(h *sampler.Hold) time.Time {
 	if !h.PlannedEnd.IsZero() {
 		return h.PlannedEnd
 	}
@@ -77,7 +79,7 @@ func holder(h *sampler.Hold) string {
 		return texts.Show(h.Host) + ":" + itoa(h.PID)
 	case h.Host != "":
 		return texts.Show(h.Host)
-	case h.Foreign && h.PID != 0:
+	case h.PID != 0: // another program, or the store does not name its machine
 		return "process " + itoa(h.PID)
 	case h.Foreign:
 		return "not padlock"
@@ -127,8 +129,8 @@ func (m *Model) chosen(rows []*sampler.Name) (*sampler.Name, int) {
 	return rows[i], i
 }
 
-// note returns the last column of a row: what is special about the name.
-func note(n *sampler.Name) string {
+// noteColumn returns the last column of a row: what is special about the name.
+func noteColumn(n *sampler.Name) string {
 	var notes []string
 	for _, r := range n.Stuck {
 		notes = append(notes, string(r))
@@ -141,7 +143,7 @@ func note(n *sampler.Name) string {
 	} else if len(n.Holds) > 1 {
 		notes = append(notes, several(len(n.Holds), "holder", "holders"))
 	}
-	if h := first(n, ""); h != nil {
+	if h := shownHold(n, ""); h != nil {
 		if h.Shared {
 			notes = append(notes, "shared")
 		}

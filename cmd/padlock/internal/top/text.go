@@ -69,8 +69,8 @@ func styled(style, text string) string {
 	return style + text + "\x1b[0m"
 }
 
-// later returns the later one of two times.
-func later(a, b time.Time) time.Time {
+// laterTime returns the later one of two times.
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

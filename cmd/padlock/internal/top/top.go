@@ -99,13 +99,13 @@ func New(ctx context.Context, c Config) Model {
 }
 
 // Init implements tea.Model.
-func (m Model) Init() tea.Cmd { return tea.Batch(m.next(), tick()) }
+func (m Model) Init() tea.Cmd { return tea.Batch(m.nextSnapshot(), tick()) }
 
 // tick makes ages grow while the store does not respond.
 func tick() tea.Cmd { return tea.Every(time.Second, func(t time.Time) tea.Msg { return tickMsg(t) }) }
 
-// next waits for the next snapshot.
-func (m Model) next() tea.Cmd {
+// nextSnapshot waits for the next snapshot.
+func (m Model) nextSnapshot() tea.Cmd {
 	number, next, ctx := m.snap.Number, m.config.Next, m.ctx
 	return func() tea.Msg {
 		snap, err := next(ctx, number)

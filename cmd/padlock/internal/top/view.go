@@ -57,10 +57,10 @@ func Print(w io.Writer, c Config, snap *sampler.Snapshot) error {
 	name, by := len("NAME"), len("HOLDER")
 	for i := range snap.Names {
 		name = max(name, ansi.StringWidth(title(&snap.Names[i])))
-		by = max(by, ansi.StringWidth(holder(first(&snap.Names[i], ""))))
+		by = max(by, ansi.StringWidth(holder(shownHold(&snap.Names[i], ""))))
 	}
 	if len(snap.Names) == 0 {
-		lines = append(lines, m.nothing())
+		lines = append(lines, m.emptyText())
 	} else {
 		lines = append(lines, m.heading(name, by))
 	}
@@ -89,13 +89,13 @@ func (m *Model) head() []string {
 	lines := []string{left, m.summary()}
 	switch age := s.Age(m.now); {
 	case s.Err != nil && age < 0:
-		lines = append(lines, styled(red, "the store cannot be used: "+m.why(s.Err)))
+		lines = append(lines, styled(red, "the store cannot be used: "+m.errorText(s.Err)))
 	case s.Err != nil:
-		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store cannot be used: "+m.why(s.Err)))
+		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store cannot be used: "+m.errorText(s.Err)))
 	case age > 3*s.Cost.Interval+3*time.Second:
 		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store does not respond"))
 	case s.Incomplete != nil:
-		lines = append(lines, styled(yellow, "there may be more locks than these: "+m.why(s.Incomplete)))
+		lines = append(lines, styled(yellow, "there may be more locks than these: "+m.errorText(s.Incomplete)))
 	}
 	if s.Unshown > 0 {
 		lines = append(lines, styled(yellow, several(s.Unshown, "more name is", "more names are")+" locked; give a prefix to see others"))
@@ -103,8 +103,8 @@ func (m *Model) head() []string {
 	return append(lines, "")
 }
 
-// The method why returns the text of an error.
-func (m *Model) why(err error) string {
+// errorText returns the text of an error.
+func (m *Model) errorText(err error) string {
 	if m.config.Reason != nil {
 		return texts.Visible(m.config.Reason(err))
 	}
@@ -159,7 +159,7 @@ func (m *Model) tableLines(room int) []string {
 	name, by := rest*2/5, rest*3/10
 	lines := []string{styled(bold, m.heading(name, by))}
 	if len(rows) == 0 {
-		return append(lines, m.nothing())
+		return append(lines, m.emptyText())
 	}
 	_, at := m.chosen(rows)
 	from := max(0, min(at-(room-1)/2, len(rows)-(room-1)))
@@ -178,9 +178,9 @@ func (m *Model) tableLines(room int) []string {
 	return lines
 }
 
-// The method nothing returns the text for a table without rows. If some names are unknown, such a
+// emptyText returns the text for a table without rows. If some names are unknown, such a
 // table does not mean that all names are free.
-func (m *Model) nothing() string {
+func (m *Model) emptyText() string {
 	switch {
 	case m.filter != "" || m.host != "":
 		return "no row matches; Esc shows all"
@@ -208,7 +208,7 @@ func (m *Model) heading(name, by int) string {
 }
 
 func (m *Model) tableLine(n *sampler.Name, name, by int) string {
-	h := first(n, m.host)
+	h := shownHold(n, m.host)
 	mark, lasts, usual, left, wait := " ", "-", "-", "-", "?"
 	switch {
 	case len(n.Stuck) > 0:
@@ -225,8 +225,8 @@ func (m *Model) tableLine(n *sampler.Name, name, by int) string {
 	if n.Usual.Count > 0 {
 		usual = brief(n.Usual.P95)
 	}
-	if h != nil && !end(h).IsZero() {
-		if left = brief(end(h).Sub(m.now)); end(h).Before(m.now) {
+	if h != nil && !endOfHold(h).IsZero() {
+		if left = brief(endOfHold(h).Sub(m.now)); endOfHold(h).Before(m.now) {
 			left = "over"
 		}
 	}
@@ -234,7 +234,7 @@ func (m *Model) tableLine(n *sampler.Name, name, by int) string {
 		wait = itoa(n.Waiters)
 	}
 	return strings.TrimRight(fmt.Sprintf("%s %s %s %s %s %s %s %s", mark, cell(title(n), name), cell(holder(h), by),
-		number(lasts, heldWidth), number(usual, usualWidth), number(left, leftWidth), number(wait, waitWidth), note(n)), " ")
+		number(lasts, heldWidth), number(usual, usualWidth), number(left, leftWidth), number(wait, waitWidth), noteColumn(n)), " ")
 }
 
 // foot returns the line that the user types, or the message and the keys.

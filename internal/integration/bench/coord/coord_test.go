@@ -17,10 +17,10 @@ func TestFigures(t *testing.T) {
 	h := &host.Host{}
 	defer h.End()
 	var out bytes.Buffer
-	if err := run(h, &plan{1, 20, 3, 20, time.Millisecond, 100 * time.Millisecond}, engines(), &out, io.Discard, "", false); err != nil {
+	if err := run(h, &plan{1, 20, 20, 3, 20, time.Millisecond, 100 * time.Millisecond}, engines(), &out, io.Discard, "", false); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), "| etcdstore"); n < 3 || strings.Contains(out.String(), "NaN") {
+	if n := strings.Count(out.String(), "| etcdstore"); n < 4 || strings.Contains(out.String(), "NaN") {
 		t.Errorf("figures are missing:\n%s", out.String())
 	}
 }

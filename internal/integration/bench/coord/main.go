@@ -22,6 +22,7 @@ import (
 type plan struct {
 	rounds  int
 	pairs   int           // how often a name is taken and released in a trial
+	before  int           // locks of a name before a trial
 	waiters int           // waiters of a drain
 	holds   int           // how many locks are held at once
 	settle  time.Duration // until every hold was renewed
@@ -29,8 +30,8 @@ type plan struct {
 }
 
 var (
-	full  = plan{5, 2000, 64, 10_000, 25 * time.Second, 40 * time.Second}
-	quick = plan{1, 200, 16, 1000, 25 * time.Second, 20 * time.Second}
+	full  = plan{5, 2000, 10_000, 64, 10_000, 25 * time.Second, 40 * time.Second}
+	quick = plan{1, 200, 1000, 16, 1000, 25 * time.Second, 20 * time.Second}
 )
 
 // An engine is one server with the experiments that are made on it. For a new server, add a file

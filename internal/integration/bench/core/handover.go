@@ -57,16 +57,16 @@ func drainChannel(waiters int) (time.Duration, error) {
 	for asked.Load() < int64(waiters) {
 		runtime.Gosched()
 	}
-	rest()
+	awaitSleep()
 	start := time.Now()
 	turn <- struct{}{}
 	<-turn
 	return time.Since(start), nil
 }
 
-// rest waits until all goroutines that have announced their wait are asleep. It also collects the
-// garbage of the preparations, which must not count as part of a hand-over.
-func rest() {
+// awaitSleep waits until all goroutines that have announced their wait are asleep. It also collects
+// the garbage of the preparations, which must not count as part of a hand-over.
+func awaitSleep() {
 	time.Sleep(2 * time.Millisecond)
 	runtime.GC()
 }
@@ -114,7 +114,7 @@ func startCrowd(l *padlock.Locker, waiters int) (*crowd, error) {
 	for l.Stats().Waiting < waiters && c.err.Load() == nil {
 		runtime.Gosched()
 	}
-	rest()
+	awaitSleep()
 	return c, nil
 }
 

@@ -35,7 +35,7 @@ func (p *plan) watchIdle() (measure.Figures, error) {
 		ttl = padlock.DefaultTTL
 	}
 	l := padlock.New(memstore.New(), padlock.TTL(ttl))
-	if _, err := hold(l, p.idleHolds); err != nil {
+	if _, err := takeMany(l, p.idleHolds); err != nil {
 		return nil, err
 	}
 	before, renewals := measure.Used(), l.Stats().Renewals

@@ -125,7 +125,7 @@ func experiments(p *plan) []experiment {
 		{idleHolds(p), true},
 		{files(p), false},
 		{processes(p), false},
-		{runs(p), true},
+		{commandRuns(p), true},
 		{faceOverMemory(p), false},
 		{observed(p), false},
 		{permits(p), false},

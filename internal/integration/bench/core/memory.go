@@ -65,7 +65,7 @@ func weighHolds(n int) (measure.Figures, error) {
 	before, _ := measure.Memory()
 	l := padlock.New(memstore.New())
 	start := time.Now()
-	held, err := hold(l, n)
+	held, err := takeMany(l, n)
 	took := time.Since(start)
 	after, _ := measure.Memory()
 	figures := measure.Figures{
@@ -77,8 +77,8 @@ func weighHolds(n int) (measure.Figures, error) {
 	return figures, errors.Join(err, l.Close(context.Background()))
 }
 
-// hold takes n locks with different names.
-func hold(l *padlock.Locker, n int, opts ...padlock.Option) ([]*padlock.Lock, error) {
+// takeMany takes n locks with different names.
+func takeMany(l *padlock.Locker, n int, opts ...padlock.Option) ([]*padlock.Lock, error) {
 	ctx := context.Background()
 	held := make([]*padlock.Lock, 0, n)
 	for i := range n {

@@ -16,9 +16,10 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// runs starts many jobs under `padlock run` that all wait for one lock. It compares their time with
-// the time of the same number of jobs that are started one after the other. A job is true(1).
-func runs(p *plan) *measure.Experiment {
+// commandRuns starts many jobs under `padlock run` that all wait for one lock. It compares their
+// time with the time of the same number of jobs that are started one after the other. A job is
+// true(1).
+func commandRuns(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    "file, padlock run",
 		Columns: []measure.Column{{Name: "ms/run", Format: "%.1f"}},

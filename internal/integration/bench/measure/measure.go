@@ -74,7 +74,7 @@ func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 func (r *Result) Median(row, column string) float64 {
 	var values []float64
 	for _, f := range r.Trials[row] {
-		values = append(values, f.get(column))
+		values = append(values, f.valueIn(column))
 	}
 	return Median(values)
 }
@@ -84,14 +84,14 @@ func (r *Result) Ratio(row, base, column string) float64 {
 	var values []float64
 	for i, f := range r.Trials[row] {
 		if i < len(r.Trials[base]) {
-			values = append(values, f.get(column)/r.Trials[base][i].get(column))
+			values = append(values, f.valueIn(column)/r.Trials[base][i].valueIn(column))
 		}
 	}
 	return Median(values)
 }
 
-// get returns a figure, or NaN if it was not measured.
-func (f Figures) get(column string) float64 {
+// valueIn returns a figure, or NaN if it was not measured.
+func (f Figures) valueIn(column string) float64 {
 	if x, ok := f[column]; ok {
 		return x
 	}

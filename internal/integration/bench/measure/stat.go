@@ -23,15 +23,15 @@ func Median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Jain returns Jain's index of fairness for the parties' shares. It is 1 if all shares are equal,
-// 1/n if one of n parties got everything, and NaN if all shares are 0.
-func Jain(shares []float64) float64 {
+// Jain returns Jain's index of fairness for n parties, where amounts says how much each party got.
+// It is 1 if all got the same, 1/n if one party got everything, and NaN if nobody got anything.
+func Jain(amounts []float64) float64 {
 	var sum, squares float64
-	for _, x := range shares {
+	for _, x := range amounts {
 		sum += x
 		squares += x * x
 	}
-	return sum * sum / (float64(len(shares)) * squares)
+	return sum * sum / (float64(len(amounts)) * squares)
 }
 
 // Times are durations in nanoseconds, in any order.

@@ -26,6 +26,7 @@ type plan struct {
 	workers    []int // for steady
 	processes  []int // for procs
 	blockers   int
+	readers    int // of one process
 
 	holds   int
 	ttls    []time.Duration // TTLs of the holds to be renewed

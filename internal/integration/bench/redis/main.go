@@ -21,14 +21,14 @@ var full = plan{
 	rounds: 5, warm: 100 * time.Millisecond, trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
 	blocked: 10 * time.Second, settle: 2 * time.Second,
 	goroutines: []int{16, 64, 256}, waiters: []int{2, 16, 64, 256}, workers: []int{16}, processes: []int{2, 16},
-	blockers: 50, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 10 * time.Second,
+	blockers: 50, readers: 1000, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 10 * time.Second,
 }
 
 // quick measures little. It only checks that every part of the benchmark works.
 var quick = plan{
 	rounds: 1, warm: 20 * time.Millisecond, trial: 100 * time.Millisecond, queued: 120 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
 	blocked: time.Second, settle: 500 * time.Millisecond,
-	goroutines: []int{64}, waiters: []int{16}, workers: []int{4}, processes: []int{4}, blockers: 10,
+	goroutines: []int{64}, waiters: []int{16}, workers: []int{4}, processes: []int{4}, blockers: 10, readers: 100,
 	holds: 1000, ttls: []time.Duration{3 * time.Second}, watched: 3 * time.Second,
 }
 
@@ -95,6 +95,7 @@ func (b *bench) experiments() (all []experiment) {
 	}
 	add(b.permits(), any)
 	add(b.slotQueue(64), any)
+	add(b.readers(b.plan.readers), any)
 	// These trials last for seconds, and each figure is a mean over that time.
 	add(b.blockedProcs(b.plan.blockers), 1)
 	for _, ttl := range b.plan.ttls {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 var tiny = plan{
 	rounds: 1, warm: time.Millisecond, trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 500 * time.Millisecond,
 	blocked: 50 * time.Millisecond, settle: 100 * time.Millisecond,
-	goroutines: []int{4}, waiters: []int{3}, workers: []int{3}, processes: []int{3}, blockers: 3,
+	goroutines: []int{4}, waiters: []int{3}, workers: []int{3}, processes: []int{3}, blockers: 3, readers: 20,
 	holds: 50, ttls: []time.Duration{3 * time.Second}, watched: 2500 * time.Millisecond,
 }
 

@@ -84,6 +84,7 @@ func (b *bench) open(e sqlstore.Engine, conns int) (*sql.DB, error) {
 // A process simulates one of many processes. It has its own pool, store and Locker.
 type process struct {
 	db     *sql.DB
+	store  *sqlstore.Store
 	locker *padlock.Locker
 }
 
@@ -100,7 +101,7 @@ func (b *bench) process(e sqlstore.Engine, push bool) (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &process{db, padlock.New(s)}, nil
+	return &process{db, s, padlock.New(s)}, nil
 }
 
 func (p *process) close() error {

@@ -28,12 +28,14 @@ type plan struct {
 	many    int           // number of processes that wait
 	section time.Duration // how long each of these processes holds the lock
 	watched time.Duration
-	holds   int // advisory locks that are held at once
+	holds   int           // advisory locks that are held at once
+	renewed []int         // numbers of leases that one process renews
+	lease   time.Duration // the TTL of these leases
 }
 
 var (
-	full  = plan{5, time.Second, 64, time.Second, 50, 2 * time.Second, 30 * time.Second, 1000}
-	quick = plan{1, 300 * time.Millisecond, 16, 500 * time.Millisecond, 10, 500 * time.Millisecond, 3 * time.Second, 100}
+	full  = plan{5, time.Second, 64, time.Second, 50, 2 * time.Second, 30 * time.Second, 1000, []int{1000, 10000}, 30 * time.Second}
+	quick = plan{1, 300 * time.Millisecond, 16, 500 * time.Millisecond, 10, 500 * time.Millisecond, 3 * time.Second, 100, []int{1000}, 6 * time.Second}
 )
 
 func main() {
@@ -75,7 +77,7 @@ func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON b
 			continue
 		}
 		rounds := b.plan.rounds
-		if e.Name == waiting || e.Name == files {
+		if e.Name == waiting || e.Name == files || e.Name == renewing {
 			rounds = 1 // these experiments take long, and their figures are means
 		}
 		r := e.Run(rounds, progress)

@@ -16,7 +16,7 @@ import (
 func TestFigures(t *testing.T) {
 	h := &host.Host{}
 	defer h.End()
-	tiny := plan{1, 20 * time.Millisecond, 4, 100 * time.Millisecond, 3, 30 * time.Millisecond, 300 * time.Millisecond, 20}
+	tiny := plan{1, 20 * time.Millisecond, 4, 100 * time.Millisecond, 3, 30 * time.Millisecond, 300 * time.Millisecond, 20, []int{10}, time.Second}
 	var out bytes.Buffer
 	t.Setenv("TMPDIR", t.TempDir())
 	if err := (&bench{plan: tiny}).run(h, &out, io.Discard, "", false); err != nil {

@@ -27,7 +27,7 @@ const (
 func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{
 		b.pairs(sqlstore.PostgreSQL), b.pairs(sqlstore.SQLite), b.advisory(), b.manyHolds(), b.named(),
-		b.drains(), b.waiting(), b.waitingForFiles(), b.drainsOfFiles(),
+		b.drains(), b.waiting(), b.waitingForFiles(), b.drainsOfFiles(), b.renewals(),
 	}
 }
 

@@ -55,13 +55,13 @@ func TestOnDatabases(t *testing.T) {
 }
 
 func advisory(srv *server.Server, opts ...pgstore.Option) place {
-	return func(ctx context.Context) (driver.Store, error) {
+	return patient(func(ctx context.Context) (driver.Store, error) {
 		u, err := url.Parse("postgres+advisory" + strings.TrimPrefix(srv.URL(), "postgres"))
 		if err != nil {
 			return nil, err
 		}
 		return pgstore.FromURL(ctx, u, append(opts, pgstore.LossDelay(time.Second))...)
-	}
+	})
 }
 
 // soft makes holders work for so long that others ask for the name meanwhile. It breaks no lock by

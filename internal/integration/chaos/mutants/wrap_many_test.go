@@ -14,7 +14,7 @@ import (
 var many = []mutant{
 	{name: "a permit that is given twice", within: 4000, seen: []string{"I10"}, load: func(l *soak.Load) { l.Slots, l.MaxHold = 50, 5*time.Millisecond },
 		open: func(s driver.Store, k *shared) driver.Store { return doubled{onServer{wrap{s}}, k} }},
-	{name: "a name of several that is left behind", within: 12000, seen: []string{"I11"}, load: func(l *soak.Load) { l.Several = 30 },
+	{name: "a name of several that is left behind", within: 2000, seen: []string{"I11"}, load: func(l *soak.Load) { l.Several = 30 },
 		open: func(s driver.Store, k *shared) driver.Store { return leaving{onServer{wrap{s}}, k} }},
 	{name: "a lead that ends early in the store", within: 4000, seen: []string{"I12"},
 		open: func(s driver.Store, _ *shared) driver.Store { return deposing{onServer{wrap{s}}} }},

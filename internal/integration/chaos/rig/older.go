@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/padlock-go/padlock/internal/soak"
 )
 
 // olderText contains the commits of the older padlocks that run together with this one in some
@@ -103,9 +105,23 @@ func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setu
 		}
 		set.stages = slices.Repeat(set.stages[:1], 2)
 		set.programs = [][]string{first, second}
-		// When the older sqlstore releases a lock with a cool-down, it does not wake the first
-		// waiter, so a later one may get the name first.
-		set.unordered = group == "sql"
+		return set, nil
+	}
+}
+
+// rollingSQL is rolling for sqlstore. When the older sqlstore releases a lock with a cool-down, it
+// does not wake the first waiter, so a later one may get the name first. So a row either has
+// cool-downs or checks the order of arrival.
+func rollingSQL(d database, coolDowns bool) func(*Site) (*setup, error) {
+	build := rolling("sql", inDatabase(d))
+	return func(s *Site) (*setup, error) {
+		set, err := build(s)
+		if err != nil {
+			return nil, err
+		}
+		if set.unordered = coolDowns; !coolDowns {
+			set.load = func(l *soak.Load) { l.Cool, l.AtLeast = 0, 0 }
+		}
 		return set, nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -25,21 +26,35 @@ func tell(s *server.Server, commands ...string) error {
 }
 
 func tellOne(addr, command string) error {
+	_, err := askFor(addr, command)
+	return err
+}
+
+// askFor sends one command over a new connection and returns the reply. If the reply is a text, it
+// returns the text.
+func askFor(addr, command string) (string, error) {
 	const patience = 15 * time.Second // long enough for a busy machine
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(patience)) // cannot fail for a new connection
 	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
-		return err
+		return "", err
 	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
+	r := bufio.NewReader(conn)
+	line, err := r.ReadString('\n')
 	if err == nil && strings.HasPrefix(line, "-") {
-		return fmt.Errorf("it says %s", strings.TrimSpace(line))
+		return "", fmt.Errorf("it says %s", strings.TrimSpace(line))
 	}
-	return err
+	var length int
+	if n, _ := fmt.Sscanf(line, "$%d", &length); err != nil || n == 0 {
+		return line, err
+	}
+	text := make([]byte, length)
+	_, err = io.ReadFull(r, text)
+	return string(text), err
 }
 
 // serverTarget is the prefix of the names of servers as targets of faults.
@@ -55,6 +70,14 @@ func restart(kind string, servers []*server.Server, keep bool, grace time.Durati
 
 // guardTTL is the max-ttl of all Redis stores in the soak. A restart guard waits as long.
 const guardTTL = 2 * time.Second
+
+// urls returns the URL of server i for each worker. It leads through the worker's own proxy.
+func urls(links [][]proxy, i int, query string) (out []string) {
+	for _, worker := range links {
+		out = append(out, fmt.Sprintf("redis://%s?max-ttl=%v&%s", worker[i].Listen, guardTTL, query))
+	}
+	return out
+}
 
 // redisFaults returns the faults that a Redis server survives in any configuration.
 func redisFaults(servers []*server.Server) []soak.Fault {

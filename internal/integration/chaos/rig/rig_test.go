@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 
 // TestRows runs some rows for a few seconds, with processes and faults.
 func TestRows(t *testing.T) {
-	rows := []string{"file", "redis no persistence, guard strict"}
+	rows := []string{"file", "redis no persistence, guard strict", "redis, one caller a process"}
 	for _, row := range Rows() {
 		for _, name := range rows {
 			if row.Name == name {

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,11 +51,14 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 		return nil, nil, err
 	}
 	r = &soak.Run{
-		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: 8,
+		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: cmp.Or(set.goroutines, 8),
 		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Unordered: set.unordered, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
 	}
 	if o.Load != nil {
 		r.Load = *o.Load
+	}
+	if set.load != nil {
+		set.load(&r.Load)
 	}
 	faults := set.faults
 	if len(set.stages) > 0 {
@@ -71,6 +75,9 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	if err != nil && set.log != nil {
 		said := set.log()
 		err = fmt.Errorf("%w; the server said: %s", err, said[max(0, len(said)-4000):])
+	}
+	if err == nil && set.check != nil {
+		err = set.check(out)
 	}
 	if err == nil && len(set.programs) > 0 {
 		if this, older := out.GrantsOfBoth(); this == 0 || older == 0 {

@@ -3,7 +3,6 @@ package rig
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -31,12 +30,16 @@ type Row struct {
 type setup struct {
 	stages   [][]string
 	programs [][]string // by stage and worker, as in soak.Run
-	// unordered means that the older program does not keep the order of arrival.
+	// unordered means that the order of arrival is not checked.
 	unordered bool
 	open      soak.Opener
 	faults    []soak.Fault
-	voting    bool          // a majority of servers decides
-	log       func() string // returns the server's log; may be nil
+	voting    bool // a majority of servers decides
+	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
+	goroutines int
+	load       func(*soak.Load)          // changes the load; may be nil
+	check      func(*soak.Outcome) error // looks at the servers after the run; may be nil
+	log        func() string             // returns the server's log; may be nil
 }
 
 // Rows returns the table of stores. For a new store, add a line.
@@ -59,15 +62,16 @@ func Rows() []Row {
 		{"redis AOF everysec, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(dies), "kill worker"), redis(everysec, known)},
 		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
 		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},
+		{"redis, one caller a process", "delays of the network; no other fault is caused", nil, alone(strict)},
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
-		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling("sql", inDatabase(postgreSQL))},
+		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(postgreSQL, false)},
 		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
-		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling("sql", inDatabase(mariaDB))},
+		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(mariaDB, false)},
 		{"etcd of three", "deaths and stops of one member at a time", nil, etcdMembers},
 		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},
 		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
-		{"SQLite, older and newer padlock", "long write transactions; not rows that are deleted", []string{"rows deleted"}, rolling("sql", inDatabase(sqliteFile))},
+		{"SQLite, older and newer padlock", "long write transactions; not rows that are deleted", []string{"rows deleted"}, rollingSQL(sqliteFile, true)},
 		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(symfonyFile)},
 		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(advisory)},
 		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
@@ -107,14 +111,6 @@ func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
 		}
 		return &setup{stages: [][]string{urls(links, 0, query)}, open: Open, faults: s.serverFaults(servers, links, o)}, nil
 	}
-}
-
-// urls returns the URL of server i for each worker. It leads through the worker's own proxy.
-func urls(links [][]proxy, i int, query string) (out []string) {
-	for _, worker := range links {
-		out = append(out, fmt.Sprintf("redis://%s?max-ttl=%v&%s", worker[i].Listen, guardTTL, query))
-	}
-	return out
 }
 
 // serverFaults returns the faults of Redis servers and their connections.

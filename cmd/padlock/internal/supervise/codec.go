@@ -1,0 +1,144 @@
+package supervise
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"time"
+)
+
+// The two processes are the same program, so they always know the same messages. A message is its
+// length in four bytes, and then its fields one after the other. A number is a varint. A text
+// follows its length, and a list follows the number of its items.
+//
+// The messages are not JSON, because encoding/json is initialised late when a program starts. See
+// package early.
+
+// fields is a place to write the fields of a message to, or to read them from. Each type of message
+// lists its fields once, for both directions.
+type fields interface {
+	number(n *int64)
+	text(s *string)
+	damaged() bool // the message that is read has an error
+}
+
+func integer(f fields, i *int) {
+	n := int64(*i)
+	f.number(&n)
+	*i = int(n)
+}
+
+func yesNo(f fields, b *bool) {
+	n := 0
+	if *b {
+		n = 1
+	}
+	integer(f, &n)
+	*b = n != 0
+}
+
+func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
+
+// optional reads or writes whether there is a value. A reader makes a new one if there is.
+func optional[T any](f fields, value **T) bool {
+	has := *value != nil
+	yesNo(f, &has)
+	if has && *value == nil {
+		*value = new(T)
+	}
+	return has
+}
+
+// list reads or writes the number of the items, and then each item.
+func list[T any](f fields, items *[]T, item func(*T)) {
+	n := len(*items)
+	integer(f, &n)
+	for i := 0; i < n && !f.damaged(); i++ {
+		if i == len(*items) {
+			*items = append(*items, *new(T))
+		}
+		item(&(*items)[i])
+	}
+}
+
+// message is an order or news.
+type message interface{ fields(f fields) }
+
+const (
+	head       = 4       // bytes of the length
+	maxMessage = 1 << 30 // bytes of a message; no system starts a command with so many arguments
+)
+
+var errMessage = errors.New("a message between padlock's processes is damaged")
+
+// writeMessage sends a message in one piece.
+func writeMessage(out io.Writer, m message) error {
+	w := &writer{make([]byte, head)}
+	m.fields(w)
+	binary.BigEndian.PutUint32(w.b, uint32(len(w.b)-head))
+	_, err := out.Write(w.b)
+	return err
+}
+
+// readMessage receives a message into m, which must be empty.
+func readMessage(in io.Reader, m message) error {
+	var length [head]byte
+	if _, err := io.ReadFull(in, length[:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > maxMessage {
+		return errMessage
+	}
+	r := &reader{b: make([]byte, n)}
+	if _, err := io.ReadFull(in, r.b); err != nil {
+		return err
+	}
+	m.fields(r)
+	return r.err
+}
+
+// writer appends fields to a message.
+type writer struct{ b []byte }
+
+func (w *writer) damaged() bool { return false }
+
+func (w *writer) number(n *int64) { w.b = binary.AppendVarint(w.b, *n) }
+
+func (w *writer) text(s *string) {
+	w.b = binary.AppendUvarint(w.b, uint64(len(*s)))
+	w.b = append(w.b, *s...)
+}
+
+// reader takes fields from a message.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) damaged() bool { return r.err != nil }
+
+func (r *reader) number(n *int64) {
+	v, size := binary.Varint(r.b)
+	*n = v
+	r.skip(size)
+}
+
+func (r *reader) text(s *string) {
+	length, size := binary.Uvarint(r.b)
+	r.skip(size)
+	if length > uint64(len(r.b)) {
+		r.err, r.b = errMessage, nil
+		return
+	}
+	*s, r.b = string(r.b[:length]), r.b[length:]
+}
+
+// skip drops the bytes of a number. A size that is not above 0 means that there was none.
+func (r *reader) skip(size int) {
+	if size <= 0 {
+		r.err, r.b = errMessage, nil
+		return
+	}
+	r.b = r.b[size:]
+}

@@ -1,0 +1,203 @@
+package padlock
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A Counter is an Observer that only counts events, such as the one of package metrics. If it is
+// the only observer of a Locker, the Locker calls Count of its Tallies instead of Observe. That
+// costs a tenth as much as the delivery of events. If there are other observers, the Locker calls
+// Observe of the Counter too.
+type Counter interface {
+	Observer
+
+	// TallyOf returns the Tally for the locks on name in store. The Locker keeps the Tallies of
+	// names that were used lately, so TallyOf must always return the same Tally for a name, or one
+	// that counts the same. It is called by several goroutines at the same time.
+	TallyOf(store, name string) Tally
+}
+
+// A Tally counts the events of one name, or of several.
+type Tally interface {
+	// Count counts one event. Many goroutines call it at the same time. The Locker may hold its
+	// mutex during the call, so Count must not wait, and must not use the Locker. If Count panics,
+	// the Counter gets no more events, as any Observer.
+	Count(c Count)
+}
+
+// Count has those fields of an Event that a Tally needs. The events differ from those that an
+// Observer gets:
+//
+//   - EventReleased and EventConverted are not counted.
+//   - Mode is set in EventAcquired, EventRefused and the events of a hold.
+//   - EventAcquiring is counted when the store is asked. If the store is in this process,
+//     EventAcquiring is counted only if the name is held: together with EventContended.
+//   - EventReleasing is counted before the lock is released, or directly after that if the store is
+//     in this process.
+type Count struct {
+	Kind     EventKind
+	Mode     Mode
+	Outcome  Outcome
+	HandOver HandOver
+	Took     time.Duration
+	Slack    time.Duration
+	AtOnce   bool // in EventAcquired and EventRefused: EventAcquiring was not counted before
+}
+
+// If a Counter is the only observer of a Locker, an attempt and its hold have an eventQueue that
+// has a tally and no queue. Many of them share it. It differs from others in these points:
+//
+//   - EventAcquired is counted when the store grants the lock to a caller that does not wait, and
+//     otherwise when the caller gets the lock. Until then the hold has no eventQueue, and its end
+//     is not counted.
+//   - EventReleasing is counted after the release if the store returns the time of a release,
+//     because that saves a reading of the clock.
+
+// tallies keeps the Tallies of names that were used lately, by a hash of the name. To find a Tally
+// in it takes a fraction of the time of TallyOf.
+type tallies struct {
+	counter Counter // nil unless a Counter is the only observer
+	seed    maphash.Seed
+	recent  *[recentMost]atomic.Pointer[eventQueue]
+	release timedRelease // nil if the store does not return the time of a release
+}
+
+// timedRelease is Release of a store, and also returns the time of the release.
+type timedRelease func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
+
+// releaseTimer is a store that has a timedRelease. It returns nil if it is only a part of the
+// parameter. It is no ability of package driver, because only a store in memory gains by it.
+type releaseTimer interface {
+	ReleaseTimed(driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
+}
+
+// recentMost bounds the memory of tallies.
+const recentMost = 256
+
+func (t *tallies) init(store driver.Store, observers []*watcher) {
+	if len(observers) != 1 {
+		return
+	}
+	c, ok := observers[0].observer.(Counter)
+	if !ok {
+		return
+	}
+	*t = tallies{counter: c, seed: maphash.MakeSeed(), recent: new([recentMost]atomic.Pointer[eventQueue])}
+	if s, ok := store.(releaseTimer); ok {
+		t.release = s.ReleaseTimed(store)
+	}
+}
+
+// tallyOf returns the eventQueue that counts for name.
+func (l *Locker) tallyOf(name string) *eventQueue {
+	place := &l.tallies.recent[maphash.String(l.tallies.seed, name)%recentMost]
+	if n := place.Load(); n != nil && n.name == name {
+		return n
+	}
+	n := l.newTally(name)
+	place.Store(n)
+	return n
+}
+
+func (l *Locker) newTally(name string) *eventQueue {
+	w := l.cfg.observers[0]
+	n := &eventQueue{l: l, name: name, counter: w}
+	shown := withoutSlot(name)
+	if show := l.shown.Load(); show != nil {
+		shown = (*show)(shown)
+	}
+	defer w.recovered(l)
+	n.tally = noTally{}
+	if t := l.tallies.counter.TallyOf(l.guarantees.Store, shown); t != nil {
+		n.tally = t
+	}
+	return n
+}
+
+// forgetTallies is called when names are shown in another way.
+func (l *Locker) forgetTallies() {
+	if l.tallies.counter == nil {
+		return
+	}
+	for i := range l.tallies.recent {
+		l.tallies.recent[i].Store(nil)
+	}
+}
+
+// noTally is the Tally of a Counter that failed to return one.
+type noTally struct{}
+
+func (noTally) Count(Count) {}
+
+// counts reports whether n only counts. n may be nil.
+func (n *eventQueue) counts() bool { return n != nil && n.tally != nil }
+
+// count counts one event. n must have a tally.
+func (n *eventQueue) count(c Count) {
+	if n.counter.failed.Load() {
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned { // recover is not called each time, because that costs as much as a Count
+			n.panicked(recover())
+		}
+	}()
+	n.tally.Count(c)
+	returned = true
+}
+
+// panicked is called after Count has panicked. The caller may hold mu, which the log must not wait
+// for.
+func (n *eventQueue) panicked(p any) {
+	if p != nil && !n.counter.failed.Swap(true) {
+		go n.counter.logPanic(n.l, p, string(debug.Stack()))
+	}
+}
+
+// countPending counts EventAcquiring, and reports whether it did. n may be nil.
+func (n *eventQueue) countPending() bool {
+	if !n.counts() {
+		return false
+	}
+	n.count(Count{Kind: EventAcquiring})
+	return true
+}
+
+// countEvent counts e, if it is of a kind that is counted.
+func (n *eventQueue) countEvent(e *Event) {
+	if e.Kind != EventReleased && e.Kind != EventConverted {
+		n.count(Count{Kind: e.Kind, Mode: e.Mode, Outcome: e.Outcome, HandOver: e.HandOver, Took: e.Took, Slack: e.Slack})
+	}
+}
+
+// recovered must be deferred. If the observer panics, recovered logs that, and the observer gets no
+// more events.
+func (w *watcher) recovered(l *Locker) {
+	if p := recover(); p != nil && !w.failed.Swap(true) {
+		w.logPanic(l, p, string(debug.Stack()))
+	}
+}
+
+func (w *watcher) logPanic(l *Locker, p any, stack string) {
+	l.panicLog().Error("padlock: an observer panicked and gets no more events",
+		"observer", fmt.Sprintf("%T", w.observer), "panic", fmt.Sprint(p), "stack", stack)
+}
+
+// panicLog returns the log to which the panic of an observer is written.
+func (l *Locker) panicLog() *slog.Logger {
+	for _, w := range l.cfg.observers {
+		if w.log != nil {
+			return w.log
+		}
+	}
+	return slog.Default()
+}

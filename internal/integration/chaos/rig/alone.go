@@ -1,0 +1,86 @@
+package rig
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/internal/soak"
+)
+
+// alone is the row in which each process has only one goroutine, and often gives a request up while
+// the network is slow. No fault of the row ends a connection. So a process needs its two
+// connections, one for requests and one for messages, and no more: a request that was given up must
+// not close the connection that it was sent on. If the release of a request that was given up
+// overtook the request, the name would stay taken, which breaks I6 or I8.
+func alone(query string) func(*Site) (*setup, error) {
+	return func(s *Site) (*setup, error) {
+		servers, err := s.redis(1, server.RedisOptions{})
+		if err != nil {
+			return nil, err
+		}
+		links, err := s.links(servers)
+		if err != nil {
+			return nil, err
+		}
+		faults := slices.DeleteFunc(append(networkFaults(links), redisFaults(servers)...), func(f soak.Fault) bool {
+			_, harmless := commandsOf[f.Kind]
+			return !harmless
+		})
+		return &setup{
+			stages: [][]string{urls(links, 0, query)}, open: Open, faults: faults, goroutines: 1, load: impatient,
+			check: func(out *soak.Outcome) error { return fewConnections(servers[0], out, s.Workers) },
+		}, nil
+	}
+}
+
+// The keys of commandsOf are the faults that end no connection. The value is the number of
+// connections that the rig itself opens for the fault.
+var commandsOf = map[string]int{"latency": 0, "script flush": 1, "memory full": 2}
+
+// impatient makes callers give up often, both on names that others hold and on their own names. On
+// its own names a caller waits only if the network is slow.
+func impatient(l *soak.Load) {
+	l.Hot, l.Warm, l.ToHot, l.Own, l.Cancel = 1, 8, 30, 30, 40
+	l.MinTTL, l.MaxTTL = time.Second, 2*time.Second
+	l.HandOff, l.Pause, l.Batch = 0, 0, 0
+}
+
+var received = regexp.MustCompile(`total_connections_received:(\d+)`)
+
+// fewConnections returns an error if the workers made more connections than they need. The engine
+// makes some for its looks at the beginning and the end. A worker that stood still may rightly take
+// its connections for dead.
+func fewConnections(s *server.Server, out *soak.Outcome, workers int) error {
+	info, err := askFor(s.Addr(), "INFO stats")
+	if err != nil {
+		return err
+	}
+	m := received.FindStringSubmatch(info)
+	if m == nil {
+		return fmt.Errorf("INFO stats says %q", info)
+	}
+	made, err := strconv.Atoi(m[1])
+	if err != nil {
+		return err
+	}
+	const ofEach, ofEngine = 2, 8
+	may, late := ofEach*workers+ofEngine, 0
+	for _, e := range out.Events {
+		switch {
+		case e.Op == soak.Killed, e.Op == soak.Faulted && e.Err == "stop worker":
+			may += ofEach
+		case e.Op == soak.Faulted:
+			may += commandsOf[e.Err]
+		case e.Op == soak.Refused && e.Err != "held":
+			late++
+		}
+	}
+	if made > may {
+		return fmt.Errorf("the server got %d connections, and %d are enough; %d requests were given up", made, may, late)
+	}
+	return nil
+}

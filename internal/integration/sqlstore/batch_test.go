@@ -1,0 +1,279 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore"
+)
+
+// A counting connects to a database and counts the statements.
+type counting struct {
+	d     sqldriver.Driver
+	dsn   string
+	count *atomic.Int64
+}
+
+func (c counting) Driver() sqldriver.Driver { return c.d }
+
+func (c counting) Connect(context.Context) (sqldriver.Conn, error) {
+	conn, err := c.d.Open(c.dsn)
+	return countedConn{conn, c.count}, err
+}
+
+type countedConn struct {
+	sqldriver.Conn
+	count *atomic.Int64
+}
+
+func (c countedConn) CheckNamedValue(v *sqldriver.NamedValue) error {
+	if checker, ok := c.Conn.(sqldriver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return sqldriver.ErrSkip
+}
+
+// sent counts a statement, unless the driver wants to prepare it first.
+func (c countedConn) sent(err error) {
+	if err != sqldriver.ErrSkip {
+		c.count.Add(1)
+	}
+}
+
+func (c countedConn) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	res, err := c.Conn.(sqldriver.ExecerContext).ExecContext(ctx, query, args)
+	c.sent(err)
+	return res, err
+}
+
+func (c countedConn) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	rows, err := c.Conn.(sqldriver.QueryerContext).QueryContext(ctx, query, args)
+	c.sent(err)
+	return rows, err
+}
+
+func (c countedConn) PrepareContext(ctx context.Context, query string) (sqldriver.Stmt, error) {
+	st, err := c.Conn.(sqldriver.ConnPrepareContext).PrepareContext(ctx, query)
+	return countedStmt{st, c.count}, err
+}
+
+type countedStmt struct {
+	sqldriver.Stmt
+	count *atomic.Int64
+}
+
+func (s countedStmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	s.count.Add(1)
+	return s.Stmt.(sqldriver.StmtExecContext).ExecContext(ctx, args)
+}
+
+func (s countedStmt) QueryContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	s.count.Add(1)
+	return s.Stmt.(sqldriver.StmtQueryContext).QueryContext(ctx, args)
+}
+
+// counted makes a party whose statements are counted.
+func (d database) counted(t *testing.T) (*party, *atomic.Int64) {
+	t.Helper()
+	plain, err := sql.Open(d.driver, d.dsn)
+	noError(t, err)
+	defer plain.Close()
+	count := new(atomic.Int64)
+	db := sql.OpenDB(counting{plain.Driver(), d.dsn, count})
+	db.SetMaxOpenConns(10)
+	return partyOver(t, db, d.engine), count
+}
+
+// extensions are renewals of n holds. The names are not in order.
+func extensions(n int, ttl time.Duration) (all []driver.Extension) {
+	for i := range n {
+		all = append(all, driver.Extension{Name: fmt.Sprintf("%x-%d", i*7919%256, i), Token: fmt.Sprint("token", i), TTL: ttl})
+	}
+	return all
+}
+
+func takeAll(t *testing.T, s driver.Store, all []driver.Extension, ttl time.Duration) {
+	t.Helper()
+	for _, h := range all {
+		_, err := s.Acquire(t.Context(), driver.Request{Name: h.Name, Token: h.Token, TTL: ttl})
+		noError(t, err)
+	}
+}
+
+func TestExtendBatch(t *testing.T) {
+	t.Parallel()
+	for name, start := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := start(t)
+			t.Run("statements", d.statementsOfBatch)
+			t.Run("each", d.batchOfEachKind)
+			t.Run("locked", d.batchWithLockedRow)
+			t.Run("crossed", d.crossedBatches)
+		})
+	}
+}
+
+// 600 holds need three statements.
+func (d database) statementsOfBatch(t *testing.T) {
+	p, count := d.counted(t)
+	all := extensions(600, time.Minute)
+	takeAll(t, p.store, all, 20*time.Second)
+	before := count.Load()
+	out, err := p.store.ExtendBatch(t.Context(), all)
+	noError(t, err)
+	if n := count.Load() - before; n != 3 {
+		t.Errorf("%d statements for 600 holds", n)
+	}
+	for i, o := range out {
+		st, err := p.store.Inspect(t.Context(), all[i].Name)
+		noError(t, err)
+		if o.Err != nil || o.Grant.TTL != time.Minute || time.Until(st.Holds[0].Until) < 30*time.Second {
+			t.Fatalf("%s: %+v, %+v", all[i].Name, o, st)
+		}
+	}
+}
+
+// A batch has holds of every kind, and each gets the answer of Extend.
+func (d database) batchOfEachKind(t *testing.T) {
+	p, _ := d.counted(t)
+	all := extensions(40, time.Minute)
+	for i := range all {
+		all[i].Name = "kind" + all[i].Name
+	}
+	all[5].Name, all[5].Token = "\x00\xff'\\", "\x00\xfe'\""
+	takeAll(t, p.store, all, 20*time.Second)
+	release := func(i int) {
+		_, err := p.store.Release(t.Context(), all[i].Name, all[i].Token, 0)
+		noError(t, err)
+	}
+	release(1)
+	release(2) // from now on, somebody else has this name
+	_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[2].Name, Token: "other", TTL: time.Minute})
+	noError(t, err)
+	release(3) // from now on, two readers have this name
+	all = append(all, driver.Extension{Name: all[3].Name, Token: "reader", TTL: time.Minute})
+	for _, token := range []string{all[3].Token, "reader"} {
+		_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[3].Name, Token: token + "'s", TTL: 20 * time.Second, Shared: true})
+		noError(t, err)
+	}
+	all[3].Token += "'s"
+	all[40].Token += "'s"
+	all[4].TTL = 0           // only verified
+	all[6].TTL = time.Hour   // another TTL than the others
+	all[7].TTL = time.Second // never shortens a lease
+	out, err := p.store.ExtendBatch(t.Context(), all)
+	noError(t, err)
+	for i, o := range out {
+		lost := i == 1 || i == 2
+		if lost && !errors.Is(o.Err, driver.ErrLost) || !lost && (o.Err != nil || o.Grant.TTL < all[i].TTL*9/10) {
+			t.Errorf("hold %d: %+v", i, o)
+		}
+		if i == 3 || i == 40 {
+			if !o.Grant.Shared {
+				t.Errorf("the hold of reader %d: %+v", i, o)
+			}
+		}
+	}
+	for i, least := range map[int]time.Duration{4: 0, 5: 30 * time.Second, 6: 50 * time.Minute, 7: 5 * time.Second} {
+		st, err := p.store.Inspect(t.Context(), all[i].Name)
+		noError(t, err)
+		if left := time.Until(st.Holds[0].Until); left < least {
+			t.Errorf("hold %d has %v left", i, left)
+		}
+	}
+}
+
+// A row that somebody has locked keeps only its own hold from being extended. A transaction that
+// checks a lock keeps no hold from it.
+func (d database) batchWithLockedRow(t *testing.T) {
+	if d.engine == sqlstore.SQLite {
+		t.Skip("SQLite has one writer at a time")
+	}
+	p, count := d.counted(t)
+	all := extensions(20, time.Minute)
+	for i := range all {
+		all[i].Name = "locked" + all[i].Name
+	}
+	takeAll(t, p.store, all, 20*time.Second)
+	lock := p.lapse(t, "checked", 20*time.Second)
+	tx := p.begin(t, sql.LevelDefault)
+	noError(t, p.store.CheckTx(t.Context(), tx, lock))
+	stuck := p.begin(t, sql.LevelDefault)
+	_, err := stuck.Exec("UPDATE padlock_locks SET version = version + 1 WHERE name = '" + all[7].Name + "'")
+	noError(t, err)
+	before := count.Load()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	out, err := p.store.ExtendBatch(ctx, all)
+	noError(t, err)
+	for i, o := range out {
+		if (o.Err == nil) == (i == 7) {
+			t.Errorf("hold %d: %+v", i, o)
+		}
+	}
+	if n := count.Load() - before; n > 5 {
+		t.Errorf("%d statements", n)
+	}
+	noError(t, stuck.Rollback())
+	noError(t, tx.Commit())
+}
+
+// Two clients extend the same holds in opposite orders, at the same time.
+func (d database) crossedBatches(t *testing.T) {
+	a, b := d.party(t), d.party(t)
+	all := extensions(100, time.Minute)
+	for i := range all {
+		all[i].Name = "crossed" + all[i].Name
+	}
+	takeAll(t, a.store, all, time.Minute)
+	back := slices.Clone(all)
+	slices.Reverse(back)
+	var both sync.WaitGroup
+	for _, one := range []struct {
+		p     *party
+		holds []driver.Extension
+	}{{a, all}, {b, back}} {
+		both.Go(func() {
+			for range 30 {
+				out, err := one.p.store.ExtendBatch(t.Context(), one.holds)
+				for _, o := range out {
+					err = errors.Join(err, o.Err)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	both.Wait()
+	if n := d.deadlocks(t, a.db); n != "0" {
+		t.Errorf("%s deadlocks", n)
+	}
+}
+
+// deadlocks returns how many deadlocks the server has seen.
+func (d database) deadlocks(t *testing.T, db *sql.DB) (n string) {
+	t.Helper()
+	switch d.engine {
+	case sqlstore.PostgreSQL:
+		noError(t, db.QueryRow("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&n))
+	case sqlstore.MySQL:
+		var name string
+		noError(t, db.QueryRow("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'").Scan(&name, &n))
+	default:
+		n = "0"
+	}
+	return strings.TrimSpace(n)
+}

@@ -1,0 +1,41 @@
+package main
+
+import "slices"
+
+// A run is the output of `-json`: the experiments by name.
+type run map[string]experiment
+
+// An experiment is one table of a benchmark. Each row has one trial per round, and each trial has
+// its figures by column.
+type experiment struct {
+	Name    string
+	Rounds  int
+	Trials  map[string][]map[string]float64
+	Targets []target `json:",omitempty"`
+}
+
+// A target is a limit for a figure of a row, or for its ratio to the figure of the row Base. Value
+// is what was measured.
+type target struct {
+	Row, Column     string
+	Base            string   `json:",omitempty"`
+	AtMost, AtLeast float64  `json:",omitempty"`
+	Value           *float64 `json:",omitempty"`
+	Met             bool
+}
+
+// median returns the median of a row's figure over the rounds. It returns false if no round has the
+// figure.
+func (e experiment) median(row, column string) (float64, bool) {
+	var values []float64
+	for _, trial := range e.Trials[row] {
+		if x, ok := trial[column]; ok {
+			values = append(values, x)
+		}
+	}
+	if len(values) == 0 {
+		return 0, false
+	}
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2, true
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// merge puts the medians of a run into the file of the published runs. An experiment of the run
+// replaces the published experiment of that name; with keepRows, the rows that the run does not
+// have stay. Only experiments, rows and columns that a chart or its table shows are published.
+func merge(published, from string, keepRows bool) error {
+	old, err := readFile(published)
+	if err != nil {
+		return err
+	}
+	added, err := readFile(from)
+	if err != nil {
+		return err
+	}
+	for name, e := range added {
+		if e = publishedPart(e); len(e.Trials) == 0 {
+			continue
+		}
+		if keepRows {
+			e.keepRows(old[name])
+		}
+		old[name] = e
+	}
+	var out bytes.Buffer
+	lines := json.NewEncoder(&out)
+	lines.SetEscapeHTML(false)
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if _, made := pairings[name]; made {
+			continue // it is made from the other experiments
+		}
+		if err := lines.Encode(old[name]); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(published, out.Bytes(), 0o644)
+}
+
+// keepRows adds the rows of published that e does not have, with their targets.
+func (e *experiment) keepRows(published experiment) {
+	for _, t := range published.Targets {
+		if e.Trials[t.Row] == nil {
+			e.Targets = append(e.Targets, t)
+		}
+	}
+	for row, trials := range published.Trials {
+		if e.Trials[row] == nil {
+			e.Trials[row] = trials
+		}
+	}
+}
+
+func readFile(name string) (run, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readRun(f)
+}
+
+// publishedPart returns the medians of the figures that charts and tables show.
+func publishedPart(e experiment) experiment {
+	out := experiment{Name: e.Name, Rounds: e.Rounds, Trials: map[string][]map[string]float64{}}
+	add := func(row, column string) {
+		x, ok := e.median(row, column)
+		if !ok {
+			return
+		}
+		if out.Trials[row] == nil {
+			out.Trials[row] = []map[string]float64{{}}
+		}
+		out.Trials[row][0][column] = threeDigits(x)
+	}
+	for _, c := range charts {
+		for _, s := range slices.Concat(c.series, c.further) {
+			for _, row := range c.rows {
+				if s.experiment == e.Name {
+					add(row, s.column)
+				}
+			}
+		}
+	}
+	for _, pairs := range pairings {
+		for _, p := range pairs {
+			if p.experiment == e.Name {
+				add(p.ours, p.column)
+				add(p.other, p.column)
+			}
+		}
+	}
+	for _, t := range e.Targets {
+		if _, ok := out.Trials[t.Row]; ok && t.Value != nil {
+			x := threeDigits(*t.Value)
+			t.Value = &x
+			out.Targets = append(out.Targets, t)
+		}
+	}
+	return out
+}
+
+// threeDigits rounds x to three significant digits, or to a whole number if it is large.
+func threeDigits(x float64) float64 {
+	if x >= 1000 || x <= -1000 {
+		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'f', 0, 64), 64)
+		return x
+	}
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	return x
+}

@@ -1,0 +1,246 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// client is the connection of one process to the server. It has no queue, so package padlock polls.
+type client struct {
+	server *Server
+	closed atomic.Bool
+}
+
+// queueClient is a client whose server keeps a queue and sends a message to a waiter when its turn
+// has come, as redisstore's does.
+type queueClient struct {
+	client
+	patience time.Duration // for how long a wait goes on while the server is down
+}
+
+// Connect returns the store of one process. If queue is set, the server keeps a queue of waiters,
+// and a wait goes on for the duration patience while the server is down; otherwise the process
+// polls.
+func (s *Server) Connect(queue bool, patience time.Duration) driver.Store {
+	if queue {
+		return &queueClient{client: client{server: s}, patience: patience}
+	}
+	return &client{server: s}
+}
+
+// request sends one request, and returns the reply after the time that both take. If grants is set,
+// the request asks for a lock.
+func (c *client) request(ctx context.Context, grants bool, serve func(*life) error) error {
+	if c.closed.Load() {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := c.server
+	<-time.After(s.net.OneWay)
+	l, busy, err := s.arrive(grants)
+	if l == nil {
+		pause(ctx, busy+s.net.OneWay)
+		return err
+	}
+	if err == nil {
+		err = serve(l)
+		if s.losesReply() {
+			err = errBroken
+		}
+	}
+	select {
+	case <-time.After(busy + s.net.OneWay):
+		return err
+	case <-l.ended:
+		return errBroken
+	}
+}
+
+// Guarantees implements driver.Store.
+func (c *client) Guarantees() driver.Guarantees {
+	return driver.Guarantees{Store: "simulation", Fence: driver.DurableFence, Lease: true}
+}
+
+// Close implements driver.Store.
+func (c *client) Close() error {
+	c.closed.Store(true)
+	return nil
+}
+
+// Acquire implements driver.Store.
+func (c *client) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
+	err = c.request(ctx, true, func(l *life) (err error) {
+		g, err = l.locks.Acquire(context.Background(), r)
+		return err
+	})
+	return answer(g, err)
+}
+
+// Extend implements driver.Store.
+func (c *client) Extend(ctx context.Context, name, token string, ttl time.Duration) (g driver.Grant, err error) {
+	err = c.request(ctx, false, func(l *life) (err error) {
+		g, err = l.locks.Extend(context.Background(), name, token, ttl)
+		return err
+	})
+	return answer(g, err)
+}
+
+// Release implements driver.Store.
+func (c *client) Release(ctx context.Context, name, token string, keep time.Duration) (out driver.Outcome, err error) {
+	err = c.request(ctx, false, func(l *life) (err error) {
+		out, err = l.locks.Release(context.Background(), name, token, keep)
+		return err
+	})
+	return out, err
+}
+
+// answer returns g as a client sees it, which does not know when the server made the grant.
+func answer(g driver.Grant, err error) (driver.Grant, error) {
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g.From = 0
+	return g, nil
+}
+
+// longLook is how often a waiter asks whether it still has its place, as in redisstore. It asks for
+// the first time after driver.MaxReservation.
+const longLook = 15 * time.Second
+
+// firstRetry is how long a wait pauses, on average, before it asks a server that is down for the
+// second time. After that, each pause is twice as long, up to a second.
+const firstRetry = 50 * time.Millisecond
+
+// wait is a waiter in the server's queue.
+type wait struct {
+	c       *queueClient
+	r       driver.Request
+	called  chan driver.Grant // the message that the waiter's turn has come
+	life    *life             // the life of the server in which the waiter has its place
+	place   func() bool       // gives up the place; Server.mu guards it and granted
+	granted bool              // the server has granted the lock
+}
+
+// Wait implements driver.Waiter. The server hands over a reservation.
+func (c *queueClient) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if !reserve {
+		return driver.Grant{}, errors.ErrUnsupported
+	}
+	w := &wait{c: c, r: r, called: make(chan driver.Grant, 1)}
+	w.r.TTL = driver.MaxReservation
+	var downSince time.Time
+	var retry time.Duration
+	for next := driver.MaxReservation; ; next = longLook {
+		var g driver.Grant
+		err := c.request(ctx, true, func(l *life) (err error) {
+			g, err = w.look(l)
+			return err
+		})
+		if err == nil && g.TTL == 0 {
+			g, err = w.rest(ctx, next)
+		}
+		switch {
+		case err == nil && g.TTL > 0:
+			return g, nil
+		case err == nil:
+			downSince = time.Time{}
+			continue
+		}
+		w.leave()
+		if downSince.IsZero() {
+			downSince, retry = time.Now(), firstRetry
+		}
+		if time.Since(downSince) >= c.patience || ctx.Err() != nil {
+			return driver.Grant{}, err
+		}
+		// The connections of all processes broke at the same instant, so the pauses are random.
+		pause(ctx, retry/2+rand.N(retry))
+		retry = min(2*retry, time.Second)
+	}
+}
+
+// look takes a place in the queue, unless the waiter has one. If the lock was granted but the
+// message was lost, look returns the grant.
+func (w *wait) look(l *life) (driver.Grant, error) {
+	s := w.c.server
+	s.mu.Lock()
+	granted, placed := w.granted, w.place != nil
+	s.mu.Unlock()
+	if granted {
+		if g, err := l.locks.Extend(context.Background(), w.r.Name, w.r.Token, 0); err == nil {
+			return g, nil
+		}
+	}
+	if placed && !granted {
+		return driver.Grant{}, nil
+	}
+	s.mu.Lock()
+	w.granted, w.life = false, l
+	s.mu.Unlock()
+	place, err := l.locks.Enqueue(w.r, w.handOver)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.place = place; !w.granted && l.waits != nil {
+		l.waits[w] = w.leave
+	}
+	return driver.Grant{}, err
+}
+
+// handOver runs in the server when the waiter's turn has come.
+func (w *wait) handOver(g driver.Grant, err error) {
+	s := w.c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.granted = true
+	delete(w.life.waits, w)
+	s.handOvers++
+	if lost := s.net.LoseHandOvers > 0 && s.handOvers%s.net.LoseHandOvers == 0; err == nil && !lost {
+		select {
+		case w.called <- g:
+		default:
+		}
+	}
+}
+
+// rest waits for the message, or until it is time to look. Then it returns the zero Grant.
+func (w *wait) rest(ctx context.Context, next time.Duration) (driver.Grant, error) {
+	t := time.NewTimer(next)
+	defer t.Stop()
+	select {
+	case g := <-w.called:
+		<-time.After(w.c.server.net.OneWay)
+		return g, nil
+	case <-t.C:
+		return driver.Grant{}, nil
+	case <-w.life.ended:
+		if w.c.server.isSilent() {
+			pause(ctx, rand.N(watchdogTick))
+		}
+		return driver.Grant{}, errBroken
+	case <-ctx.Done():
+		_ = w.c.request(context.WithoutCancel(ctx), false, func(*life) error { return nil })
+		return driver.Grant{}, ctx.Err()
+	}
+}
+
+// leave gives up the place, and the lock if it was granted. It may be called more than once.
+func (w *wait) leave() {
+	s := w.c.server
+	s.mu.Lock()
+	place := w.place
+	w.place = nil
+	if place != nil {
+		delete(w.life.waits, w)
+	}
+	s.mu.Unlock()
+	if place != nil && !place() {
+		_, _ = w.life.locks.Release(context.Background(), w.r.Name, w.r.Token, 0)
+	}
+}

@@ -1,0 +1,98 @@
+package simulation
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// referee watches the grants of one scenario.
+type referee struct {
+	began time.Time
+	from  time.Duration // grants count from this time on, when all processes have begun
+	goal  int           // the scenario ends after so many grants; see acquired
+	done  context.CancelFunc
+	sent  func() int // the number of requests so far
+
+	mu       sync.Mutex
+	inside   map[string]int    // the holders of each name
+	fence    map[string]uint64 // the last fence of each name
+	served   []int             // the grants of each process
+	grants   int
+	before   int       // the number of requests before the first grant that counts
+	outage   bool      // there will be an outage
+	returned time.Time // when the server came back, or zero
+	again    []bool    // the processes that have been served since then
+	unserved int       // the number of the others
+	result   Result
+}
+
+func newReferee(processes, goal int, from time.Duration, done context.CancelFunc) *referee {
+	return &referee{
+		began: time.Now(), from: from, goal: goal, done: done,
+		inside: make(map[string]int), fence: make(map[string]uint64), served: make([]int, processes),
+	}
+}
+
+// serverReturned begins to count the processes that have not been served since the outage.
+func (f *referee) serverReturned() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.outage = false
+	f.returned, f.again, f.unserved = time.Now(), make([]bool, len(f.served)), len(f.served)
+}
+
+// acquired notes that a process has taken a name. called is when it asked for it. The scenario ends
+// after the grants of its goal, but not before each process has been served after an outage.
+func (f *referee) acquired(process int, name string, fence uint64, called time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.began) >= f.from {
+		if f.grants == 0 {
+			f.before = f.sent()
+		}
+		f.grants++
+		f.served[process]++
+	}
+	f.inside[name]++
+	if f.inside[name] > 1 {
+		f.result.Overlaps++
+	}
+	if fence <= f.fence[name] {
+		f.result.OldFences++
+	}
+	f.fence[name] = fence
+	f.result.LongestWait = max(f.result.LongestWait, time.Since(called))
+	if f.unserved > 0 && !f.again[process] {
+		f.again[process] = true
+		if f.unserved--; f.unserved == 0 {
+			f.result.AllServed = time.Since(f.returned)
+		}
+	}
+	if f.grants >= f.goal && !f.outage && f.unserved == 0 {
+		f.done()
+	}
+}
+
+// ended notes the end of the scenario. The requests of the processes that end do not count.
+func (f *referee) ended() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := &f.result
+	r.Grants, r.Jain, r.Took = f.grants, jain(f.served), time.Since(f.began)
+	r.PerGrant = float64(f.sent()-f.before) / float64(max(1, r.Grants))
+}
+
+// left notes that a process no longer has a name, because it releases the lock or has lost it.
+func (f *referee) left(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.inside[name]--
+}
+
+// count adds one to a number of the result.
+func (f *referee) count(n *int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*n++
+}

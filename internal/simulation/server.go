@@ -1,0 +1,182 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// Network says how the server and the way to it behave.
+type Network struct {
+	OneWay        time.Duration // how long a message travels
+	Service       time.Duration // how long the server works on one request; it works on one at a time
+	LoseReply     int           // if not 0, the connection breaks before one in LoseReply replies
+	LoseHandOvers int           // if not 0, one in LoseHandOvers messages to waiters is lost
+}
+
+// Usual is a network inside a data centre, and a server that answers 100,000 requests a second.
+var Usual = Network{OneWay: 200 * time.Microsecond, Service: 10 * time.Microsecond}
+
+// Server is the model of a lock server. It is safe for concurrent use.
+type Server struct {
+	net   Network
+	guard time.Duration // for how long a server that lost its data gives no locks
+	began time.Time
+
+	mu         sync.Mutex
+	life       *life // nil while the server is down
+	silent     bool  // a server that is down refuses no connections
+	locks      *memstore.Store
+	guardUntil time.Time
+	free       time.Time // when all requests that have arrived are done
+	requests   int
+	replies    int
+	handOvers  int
+	slots      []slot
+}
+
+// life is the time between a start of the server and its end.
+type life struct {
+	locks *memstore.Store
+	ended chan struct{}    // closed when the server stops
+	waits map[*wait]func() // ends the place of each waiter in a queue; Server.mu guards it
+}
+
+// slotLength is the unit in which the server counts over time.
+const slotLength = 100 * time.Millisecond
+
+// slot counts what arrived in one unit of time.
+type slot struct {
+	requests int // that a running server got
+	refused  int // connections that were refused because the server was down
+	backlog  int // the most requests that waited for the server at one time
+}
+
+// NewServer starts a server. If it loses its data, it gives no locks for the duration guard, which
+// is the longest lease.
+func NewServer(n Network, guard time.Duration) *Server {
+	s := &Server{net: n, guard: guard, began: time.Now(), locks: memstore.New()}
+	s.begin()
+	return s
+}
+
+func (s *Server) begin() {
+	s.life = &life{locks: s.locks, ended: make(chan struct{}), waits: make(map[*wait]func())}
+}
+
+// Stop ends the server as a crash does: all connections break, and the places in queues are gone.
+// If silent is set, the machine of the server is gone: nothing answers, and clients notice that
+// their connections are broken only after a while.
+func (s *Server) Stop(silent bool) {
+	s.mu.Lock()
+	l := s.life
+	s.life, s.silent = nil, silent
+	if silent {
+		time.AfterFunc(watchdog, func() { close(l.ended) })
+	} else {
+		close(l.ended)
+	}
+	waits := l.waits
+	l.waits = nil
+	s.mu.Unlock()
+	for _, leave := range waits {
+		leave()
+	}
+}
+
+// After watchdog, a client that waits notices that its server is silent. It looks every
+// watchdogTick. Both are as in redisstore.
+const (
+	watchdog     = 2500 * time.Millisecond
+	watchdogTick = 600 * time.Millisecond
+)
+
+// isSilent reports whether the server is silent.
+func (s *Server) isSilent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.life == nil && s.silent
+}
+
+// Start starts the server again, without its data if loseData is set.
+func (s *Server) Start(loseData bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if loseData {
+		s.locks = memstore.New()
+		s.guardUntil = time.Now().Add(s.guard)
+	}
+	s.begin()
+}
+
+var (
+	errRefused = fmt.Errorf("%w: connection refused", driver.ErrUnavailable)
+	errGuard   = fmt.Errorf("%w: the server lost its data and gives no locks yet", driver.ErrUnavailable)
+	errBroken  = fmt.Errorf("%w: the connection broke", driver.ErrUncertain)
+)
+
+// slotNow returns the counts of the present unit of time. The caller holds mu.
+func (s *Server) slotNow() *slot {
+	i := int(time.Since(s.began) / slotLength)
+	for len(s.slots) <= i {
+		s.slots = append(s.slots, slot{})
+	}
+	return &s.slots[i]
+}
+
+// arrive counts a request that arrives now. It returns how long the request waits for the server
+// and is worked on. If the server is down, the error is errRefused, or errBroken if the request
+// gets no answer. If it gives no locks and the request asks for one, the error is errGuard.
+func (s *Server) arrive(grants bool) (*life, time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot := s.slotNow()
+	switch {
+	case s.life == nil && s.silent:
+		return nil, driver.MaxSilence, errBroken
+	case s.life == nil:
+		slot.refused++
+		return nil, 0, errRefused
+	}
+	slot.requests++
+	s.requests++
+	now := time.Now()
+	if s.free.Before(now) {
+		s.free = now
+	}
+	slot.backlog = max(slot.backlog, int(s.free.Sub(now)/s.net.Service))
+	s.free = s.free.Add(s.net.Service)
+	if grants && now.Before(s.guardUntil) {
+		return s.life, s.free.Sub(now), errGuard
+	}
+	return s.life, s.free.Sub(now), nil
+}
+
+// requestCount returns the number of requests that the running server got so far.
+func (s *Server) requestCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
+}
+
+// losesReply decides whether the connection breaks before the next reply.
+func (s *Server) losesReply() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replies++
+	return s.net.LoseReply > 0 && s.replies%s.net.LoseReply == 0
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

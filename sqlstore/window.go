@@ -1,0 +1,124 @@
+package sqlstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A waiter that the database wakes may use its reservation at once, without a claim, if it knows on
+// its own clock when the reservation ends. The notification has the time of the hand-over on the
+// server's clock, and a sample connects the two clocks:
+//
+//	t0, S  S is the server's time in the reply to a statement that was sent at t0
+//	h      the server's time of the hand-over; the reservation ends at h + MaxReservation
+//	p      when the notification arrived
+//
+// When the server's clock showed S, the local clock showed t0 or later. So the local time
+// t0 + (h - S) is the time of the hand-over or earlier, and a window that begins there ends early
+// enough. The states of a reservation:
+//
+//	state    when a reservation enters it                what the waiter does
+//	made     a release hands the name over               it gets the notification
+//	usable   the notification has arrived, and window    Wait returns From. The caller may use the
+//	         has an answer                               name until From+TTL, and claims before that.
+//	unknown  the notification has arrived, and window    Wait returns no From. The caller claims
+//	         has no answer; or a look found the          before it uses the name.
+//	         reservation
+//	held     the claim has arrived                       it has a full lease
+//	over     its release has arrived, which hands the    nothing; a claim that arrives later gets
+//	         name over; or its time has passed           ErrLost
+//
+// The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over;
+// held → over.
+//
+// window has no answer in these cases:
+//
+//	case                                             because
+//	the notification has no time                     an older padlock sent it
+//	the sample is older than maxSampleAge            the two clocks may have drifted apart
+//	the connection that listens was made or lost     the server may be another one
+//	since the sample
+//	t0 + (h - S) is after p                          the server's clock was set forward
+//	less than half of the window is left             a claim could come too late
+
+// maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
+// which is one per cent.
+const maxSampleAge = 10 * time.Second
+
+// A sample is the server's time in a reply.
+type sample struct {
+	sent   driver.Instant // when the statement was sent
+	server micros
+	turns  uint64 // waits.turns before the statement was sent
+}
+
+// samples has the latest sample of the server.
+type samples struct {
+	mu   sync.Mutex
+	last sample
+}
+
+// beginSample returns a sample for a statement that is sent now.
+func (s *Store) beginSample() sample {
+	return sample{sent: s.clock.Now(), turns: s.waits.currentTurn()}
+}
+
+// addSample completes a sample with the time in the reply.
+func (a *samples) addSample(b sample, server micros) {
+	if server <= 0 {
+		return
+	}
+	b.server = server
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b.sent > a.last.sent {
+		a.last = b
+	}
+}
+
+func (a *samples) latest() sample {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last
+}
+
+// A handedName is a reservation as a waiter hears of it.
+type handedName struct {
+	fence uint64
+	since micros // the time of the hand-over, by the server's clock; 0 if it is not known
+
+	alone   bool           // nobody else waited then
+	arrived driver.Instant // when this process heard of it, or 0
+}
+
+// reservationFor returns the grant for a reservation that the waiter has just heard of.
+func (s *Store) reservationFor(h handedName, shared bool) driver.Grant {
+	g := driver.Grant{Fence: h.fence, TTL: driver.MaxReservation, Shared: shared}
+	if from, ttl, ok := s.window(h); ok {
+		g.From, g.TTL = from, ttl
+	}
+	return g
+}
+
+// window returns the time in which a reservation can be used without a claim, or false if it is not
+// known.
+func (s *Store) window(h handedName) (from driver.Instant, ttl time.Duration, ok bool) {
+	a, p := s.samples.latest(), h.arrived
+	if h.since == 0 || p == 0 || a.sent == 0 || p.Sub(a.sent) > maxSampleAge || s.waits.pushed() == "" || a.turns != s.waits.currentTurn() {
+		return 0, 0, false
+	}
+	return windowOf(a, h.since, p, s.clock.Now())
+}
+
+// windowOf is the arithmetic of window.
+func windowOf(a sample, since micros, p, now driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
+	from = a.sent.Add(since.timeUntil(a.server))
+	if from > p || from <= 0 {
+		return 0, 0, false
+	}
+	drift := (p.Sub(a.sent) + from.Add(driver.MaxReservation).Sub(p)) / 100
+	ttl = driver.MaxReservation - drift - 2*time.Millisecond
+	return from, ttl, from.Add(ttl).Sub(now) >= driver.MaxReservation/2
+}
