@@ -41,7 +41,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	state, err := s.stateAt(name)
 	for i := 0; err == nil && doubtful(&state, i); i++ {
-		time.Sleep(recordPause)
+		time.Sleep(recordPause << i)
 		next, err := s.stateAt(name)
 		if err != nil {
 			return next, err
@@ -76,13 +76,26 @@ func (s *Store) stateAt(name string) (driver.State, error) {
 	return state, err
 }
 
+// The numbers of further looks at a lock that is shown without a record or may belong to the last
+// holder. The pause before each is twice as long as the one before: 50 ms together if processes
+// wait, because the kernel may take the processor from a waiter in the middle of its look, and 3 ms
+// if none waits.
+const (
+	looksForWaiters = 7
+	looksForRecord  = 3
+)
+
 // doubtful reports whether a state may show a waiter that looks at the lock as its holder, so that
-// another look is needed (see recordTries). looks is the number of further looks so far. The lock
-// may have no record. Or the waiter is the last holder, whose record is still in the file, and
-// other processes wait, too.
+// another look is needed. looks is the number of further looks so far. The lock may have no record
+// (see recordTries). Or the waiter is the last holder, whose record is still in the file, and other
+// processes wait, too.
 func doubtful(state *driver.State, looks int) bool {
-	exclusive := len(state.Holds) == 1 && !state.Holds[0].Shared
-	return looks < recordTries && (foreigners(state.Holds) > 0 || exclusive && state.Waiters > 0)
+	foreign := foreigners(state.Holds) > 0
+	if state.Waiters > 0 {
+		exclusive := len(state.Holds) == 1 && !state.Holds[0].Shared
+		return looks < looksForWaiters && (exclusive || foreign)
+	}
+	return looks < looksForRecord && foreign
 }
 
 // keepClearer replaces state by a later look, except if the later look shows more locks without a
@@ -132,7 +145,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		if len(files) == 0 {
 			return states, err
 		}
-		time.Sleep(recordPause)
+		time.Sleep(recordPause << looks)
 		later, laterErr := s.statesOf(ctx, files, prefix)
 		if err := ctx.Err(); err != nil {
 			return nil, err

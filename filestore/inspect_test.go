@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -123,37 +124,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A lookTally counts how often a waiter's look was shown as a hold. On a busy machine that happens
-// now and then: the kernel takes the processor from the waiter in the middle of its look, and for
-// longer than Inspect looks again.
-type lookTally struct {
-	until        time.Time
-	looks, wrong int
-}
-
-func (l *lookTally) goesOn() bool {
-	return l.looks < 120 && (l.looks < 10 || time.Now().Before(l.until))
-}
-
-func (l *lookTally) add(t *testing.T, right bool, format string, args ...any) {
-	t.Helper()
-	l.looks++
-	if right {
-		return
-	}
-	l.wrong++
-	t.Logf("look %d: "+format, append([]any{l.looks}, args...)...)
-}
-
-func (l *lookTally) check(t *testing.T) {
-	t.Helper()
-	if l.wrong > 2+l.looks/40 {
-		t.Errorf("a look was shown as a hold %d times of %d", l.wrong, l.looks)
-	}
-}
-
-// Waiters that look at the lock have it for a moment. Inspect, List and the error of a refused try
-// do not show them as holders.
+// Waiters that look at the lock have it for a moment. Inspect and List do not show them as holders.
+// The error of a refused try has the holder; it may have a waiter as well, because a try does not
+// look again for long.
 func TestLooksAreNotShown(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -161,24 +134,34 @@ func TestLooksAreNotShown(t *testing.T) {
 	waitOn(t.Context(), deaf(t, s.Dir()), request("job", "w"), true)
 	waitingIs(t, s, 1)
 	var others []*Store
-	for i := range 2 {
+	for i := range 5 {
 		other := open(t, s.Dir())
-		other.config.firstLook, other.config.slowLook = 100*time.Microsecond, 100*time.Microsecond
+		other.config.firstLook, other.config.slowLook = time.Millisecond, time.Millisecond
 		waitOn(t.Context(), other, shared("job", "r"), true)
 		waitingIs(t, s, i+2)
 		others = append(others, other)
 	}
-	tally := lookTally{until: time.Now().Add(3 * time.Second)}
-	for tally.goesOn() {
+	const looks = 300
+	more := 0
+	for range looks {
 		states, err := s.List(patience(t), "job")
-		if err != nil || len(states) != 1 {
+		if err != nil || len(states) != 1 || len(states[0].Holds) != 1 {
 			t.Fatalf("List shows %+v, %v", states, err)
 		}
-		listed, inspected, held := states[0].Holds, inspect(t, s, "job").Holds, refused(t, s, shared("job", "newcomer")).Holds
-		tally.add(t, len(listed) == 1 && len(inspected) == 1 && len(held) == 1,
-			"List shows %+v, Inspect shows %+v, a newcomer sees %+v", listed, inspected, held)
+		if holds := inspect(t, s, "job").Holds; len(holds) != 1 {
+			t.Fatalf("Inspect shows %+v", holds)
+		}
+		held := refused(t, s, shared("job", "newcomer")).Holds
+		if !slices.ContainsFunc(held, func(h driver.Hold) bool { return h.Label == "us" }) {
+			t.Fatalf("a newcomer sees %+v", held)
+		}
+		if len(held) > 1 {
+			more++
+		}
 	}
-	tally.check(t)
+	if more > looks/10 {
+		t.Errorf("%d of %d refused tries show a waiter as a holder", more, looks)
+	}
 	t.Logf("the waiters looked %d times", lookCount(others))
 }
 
@@ -191,18 +174,17 @@ func TestLooksOfTheLastHolderAreNotShown(t *testing.T) {
 	take(t, s, request("job", "us"))
 	c := stopped(t, s)
 	release(t, s, "job", "us", driver.Released)
-	s.config.firstLook, s.config.slowLook = 100*time.Microsecond, 100*time.Microsecond
+	s.config.firstLook, s.config.slowLook = time.Millisecond, time.Millisecond
 	waitOn(t.Context(), s, request("job", "us again"), true)
-	tally := lookTally{until: time.Now().Add(3 * time.Second)}
-	for tally.goesOn() {
+	for range 300 {
 		states, err := s.List(patience(t), "job")
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || len(states) != 0 {
+			t.Fatalf("List shows %+v, %v", states, err)
 		}
-		holds := inspect(t, s, "job").Holds
-		tally.add(t, len(states) == 0 && len(holds) == 0, "List shows %+v, Inspect shows %+v", states, holds)
+		if holds := inspect(t, s, "job").Holds; len(holds) != 0 {
+			t.Fatalf("Inspect shows %+v", holds)
+		}
 	}
-	tally.check(t)
 	c.kill()
 }
 
