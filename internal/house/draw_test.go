@@ -3,7 +3,10 @@ package house
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -11,6 +14,7 @@ import (
 var (
 	drawSeed  = flag.Uint64("seed", 0, "TestDrawComments: which comments are drawn; 0 draws none")
 	drawCount = flag.Int("count", 80, "TestDrawComments: how many comments are drawn")
+	drawTree  = flag.String("tree", "", "TestDrawComments: draws from the Go files below this directory instead")
 )
 
 // minWords is the minimum number of words of a comment that is drawn.
@@ -23,11 +27,18 @@ const codeAfter = 6
 // twice. The same seed on the same tree prints the same comments:
 //
 //	go test ./internal/house -run DrawComments -v -args -seed 7
+//
+// With -tree "$(go env GOROOT)/src" the comments are those of Go's own library. The readers of both
+// draws then show how many comments they mark in a text that is known to be good.
 func TestDrawComments(t *testing.T) {
 	if *drawSeed == 0 {
 		t.Skip("prints comments with -v -args -seed N")
 	}
-	comments := drawable(readHouse(t))
+	files := readHouse(t)
+	if *drawTree != "" {
+		files = readGo(t, *drawTree)
+	}
+	comments := drawable(files)
 	random := rand.New(rand.NewPCG(*drawSeed, 0))
 	random.Shuffle(len(comments), func(i, j int) { comments[i], comments[j] = comments[j], comments[i] })
 	count := min(*drawCount, len(comments))
@@ -35,6 +46,27 @@ func TestDrawComments(t *testing.T) {
 	for i, c := range comments[:count] {
 		fmt.Printf("\n%d. %s:%d\n\n%s\n", i+1, c.file.path, c.starts[0].line, c.withCode())
 	}
+}
+
+// readGo reads the Go files below a directory of another project.
+func readGo(t *testing.T, dir string) (files []*houseFile) {
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".go" {
+			return err
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if f, err := parseHouse(filepath.ToSlash(name), ".", src); err == nil { // testdata does not always parse
+			files = append(files, f)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // A fileComment is a comment and its file.
@@ -51,7 +83,7 @@ func drawable(files []*houseFile) []fileComment {
 			continue
 		}
 		for _, p := range passages(f) {
-			if p.kind == "comment" && len(strings.Fields(p.text)) >= minWords {
+			if p.kind == "comment" && len(strings.Fields(p.text)) >= minWords && !strings.HasPrefix(p.text, "Copyright ") {
 				found = append(found, fileComment{p, f})
 			}
 		}
