@@ -66,15 +66,26 @@ func TestSentinelFrozen(t *testing.T) {
 }
 
 // TestClusterFrozen freezes the node of a cluster at which a store has its subscription. The store
-// uses names of other nodes only, so no connection is made or lost. The only sign is a waiter that
+// uses names of other nodes only, so no connection is made or lost. With sharded messages, the
+// store has another subscription for these names. Without them, the only sign is a waiter that
 // missed the message about its hand-over.
 func TestClusterFrozen(t *testing.T) {
 	t.Parallel()
+	for login, rights := range map[string]string{"sharded": "+@all", "plain": "+@all -ssubscribe -spublish"} {
+		t.Run(login, func(t *testing.T) {
+			t.Parallel()
+			clusterFrozen(t, login, "on >PASSWORD ~* &* "+rights)
+		})
+	}
+}
+
+func clusterFrozen(t *testing.T, user, rights string) {
 	nodes := cluster(t)
 	for _, n := range nodes {
 		ask(t, n, "CONFIG", "SET", "cluster-require-full-coverage", "no")
+		ask(t, n, append([]string{"ACL", "SETUSER", user}, strings.Fields(rights)...)...)
 	}
-	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr() + "&node=" + nodes[2].Addr()
+	address := "redis+cluster://" + user + ":PASSWORD@" + nodes[0].Addr() + "?node=" + nodes[1].Addr() + "&node=" + nodes[2].Addr()
 	var stores []*redisstore.Store
 	for range 2 {
 		s, err := fromURL(address)(t.Context())

@@ -35,8 +35,9 @@ type gate struct {
 // connected is the client, once it has been reached.
 type connected struct {
 	rueidis.Client
-	setting string // the first argument of the full scripts
-	counts  string // 1 if PUBLISH returns the number of all subscribers, else 0
+	setting string     // the first argument of the full scripts
+	counts  string     // how scripts send messages; see connected
+	owners  slotOwners // nil if messages go to all servers
 }
 
 // look is one check of the servers.
@@ -123,6 +124,7 @@ func (s *Store) lookAtServers(l *look) {
 	if err == nil {
 		g.seen, g.nodes, g.lookedAt = turns, nodes, s.clock.Now()
 		s.judge()
+		s.shareMessages()
 		g.against(g.lookedAt) // opens the gate
 	}
 	l.err = err

@@ -85,7 +85,7 @@ func (s *Store) Close() error {
 	s.stop(driver.ErrClosed)
 	s.subscriber.waits.Wait() // each waiter leaves its queue
 	s.jobs.Wait()
-	s.subscriber.awaitEnd()
+	s.subscriber.running.Wait()
 	s.gate.close()
 	return nil
 }

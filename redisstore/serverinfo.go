@@ -14,10 +14,13 @@ import (
 
 // node has what a server reports about itself. A field that it does not report is "".
 type node struct {
-	addr string
-	err  error
-	info map[string]string // INFO
-	conf map[string]string // the reply to CONFIG GET append*, which many users may not run
+	addr    string
+	cluster bool
+	err     error
+	info    map[string]string // INFO
+	conf    map[string]string // the reply to CONFIG GET append*, which many users may not run
+
+	owners slotOwners // in a cluster, as the server knows them
 }
 
 func (n *node) number(field string) int64 {
@@ -53,7 +56,7 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 			}
 			return 0, nil, s.unreached(ctx, err)
 		}
-		g.client.Store(s.connected(c))
+		g.client.Store(s.connected(c, nil))
 	} else {
 		away = silent(s.askAll(ctx, nil, (*node).ping)) // dials nodes that are not connected
 	}
@@ -68,11 +71,54 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 	return 0, nil, s.unreached(ctx, err)
 }
 
-// connected returns c with the settings that scripts need. In a cluster, PUBLISH counts the
-// subscribers of one node only.
-func (s *Store) connected(c rueidis.Client) *connected {
-	counts := digit(c.Mode() != rueidis.ClientModeCluster)
-	return &connected{c, s.keepArg + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts}
+// How scripts send messages. In a cluster, PUBLISH and SPUBLISH return the number of subscribers at
+// one node only.
+const (
+	messagesToAll   = "0" // PUBLISH
+	messagesCounted = "1" // PUBLISH, which returns the number of all subscribers
+	messagesSharded = "2" // SPUBLISH, and PUBLISH if that reaches nobody
+)
+
+// connected returns c with the settings that scripts need.
+func (s *Store) connected(c rueidis.Client, owners slotOwners) *connected {
+	counts := messagesCounted
+	switch {
+	case owners != nil:
+		counts = messagesSharded
+	case c.Mode() == rueidis.ClientModeCluster:
+		counts = messagesToAll
+	}
+	return &connected{c, s.keepArg + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts, owners}
+}
+
+// shareMessages decides how messages are sent in a cluster. The caller holds the gate's mu.
+func (s *Store) shareMessages() {
+	g := &s.gate
+	c := g.client.Load()
+	if c.Mode() != rueidis.ClientModeCluster {
+		return
+	}
+	g.client.Store(s.connected(c.Client, ownersOf(g.nodes)))
+}
+
+// ownersOf returns the owners of the slots if all servers that answered know sharded messages,
+// which came with Redis 7.0. It always takes the reply of the same primary, since the primaries may
+// disagree for a while.
+func ownersOf(nodes []node) (all slotOwners) {
+	from := ""
+	for i := range nodes {
+		n := &nodes[i]
+		if n.err != nil {
+			continue
+		}
+		if major, _ := n.version(); major < 7 {
+			return nil
+		}
+		if !n.replica() && n.owners != nil && (from == "" || n.addr < from) {
+			from, all = n.addr, n.owners
+		}
+	}
+	return all
 }
 
 // unreached makes the error of a check that failed. No request was sent.
@@ -95,10 +141,11 @@ func (s *Store) unreached(ctx context.Context, err error) error {
 
 // askAll asks every node except those in the argument away.
 func (s *Store) askAll(ctx context.Context, away map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
-	clients := s.gate.client.Load().Nodes()
+	c := s.gate.client.Load()
+	clients := c.Nodes()
 	nodes := make([]node, 0, len(clients))
 	for addr := range clients {
-		nodes = append(nodes, node{addr: addr, err: away[addr]})
+		nodes = append(nodes, node{addr: addr, cluster: c.Mode() == rueidis.ClientModeCluster, err: away[addr]})
 	}
 	var wg sync.WaitGroup
 	for i := range nodes {
@@ -126,7 +173,11 @@ func (n *node) ping(ctx context.Context, c rueidis.Client) {
 }
 
 func (n *node) askNode(ctx context.Context, c rueidis.Client) {
-	got := c.DoMulti(ctx, c.B().Info().Build(), c.B().ConfigGet().Parameter("append*").Build())
+	cmds := rueidis.Commands{c.B().Info().Build(), c.B().ConfigGet().Parameter("append*").Build()}
+	if n.cluster {
+		cmds = append(cmds, c.B().ClusterSlots().Build())
+	}
+	got := c.DoMulti(ctx, cmds...)
 	text, err := got[0].ToString()
 	if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
 		n.err = err
@@ -140,6 +191,9 @@ func (n *node) askNode(ctx context.Context, c rueidis.Client) {
 	}
 	if conf, err := got[1].AsStrMap(); err == nil {
 		n.conf = conf
+	}
+	if n.cluster {
+		n.owners = readOwners(got[2])
 	}
 }
 

@@ -180,11 +180,15 @@ func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 // lookAtSlots returns the time until the next look, or 0 if a permit may be free.
 func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
 	s, r := a.s, a.r
-	if err := s.subscriber.listening(a.ctx); err != nil {
+	c, err := s.readyClient(a.ctx, false)
+	if err != nil {
 		return 0, err
 	}
-	c, err := s.readyClient(a.ctx, true)
+	on, err := s.subscriber.listening(a.ctx, c, a.w)
 	if err != nil {
+		return 0, err
+	}
+	if c, err = s.readyClient(a.ctx, true); err != nil {
 		return 0, err
 	}
 	a.w.forget(msgLook) // the waiter looks now
@@ -194,7 +198,7 @@ func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
 		keys = append(keys, all[:]...)
 	}
 	reply, err := s.readAnswer(a.ctx, bothSlotScripts[s.config.strings]().wait.do(a.ctx, c, keys, []string{
-		c.setting, r.Token, mode(false), fence(0), s.formats.holder(&r.Holder).text, s.subscriber.channel, itoa(int64(a.w.id)),
+		c.setting, r.Token, mode(false), fence(0), s.formats.holder(&r.Holder).text, on.channel, itoa(int64(a.w.id)),
 		digit(false), digit(false),
 	}))
 	switch {

@@ -81,13 +81,15 @@ func (a *wait) wait() (driver.Grant, error) {
 // returns the time until the next look. Otherwise that time is 0, and lookOnce returns the grant
 // that was handed over.
 func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
-	if _, err := a.s.readyClient(a.ctx, true); err != nil {
+	c, err := a.s.readyClient(a.ctx, true)
+	if err != nil {
 		return g, 0, err
 	}
-	if err := a.s.subscriber.listening(a.ctx); err != nil {
+	on, err := a.s.subscriber.listening(a.ctx, c, a.w)
+	if err != nil {
 		return g, 0, err
 	}
-	c, err := a.s.readyClient(a.ctx, true) // checks a new connection of the subscriber now, not at the hand-over
+	c, err = a.s.readyClient(a.ctx, true) // checks a new connection of the subscriber now, not at the hand-over
 	if err != nil {
 		return g, 0, err
 	}
@@ -95,7 +97,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	a.sent = a.sent || a.reserve
 	if !a.joined {
 		a.joined = true
-		if next, err := a.join(c); next > 0 || err != nil {
+		if next, err := a.join(c, on); next > 0 || err != nil {
 			a.queued = err == nil
 			return g, next, err
 		}
@@ -103,14 +105,14 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	r := a.r
 	began := a.s.beginSample()
 	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		a.s.formats.holder(&r.Holder).text, a.s.subscriber.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
+		a.s.formats.holder(&r.Holder).text, on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
 		return g, 0, err
 	}
 	a.down = 0
 	// If the place in the queue is gone, the name was handed over and the message did not arrive.
 	if a.queued && (reply.kind != replyWait || reply.number(1) == 1) {
-		a.s.subscriber.maybeDead()
+		on.maybeDead()
 	}
 	a.queued = a.reserve && reply.kind == replyWait
 	switch reply.kind {
@@ -135,7 +137,7 @@ func (a *wait) ended() error {
 
 // join is the first look of a waiter that wants an exclusive hold of a name that is held. It
 // returns the time until the next look, or 0 if the full script must run.
-func (a *wait) join(c *connected) (next time.Duration, err error) {
+func (a *wait) join(c *connected, on *subscription) (next time.Duration, err error) {
 	r, s := a.r, a.s
 	if !a.reserve || r.Shared || s.config.foreign {
 		return 0, nil
@@ -143,7 +145,7 @@ func (a *wait) join(c *connected) (next time.Duration, err error) {
 	keys := s.keys.lock(r.Name).allKeys()
 	began := s.beginSample()
 	m, err := s.scripts.join.do(a.ctx, c, keys[:4], []string{r.Token,
-		s.subscriber.channel + " " + itoa(int64(a.w.id)) + " x " + fence(r.FenceAbove) + " " + s.formats.holder(&r.Holder).text}).ToArray()
+		on.channel + " " + itoa(int64(a.w.id)) + " x " + fence(r.FenceAbove) + " " + s.formats.holder(&r.Holder).text}).ToArray()
 	if err != nil {
 		return 0, s.failure(a.ctx, err)
 	}

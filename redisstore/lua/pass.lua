@@ -28,8 +28,13 @@ else
   local counted = string.format(FORMAT_LENGTH, #head) .. head
   call('SET', F, NOTE_MORE .. f .. counted .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
 end
+local function publish(chan, message) -- returns the number of receivers, or an error
+  local n = ARGV[3] == '2' and redis.pcall('SPUBLISH', 'padlock:s:' .. chan, message)
+  if type(n) == 'number' and n > 0 then return n end
+  return redis.pcall('PUBLISH', 'padlock:' .. chan, message)
+end
 -- The message has the fence and then the server's time, which is the fence here.
-if not own and redis.pcall('PUBLISH', 'padlock:' .. chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) == 0 and ARGV[3] == '1' then
+if not own and publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) == 0 and ARGV[3] == '1' then
   remove(head)
   call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
   return 2
@@ -47,6 +52,6 @@ local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
 for i = 1, 5 do
   local other = ranks[i] < n and (i < 4 or ranks[i] > ranks[i - 1]) and call('ZRANGE', Q, ranks[i], ranks[i])[1]
   local chan, id = string.match(other and call('HGET', H, 'w' .. other) or '', '^%d+ %d+ (%x+) (%d+)')
-  if chan then redis.pcall('PUBLISH', 'padlock:' .. chan, 'f ' .. id .. ' ' .. MS_RESERVE - 10 + 10 * i) end
+  if chan then publish(chan, 'f ' .. id .. ' ' .. MS_RESERVE - 10 + 10 * i) end
 end
 return own and us or 1

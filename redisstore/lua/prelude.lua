@@ -8,6 +8,7 @@ local K, F, H, Q, B, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local keep, counts, yields, alone = string.match(ARGV[1], '^(%d+) (%d) (%d) (%d)$')
 local KEEP = tonumber(keep)  -- ms for which the note is kept after its lease and the time of its fence
 local COUNTS = counts == '1' -- PUBLISH returns the number of all subscribers
+local SHARDED = counts == '2' -- try SPUBLISH first
 local YIELDS = yields == '1' -- programs that poll use the same names
 local ALONE = alone == '1'   -- every program that uses the names is padlock
 

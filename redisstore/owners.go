@@ -1,0 +1,89 @@
+package redisstore
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/redis/rueidis"
+)
+
+// slotOwners says which primary of a cluster has which slots. It is nil if the messages to waiters
+// go to all servers, that is, without a cluster and on servers that do not know sharded messages.
+type slotOwners []slotRange
+
+type slotRange struct {
+	first, last uint16
+	primary     string // the node's id
+}
+
+// of returns the primary that has a slot, or "" if that is not known.
+func (o slotOwners) of(slot uint16) string {
+	for i := range o {
+		if o[i].first <= slot && slot <= o[i].last {
+			return o[i].primary
+		}
+	}
+	return ""
+}
+
+// readOwners reads the reply to CLUSTER SLOTS: a list of ranges, each with its first and last slot
+// and its nodes. The first node is the primary: its address, port and id. The result is nil if the
+// reply is an error or cannot be read.
+func readOwners(resp rueidis.RedisResult) (all slotOwners) {
+	ranges, err := resp.ToArray()
+	if err != nil {
+		return nil
+	}
+	for i := range ranges {
+		parts, err := ranges[i].ToArray()
+		if err != nil || len(parts) < 3 {
+			return nil
+		}
+		primary, err := parts[2].ToArray()
+		if err != nil || len(primary) < 3 {
+			return nil
+		}
+		id, _ := primary[2].ToString()
+		first, last := number(&parts[0]), number(&parts[1])
+		if id == "" || first < 0 || last < first || last >= slots {
+			return nil
+		}
+		all = append(all, slotRange{uint16(first), uint16(last), id})
+	}
+	return all
+}
+
+// channelOf returns the id of a channel that is in a slot of primary. The id has 16 hexadecimal
+// digits, as that of a channel that is in any slot. It returns false if primary has no slots.
+func (o slotOwners) channelOf(primary string) (id string, ok bool) {
+	number, err := strconv.ParseUint(newID(), 16, 64)
+	for range 16 * slots { // a primary with one slot gets a channel after 16,384 tries on average
+		id = hexID(number)
+		if o.of(slotOf(shardChannel(id))) == primary {
+			return id, err == nil
+		}
+		number++
+	}
+	return "", false
+}
+
+// Scripts make the same names of channels.
+
+// allChannel is the name of a channel for PUBLISH.
+func allChannel(id string) string { return "padlock:" + id }
+
+// shardChannel is the name of a channel for SPUBLISH. It has another name, since the client does
+// not tell how a message was sent.
+func shardChannel(id string) string { return "padlock:s:" + id }
+
+func newID() string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+func hexID(n uint64) string {
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
+}

@@ -1,0 +1,272 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// subscription is one connection on which waiters receive messages. Messages that are sent while
+// the connection is down are lost. So the waiters look at their names when it is up again.
+//
+// A cluster sends a message of PUBLISH to all of its servers, and a message of SPUBLISH only to the
+// primary that has the slot of the channel. So, if the cluster knows SPUBLISH, there is a
+// subscription for each primary. Its channel is in a slot of that primary. It also receives the
+// messages of PUBLISH. Scripts use PUBLISH if SPUBLISH reached nobody: because a slot has moved,
+// the user has no right to SPUBLISH, or an older padlock waits. An older padlock always uses
+// PUBLISH.
+//
+//	state  when a subscription enters it                    its waiters
+//	down   it is new, or its connection was lost            look at their names as without messages
+//	up     the server has confirmed it                      look at once, and then receive messages
+//	over   the slot of its channel moved to another         look at once, and choose another
+//	       primary, sharded messages were refused, or       subscription
+//	       Close
+//
+// The transitions are down → up, over; up → down, over.
+type subscription struct {
+	sub     *subscriber
+	primary string // "" if its messages go through all servers
+	channel string
+
+	up  chan struct{} // closed while the subscription is up; subscriber.mu guards it
+	err error         // why the subscription is down; subscriber.mu guards it
+
+	suspect chan struct{} // receives a value if the subscription may be dead and must be tried
+	moved   chan struct{} // receives a value if the slot of the channel may have moved
+	echo    chan int64    // the numbers of the trial messages that arrived
+}
+
+// newSubscription returns nil if no channel is in a slot of primary.
+func newSubscription(sub *subscriber, primary string, owners slotOwners) *subscription {
+	channel, ok := newID(), true
+	if primary != "" {
+		channel, ok = owners.channelOf(primary)
+	}
+	if !ok {
+		return nil
+	}
+	return &subscription{
+		sub: sub, primary: primary, channel: channel, up: make(chan struct{}),
+		suspect: make(chan struct{}, 1), moved: make(chan struct{}, 1), echo: make(chan int64, 1),
+	}
+}
+
+// stays reports whether the primary of n still has the slot of its channel.
+func (n *subscription) stays(owners slotOwners) bool {
+	return n.primary == "" || n.primary == owners.of(slotOf(shardChannel(n.channel)))
+}
+
+// listen subscribes, and subscribes again whenever the connection is lost, until n is over.
+func (n *subscription) listen() {
+	s := n.sub.s
+	for pause := time.Millisecond; s.ctx.Err() == nil; pause = min(2*pause, time.Second) {
+		since := time.Now()
+		err := n.subscribe()
+		n.down(err)
+		if err == errOver {
+			n.over()
+			return
+		}
+		if time.Since(since) > time.Second {
+			pause = time.Millisecond
+		}
+		_ = s.sleep(s.ctx, spread(pause))
+	}
+}
+
+var errOver = errors.New("another subscription takes over")
+
+// subscribe returns when the connection is lost, or errOver.
+func (n *subscription) subscribe() error {
+	s := n.sub.s
+	select {
+	case <-n.moved: // the owners are read below
+	default:
+	}
+	c, err := s.readyClient(s.ctx, false)
+	if err != nil {
+		return err
+	}
+	if !n.stays(c.owners) {
+		return errOver
+	}
+	d, giveBack := c.Dedicate()
+	defer giveBack()
+	defer d.Close() // not back into the pool: the connection may be half dead
+	// Hooks run in the goroutine that reads, so no other goroutine has to wake.
+	lost := d.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage: n.receive,
+		OnSubscription: func(u rueidis.PubSubSubscription) {
+			switch u.Kind {
+			case "subscribe":
+				n.subscribed()
+			case "sunsubscribe": // the server sends it when the slot moves away
+				n.slotMoved()
+			}
+		},
+	})
+	if n.primary != "" {
+		err := d.Do(s.ctx, d.B().Ssubscribe().Channel(shardChannel(n.channel)).Build()).Error()
+		if unknownOrForbidden(err) {
+			n.sub.refuse(c.owners)
+			return errOver
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.Do(s.ctx, d.B().Subscribe().Channel(allChannel(n.channel)).Build()).Error(); err != nil {
+		return err
+	}
+	return n.watch(d, lost)
+}
+
+func unknownOrForbidden(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && (strings.HasPrefix(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "unknown command"))
+}
+
+// refuse makes the waiters of this store use PUBLISH, until slots have other owners.
+func (sub *subscriber) refuse(owners slotOwners) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	sub.refused = owners
+}
+
+// watch returns when the connection is lost or the slot has moved. The subscription writes nothing
+// on the connection, so its watchdog cannot notice that the server is frozen or was replaced.
+// Whenever something suggests that, the subscription sends itself a message, at most once a second.
+// Otherwise it sends nothing.
+func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error {
+	suspect := n.suspect
+	var pause <-chan time.Time
+	for trial := int64(1); ; {
+		select {
+		case err := <-lost:
+			return err
+		case <-n.sub.s.ctx.Done():
+			return driver.ErrClosed
+		case <-n.moved:
+			return errMoved
+		case <-pause: // meanwhile, the gate has usually asked for the owners of the slots
+			if !n.stays(n.sub.s.gate.client.Load().owners) {
+				return errMoved
+			}
+			suspect = n.suspect
+		case <-suspect:
+			if err := n.try(d, lost, trial); err != nil {
+				return err
+			}
+			trial++
+			suspect, pause = nil, time.After(time.Second)
+		}
+	}
+}
+
+// maybeDead starts a trial of the subscription, because a connection was made or lost, or a waiter
+// has missed a message.
+func (n *subscription) maybeDead() { signal(n.suspect) }
+
+// slotMoved ends the connection. The next one is made when the owners of the slots are known.
+func (n *subscription) slotMoved() { signal(n.moved) }
+
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
+var (
+	errDeaf  = errors.New("messages do not arrive")
+	errMoved = errors.New("a slot has moved")
+)
+
+// try sends a PING on the connection of the subscription. Then it publishes a message, as scripts
+// do. It returns an error if the PING gets no reply, or if the message does not arrive.
+func (n *subscription) try(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
+	ctx, cancel := context.WithTimeout(n.sub.s.ctx, patience)
+	defer cancel()
+	if err := d.Do(ctx, d.B().Ping().Build()).Error(); err != nil {
+		return err
+	}
+	select {
+	case <-n.echo: // of an earlier trial
+	default:
+	}
+	err := n.publish(ctx, string(msgTrial)+" "+itoa(trial))
+	if _, refused := rueidis.IsRedisErr(err); refused {
+		return nil // the user may not publish
+	}
+	if err != nil { // the message could not be sent; try again later
+		n.maybeDead()
+		return nil
+	}
+	for {
+		select {
+		case got := <-n.echo:
+			if got == trial {
+				return nil
+			}
+		case err := <-lost:
+			return err
+		case <-ctx.Done():
+			return errDeaf
+		}
+	}
+}
+
+func (n *subscription) publish(ctx context.Context, text string) error {
+	c := n.sub.s.gate.client.Load()
+	if n.primary != "" {
+		return c.Do(ctx, c.B().Spublish().Channel(shardChannel(n.channel)).Message(text).Build()).Error()
+	}
+	return c.Do(ctx, c.B().Publish().Channel(allChannel(n.channel)).Message(text).Build()).Error()
+}
+
+func (n *subscription) subscribed() {
+	n.sub.mu.Lock()
+	defer n.sub.mu.Unlock()
+	select {
+	case <-n.up:
+	default:
+		close(n.up)
+	}
+	n.sub.lookAll(n)
+}
+
+func (n *subscription) down(err error) {
+	n.sub.mu.Lock()
+	defer n.sub.mu.Unlock()
+	n.err = err
+	select {
+	case <-n.up:
+		n.up = make(chan struct{})
+	default:
+	}
+}
+
+// over takes n away, and makes its waiters choose another subscription.
+func (n *subscription) over() {
+	n.sub.mu.Lock()
+	defer n.sub.mu.Unlock()
+	delete(n.sub.subscriptions, n.primary)
+	n.sub.lookAll(n)
+}
+
+// receive passes a message on to its waiter.
+func (n *subscription) receive(m rueidis.PubSubMessage) {
+	if number, ok := strings.CutPrefix(m.Message, string(msgTrial)+" "); ok {
+		select {
+		case n.echo <- atoi(number):
+		default:
+		}
+		return
+	}
+	n.sub.receive(m)
+}

@@ -1,0 +1,149 @@
+package redisstore
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/redis/rueidis"
+)
+
+// waiter is a caller of Wait. Messages name it by its number, because other users of the server can
+// read them and the token is secret.
+type waiter struct {
+	id     uint64
+	r      *driver.Request
+	lined  bool
+	on     *subscription // the one of the last look
+	called chan message  // if it is full, messages are dropped: a look at the name tells more than any message
+}
+
+// The kinds of messages to a waiter. Scripts use the same letters.
+const (
+	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence, and often the time
+	msgGranted    = 'g' // a lock of this process was released and this waiter has it now; the message has the fence
+	msgLookBy     = 'f' // the waiter must look at the name within the number of ms in the message
+	msgTry        = 'b' // the waiter has no place in the queue, and may try
+	msgLook       = 'l' // the waiter must look now
+	msgTrial      = 'p' // a trial of the subscription itself; the message has the trial's number
+)
+
+type message struct {
+	kind  byte
+	value int64
+	// With msgGranted, this field has the time at which the lease began, or an earlier time. With
+	// msgHandedOver, it has the time at which the message arrived.
+	from   driver.Instant
+	handed int64 // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
+}
+
+func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	sub.lastID++
+	w := &waiter{id: sub.lastID, r: r, lined: lined, called: make(chan message, 4)}
+	sub.waiters[w.id] = w
+	if lined {
+		sub.lines[r.Name] = append(sub.lines[r.Name], w)
+	}
+	return w
+}
+
+// firstWaiter returns the waiter of this process that has waited longest for name, or nil.
+func (sub *subscriber) firstWaiter(name string) *waiter {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if line := sub.lines[name]; len(line) > 0 {
+		return line[0]
+	}
+	return nil
+}
+
+func (sub *subscriber) remove(w *waiter) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	delete(sub.waiters, w.id)
+	if !w.lined {
+		return
+	}
+	line := sub.lines[w.r.Name]
+	if i := slices.Index(line, w); i == 0 {
+		line[0] = nil
+		line = line[1:]
+	} else {
+		line = slices.Delete(line, i, i+1)
+	}
+	if sub.lines[w.r.Name] = line; len(line) == 0 {
+		delete(sub.lines, w.r.Name)
+	}
+}
+
+// lookAll makes the waiters of n look at their names. The caller holds mu.
+func (sub *subscriber) lookAll(n *subscription) {
+	for _, w := range sub.waiters {
+		if w.on == n {
+			w.call(message{kind: msgLook})
+		}
+	}
+}
+
+func (sub *subscriber) receive(m rueidis.PubSubMessage) {
+	kind, rest, _ := strings.Cut(m.Message, " ")
+	number, value, _ := strings.Cut(rest, " ")
+	id, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || len(kind) != 1 {
+		return
+	}
+	switch kind[0] {
+	case msgHandedOver, msgLookBy, msgTry:
+	default:
+		return // no script sends it
+	}
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	w := sub.waiters[id]
+	if w == nil {
+		return
+	}
+	called := message{kind: kind[0]}
+	if called.kind == msgHandedOver {
+		fence, handed, _ := strings.Cut(value, " ")
+		value, called.from, called.handed = fence, sub.s.clock.Now(), atoi(handed)
+	}
+	called.value = atoi(value)
+	w.call(called)
+}
+
+func (w *waiter) call(m message) {
+	select {
+	case w.called <- m:
+	default:
+	}
+}
+
+// grant sends w the message that it has the name. This message must not be lost, because nobody
+// else gets it.
+func (w *waiter) grant(fence int64, from driver.Instant) {
+	m := message{kind: msgGranted, value: fence, from: from}
+	for {
+		select {
+		case w.called <- m:
+			return
+		default:
+		}
+		select {
+		case <-w.called: // a message that matters less
+		default:
+		}
+	}
+}
+
+// forget drops the messages of one kind, which are no longer needed. The others stay, in order.
+func (w *waiter) forget(kind byte) {
+	for range len(w.called) {
+		if m := <-w.called; m.kind != kind {
+			w.call(m)
+		}
+	}
+}
