@@ -6,32 +6,35 @@ import (
 	"time"
 )
 
-// The interfaces in this file are optional. All but Recorder have one method each. The caller finds
-// them with As. If a store does not have one, the caller does without it or returns
-// errors.ErrUnsupported. A method may itself return errors.ErrUnsupported; a composite store, such
-// as a quorum, must do so if its members lack the ability. The caller treats that as if the method
-// were missing.
+// The interfaces in this file are optional. The caller finds them with As. If a store does not have
+// one of them, the caller does without it or returns errors.ErrUnsupported. A method may itself
+// return errors.ErrUnsupported; a composite store, such as a quorum, must do so if its members lack
+// the ability. The caller treats that as if the method were missing.
 
-// Waiter waits for a turn.
+// Waiter waits until a name may be free, or until the store hands the name over.
 type Waiter interface {
 	// Wait returns when another try for r may succeed. After joining the queue, it checks the name
 	// once more, so that it misses no wake-up that came after the caller's try. A wake-up is only a
-	// hint. Wait also returns when the holder's lease ends. If other programs take the name without
-	// waking anybody, Wait also returns from time to time. It survives a short loss of the
+	// hint. Wait also returns when the holder's lease ends. If other programs use the same locks
+	// and wake nobody, Wait also returns from time to time. Wait survives a short loss of the
 	// connection, and returns an error only if its place is lost.
 	//
 	// If reserve is true, Wait joins the store's queue, if there is one, and the store may hand the
-	// name over. A Grant with TTL > 0 is a reservation for r.Token, with the fence that the hold
-	// will have. It can be used until From+TTL, which is at most [MaxReservation] after the
-	// reservation was made. If From is zero, the store does not know when the reservation was made,
-	// and the caller must claim it before using the name. Acquire with the same token claims the
-	// reservation and gives it a full lease. Release gives up the reservation. A reservation also
-	// ends when its time is over. A Grant that has From and a TTL above MaxReservation is not a
-	// reservation. It is the hold itself, and needs no claim. In this way a release can hand the
-	// hold over, and the waiter may use it without another request. The lease of the hold counts
-	// from From and may be shorter than r.TTL at first. Extend and Acquire with the same token give
-	// it the full lease; if the caller does neither, the store does. (A store with
-	// Guarantees.InProcess hands over only holds, whatever their TTL, with their full lease.)
+	// name over. Then Wait returns a Grant with TTL > 0, which is one of these:
+	//
+	//   - A reservation for r.Token, with the fence that the hold will have. It can be used until
+	//     From+TTL, which is at most [MaxReservation] after the reservation was made. If From is
+	//     zero, the store does not know when the reservation was made, and the caller must claim it
+	//     before using the name. Acquire with the same token claims the reservation and gives it a
+	//     full lease. Release gives up the reservation. A reservation also ends when its time is
+	//     over.
+	//   - The hold itself, if From is set and TTL is above MaxReservation. It needs no claim, so
+	//     the waiter may use the name without another request. The lease counts from From and may
+	//     be shorter than r.TTL at first. Extend and Acquire with the same token give the hold its
+	//     full lease. If the caller calls neither, the store gives it the full lease.
+	//
+	// A store with Guarantees.InProcess hands over only holds, whatever their TTL, and with their
+	// full lease.
 	//
 	// If reserve is false, Wait takes no place, keeps nobody out and hands nothing over. When the
 	// name may be free, all such waiters are woken together. A holder of a shared lock that wants
@@ -48,32 +51,34 @@ type Waiter interface {
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }
 
-// Enqueuer is a Waiter in whose queue a place needs no goroutine. It is for a store that lives in
-// this process (Guarantees.InProcess). The caller keeps no queue of its own in front of an
-// Enqueuer. So either every call of Enqueue returns errors.ErrUnsupported or none does.
+// Enqueuer is a Waiter whose waiters need no goroutine: the store calls a function when a waiter's
+// turn comes. It is for a store that lives in this process (Guarantees.InProcess). The caller keeps
+// no queue of its own in front of an Enqueuer. So either every call of Enqueue returns
+// errors.ErrUnsupported or none does.
 type Enqueuer interface {
 	Waiter
 
 	// Enqueue is like Wait with reserve true, but does not wait: when it returns, r has its place
-	// in the queue. When it is r's turn, the store calls answer once, with a hold that has its full
-	// lease, or with ErrClosed. Any goroutine may call answer, while it holds no mutex of the
-	// store, and answer returns at once. The function leave gives up the place. If it is
-	// called in time, it returns true, and the function answer will not be called.
+	// in the queue. When it is r's turn, the store calls the function answer once, with a hold that
+	// has its full lease, or with ErrClosed. The store may call it from any goroutine, but not
+	// while that goroutine holds a mutex of the store. The function answer returns at once. The
+	// function leave gives up the place. If it is called in time, it returns true, and the function
+	// answer will not be called.
 	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
 }
 
 // SlotTaker takes one of the permits of a name with slots in one step; see [SlotName].
 type SlotTaker interface {
-	// AcquireSlot makes one try for any permit of r.Name below n. In one step it does what Acquire
-	// would do for the names SlotName(r.Name, 0) to SlotName(r.Name, n-1), one after the other,
-	// until one is granted. The grant is a hold of r.Token on SlotName(r.Name, slot), like any
-	// other hold. If r.Token has such a hold already, the request is a repeat, and returns that
+	// AcquireSlot makes one try for any of the permits 0 to n-1 of r.Name. In one step it does what
+	// Acquire would do for the names SlotName(r.Name, 0) to SlotName(r.Name, n-1), one after the
+	// other, until one is granted. The grant is a hold of r.Token on SlotName(r.Name, slot), like
+	// any other hold. If r.Token has such a hold already, the request is a repeat, and returns that
 	// hold.
 	//
 	// If none of the permits can be granted, the error is a *HeldError with the holds of all of
-	// them. Callers that wait for one of n permits queue for the lock SlotGate(r.Name, n). So if
-	// ahead is false, and this lock is held or waited for, the error is a *HeldError even if a
-	// permit is free. ahead is true if the caller has this lock.
+	// them. Callers that wait for one of n permits queue for the lock SlotGate(r.Name, n). The
+	// argument ahead is true if the caller has this lock. If ahead is false, and this lock is held
+	// or waited for, the error is a *HeldError even if a permit is free.
 	//
 	// If r is shared or has Replaces, the error is ErrInvalid. A store may return
 	// errors.ErrUnsupported for some requests only, for example if n is large. Then the caller
@@ -84,28 +89,28 @@ type SlotTaker interface {
 // SlotWaiter waits for one of the permits of a name with slots.
 type SlotWaiter interface {
 	// WaitSlot returns nil when a try for one of the n permits of r.Name may succeed. It is like
-	// Wait without a reservation for all these permits at once: it takes no place, and keeps
-	// nothing for r.Token. It does not look at the gate.
+	// Wait with reserve false for all these permits at once: it takes no place, and keeps nothing
+	// for r.Token. It ignores the lock SlotGate(r.Name, n).
 	WaitSlot(ctx context.Context, r Request, n int) error
 }
 
 // SharedTaker takes several shared holds of one name with one request.
 type SharedTaker interface {
-	// AcquireShared does what Acquire does for each of rs in order, as long as they are granted. It
-	// returns the grants of the first requests. The tokens of the others are not spent: nothing was
-	// asked for them. All requests are for the same name, shared, and have the same TTL and Holder,
-	// and neither AtLeast nor Replaces nor FenceAbove.
+	// AcquireShared does what Acquire does for each of rs in order, and stops at the first request
+	// that is not granted. It returns the grants of the requests before that. The tokens of the
+	// other requests are not spent, because no try was made with them. All requests are shared, and
+	// have the same name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
 	//
-	// If the error is not nil, nothing was granted, or, after ErrUncertain, nothing is known about
-	// any of the tokens. If the requests are not as described, the error is ErrInvalid.
+	// If the requests are not as described, the error is ErrInvalid. After ErrUncertain, nothing is
+	// known about any of the tokens. After every other error, nothing was granted.
 	AcquireShared(ctx context.Context, rs []Request) ([]Grant, error)
 }
 
 // BatchExtender extends the leases of many holds with few requests.
 type BatchExtender interface {
 	// ExtendBatch does for each of holds what Extend does, and returns what Extend would return, in
-	// the order of holds. Every hold has an answer of its own: a hold that cannot be extended, or
-	// whose name is in trouble, changes nothing for the others. A token is in holds once at most.
+	// the order of holds. If a hold cannot be extended, or its name causes an error, that changes
+	// nothing for the other holds. No token occurs twice in holds.
 	//
 	// If the error is not nil, nothing was sent. The error is errors.ErrUnsupported if the caller
 	// has to call Extend for each hold, and ErrInvalid if an argument is invalid.
@@ -128,16 +133,16 @@ type Extended struct {
 // instead of several.
 type Passer interface {
 	// Pass ends the exclusive hold of token as Release without a cool-down does, and then makes one
-	// try for next as Acquire does. Both are a single step. Only a waiter in the store's queue may
-	// get the name before next. next is exclusive, is for the same name, replaces nothing, and has
-	// a token of its own.
+	// try for the request next as Acquire does. The two are a single step: only a waiter in the
+	// store's queue may get the name in between. The request next is exclusive, is for the same
+	// name, has no Replaces, and has a token of its own.
 	//
-	// The Outcome is that of the Release. A Grant with TTL > 0 is the hold of next; it is possible
-	// only if the Outcome is Released. Without a Grant, next's token is spent, as it is when
+	// The Outcome is that of the Release. A Grant with TTL > 0 is the new hold; it is possible only
+	// if the Outcome is Released. Without a Grant, the token of next is spent, as it is when
 	// Acquire returns a *HeldError. That happens if other callers wait, if the name cools down, or
 	// if token held nothing. A store may also end the hold without making the try.
 	//
-	// If Pass is repeated with the same tokens while next's hold is live, it returns the same
+	// If Pass is repeated with the same tokens while the new hold is live, it returns the same
 	// result as the first time. After ErrUncertain, the outcomes of the release and of the try are
 	// both unknown.
 	Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error)
@@ -178,8 +183,8 @@ type Inspector interface {
 type Lister interface {
 	// List returns the names that begin with prefix and are held, are cooling down or have waiters,
 	// in any order. It may miss or repeat a name that changes meanwhile. If the store cannot know
-	// all of these names, List returns errors.ErrUnsupported, and may return the names that it
-	// knows as well. With ErrUnavailable, too, List may return the names that it knows.
+	// all of these names, List returns errors.ErrUnsupported. Together with that error, or with
+	// ErrUnavailable, List may return the names that it knows.
 	List(ctx context.Context, prefix string) ([]State, error)
 }
 
@@ -241,8 +246,8 @@ type SamePlacer interface {
 // machines share it. The history is kept apart from the locks: no method needs a lock or changes
 // one. Package history writes and reads the records.
 type Recorder interface {
-	// Record adds records to those of name. A record replaces the one with the same ID. Of each
-	// series of name, the store keeps the MaxRecords records with the greatest IDs and removes the
+	// Record adds records to the history of name. A record replaces the one with the same ID. In
+	// each series, the store keeps the MaxRecords records with the greatest IDs and removes the
 	// others. Record first calls CheckName and CheckRecords. After ErrUncertain, a repeat is
 	// harmless.
 	Record(ctx context.Context, name string, records []Record) error

@@ -13,9 +13,10 @@ import "reflect"
 //
 //	func (w *wrapper) Unwrap() driver.Store { return w.inner }
 //
-// Then it loses no ability of the store inside. If the wrapper does not have an ability itself,
-// calls of that ability bypass the wrapper. So a wrapper may have Unwrap only if names and tokens
-// mean the same inside as outside. A wrapper that changes names must not have it; see WithPrefix.
+// With this method, As still finds the abilities of the store inside. If the wrapper does not have
+// an ability itself, calls of that ability bypass the wrapper. So a wrapper may have Unwrap only if
+// names and tokens mean the same inside as outside. A wrapper that changes names must not have it;
+// see WithPrefix.
 //
 // As looks into every wrapper: call it once for each store, not for each request.
 func As[T any](s Store) (T, bool) {
@@ -49,9 +50,9 @@ func unwrap(s Store) Store {
 }
 
 // SamePlace reports whether a and b are known to keep their locks in the same place. It removes
-// wrappers and prefixes first. Then either a and b are the same value, or one of them reports the
-// same place as a SamePlacer. False means that they do not, or that it is not known. A composite
-// store uses SamePlace so that no member has two votes.
+// wrappers and prefixes first. Then it returns true if a and b are the same value, or if one of
+// them is a SamePlacer that says so. False means that the places differ, or that this is not known.
+// A composite store uses SamePlace so that no member has two votes.
 func SamePlace(a, b Store) bool {
 	a, b = innermost(a), innermost(b)
 	if p, ok := a.(SamePlacer); ok && p.SamePlace(b) {

@@ -23,9 +23,9 @@ type Clock interface {
 	// suspend, so f must check Now.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 
-	// Nap returns a limit for the d of AfterFunc. A timer with a longer d may fire too late if the
-	// machine was suspended meanwhile, so the caller sets several shorter ones. 0 means that there
-	// is no limit.
+	// Nap returns the longest d that the caller should pass to AfterFunc, or 0 if there is no
+	// limit. A timer with a longer d may fire too late if the machine was suspended meanwhile, so
+	// the caller sets several shorter ones.
 	Nap() time.Duration
 }
 

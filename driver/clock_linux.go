@@ -14,13 +14,13 @@ import (
 // differs from the monotonic clock only by the time spent suspended, and a suspend changes the
 // difference between the wall clock and the monotonic clock by the same amount. So CLOCK_BOOTTIME
 // is read again whenever that difference has changed. Setting the wall clock also changes it. A
-// suspend is missed only if the wall clock is also set back by the length of the suspend, to within
-// drift.
+// suspend is missed only if the wall clock is also set back by the length of the suspend, with an
+// error of less than maxDrift.
 type bootClock struct{}
 
-// drift is how much the difference between wall clock and monotonic clock may change before
+// maxDrift is how much the difference between wall clock and monotonic clock may change before
 // CLOCK_BOOTTIME is read again. NTP adjusts the wall clock by up to 500 µs a second.
-const drift = 100 * time.Microsecond
+const maxDrift = 100 * time.Microsecond
 
 var monoBase = time.Now()
 
@@ -38,7 +38,7 @@ func (bootClock) Now() Instant {
 	t := time.Now()
 	mono, wall := t.Sub(monoBase), time.Duration(t.UnixNano())
 	if o := lastOffsets.Load(); o != nil {
-		if d := wall - mono - o.wall; -drift < d && d < drift {
+		if d := wall - mono - o.wall; -maxDrift < d && d < maxDrift {
 			return Instant(mono + o.boot)
 		}
 	}

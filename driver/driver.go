@@ -12,9 +12,9 @@
 // [Request.Validate] in Acquire; [CheckHold] and then [CheckTTL] or [CheckKeep] in Extend and
 // Release. State in [Guarantees] what the store promises.
 //
-// Test the store with package drivertest. It checks each sentence of this page that applies to a
-// store with these Guarantees, and prints the rule that the store breaks. The example of that
-// package is a whole store in 180 lines, with its test: begin with a copy of it.
+// Test the store with package drivertest. It checks every rule on this page that applies to a store
+// with these Guarantees, and prints the rule that the store breaks. The example of that package is
+// a whole store in 180 lines, with its test: begin with a copy of it.
 //
 // Then add the optional interfaces that the store can support. The caller finds them with [As]:
 //
@@ -24,11 +24,11 @@
 //   - [FenceRaiser]: the store can be a member of a quorum with fences, and locks can be passed on
 //     inside a process without a request.
 //   - [SlotTaker], [SlotWaiter]: a caller takes any permit of n in one step, or waits for one.
-//   - [SharedTaker]: many readers of a process come in with one request.
+//   - [SharedTaker]: many readers of a process acquire a name with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
-//   - [Enqueuer]: for a store in the memory of the process.
-//   - [Identifier]: a key is refused at the wrong store.
+//   - [Enqueuer]: waiters need no goroutine each; for a store in the memory of the process.
+//   - [Identifier]: a key that was made at another store is refused.
 //   - [Locator]: a caller that takes several names notices that two of them share a lock.
 //   - [SamePlacer]: a quorum notices that it names the same store twice.
 //   - [Recorder]: machines share the history of the runs of a name.
@@ -47,15 +47,21 @@
 // never appears in an error, a log or a String method. Every method checks it with [CheckToken] and
 // returns ErrInvalid for a token that no hold can have.
 //
-// A token is good for one hold, and then it is spent. It is spent when Acquire returned a
-// *HeldError for it, when Wait returned the zero Grant or an error for it, when Release was called
-// with it, and when [Passer.Pass] did one of these things with it. The caller never sends a spent
-// token to Acquire, Wait or Convert again. If the outcome of an Acquire is unknown, the caller may
-// repeat it with the same token, unless the error was [ErrSpent].
+// A token is good for one hold, and then it is spent. The caller never sends a spent token to
+// Acquire, Wait or Convert again. A token is spent when
 //
-// A composite store may send a token to a member again, but only if it has not released the token
-// there. So if Release found nothing for a token, the store may remember that token for a while. If
-// a delayed Acquire with that token arrives later, the store may then return ErrLost.
+//   - Acquire returned a *HeldError for it,
+//   - Wait returned the zero Grant or an error for it,
+//   - Release was called with it, or
+//   - [Passer.Pass] released it, or made a try with it that was not granted.
+//
+// If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
+// error was [ErrSpent].
+//
+// There is one exception. A composite store may send a spent token to a member again, but only if
+// it has not released the token at that member. So if Release finds nothing for a token, the store
+// may remember that token for a while. If a delayed Acquire with that token arrives later, the
+// store may then return ErrLost.
 //
 // # Errors
 //
@@ -65,8 +71,8 @@
 //   - If the reply to a request was lost, the error is [ErrUncertain] and never a [*HeldError]:
 //     "cannot know" must not become "no".
 //   - If the store could not be reached and nothing was changed, the error is [ErrUnavailable].
-//   - If ctx ends first, errors.Is finds the error of ctx. It is joined with ErrUncertain if the
-//     request may have been sent.
+//   - If ctx ends before the reply arrives, errors.Is finds the error of ctx. It is joined with
+//     ErrUncertain if the request may have been sent.
 //   - If a value is outside the range in the Guarantees, the error is [ErrInvalid] and names the
 //     parameter. Then nothing was sent.
 //
@@ -95,11 +101,12 @@ type Store interface {
 	//
 	// Acquire is idempotent for each token. While the token's hold is live, the same request again
 	// returns the same fence, with a full lease that counts from the second request. The hold keeps
-	// the mode of the first request. So a caller whose reply was lost may simply ask again. (If the
-	// holds of a store are bound to a connection, only the same process can repeat a request. An
-	// earlier try of this token may have left a connection behind. While that connection may still
-	// hold the name, Acquire returns ErrUncertain.) If the lease of the hold has run out, the same
-	// request is a new try, and its grant has a new fence.
+	// the mode of the first request. So a caller whose reply was lost may simply ask again. If the
+	// lease of the hold has run out, the same request is a new try, and its grant has a new fence.
+	//
+	// In a store whose holds are bound to a connection, only the process that sent the first
+	// request can repeat it. An earlier try with this token may have left a connection behind.
+	// While that connection may still hold the name, Acquire returns ErrUncertain.
 	//
 	// If others hold the name, or wait for it ahead of this caller in a store that queues, or the
 	// name cools down, Acquire returns a *HeldError. The *HeldError lists the holds that are in the
@@ -112,19 +119,19 @@ type Store interface {
 	// A composite store decides for itself whether a try succeeded. If it abandons a try, there is
 	// no grant, even if some members granted it. The store releases these members in the
 	// background, with a context of its own, and Close waits for that. The error is ErrSpent. It is
-	// joined with ErrUnavailable if another try is worth it, and otherwise with ErrUncertain.
+	// joined with ErrUnavailable if the caller should try again, and otherwise with ErrUncertain.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It never shortens a lease
-	// and never revives one that has run out. If the lease has run out, it returns ErrExpired if it
-	// can tell that nobody took the name since, else ErrLost. If ttl is 0, Extend changes nothing
-	// and only verifies the hold. Grant.Fence is the fence of the hold, or 0 if the store did not
-	// read it.
+	// and never revives one that has run out. If the lease has run out, Extend returns ErrExpired
+	// if the store can tell that nobody took the name since, and otherwise ErrLost. If ttl is 0,
+	// Extend changes nothing and only verifies the hold. Grant.Fence is the fence of the hold, or 0
+	// if the store did not read it.
 	//
 	// A store may renew several holds with one request. Then ttl counts from the time at which that
 	// request was sent. Grant.From gives this time, which is at most ttl/10 ago. Extend of one hold
-	// never fails because of another hold, and never keeps another hold alive: if nobody extends a
-	// hold, it ends after its TTL, and at most [RenewalInterval] later.
+	// never fails because of another hold, and never keeps another hold alive. A hold that nobody
+	// extends ends at most [RenewalInterval] after its TTL.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue that token has. It never
@@ -160,16 +167,17 @@ type Request struct {
 	// the time end earlier.
 	AtLeast time.Duration
 
-	// Replaces asks for a hand-over. If Token is live, the request is a repeat. Otherwise, if
-	// Replaces is a live hold, Token takes it over in the same mode with a new fence, and Replaces
-	// is lost. Otherwise the error is ErrLost; there is never a grant of a free name. The new hold
-	// also keeps the rest of AtLeast. If the holds of a store are bound to a process or connection,
-	// the store returns errors.ErrUnsupported unless the request is Detached and
-	// Guarantees.Detached is true; every other store supports Replaces.
+	// Replaces, if not empty, is the token of a hold that Token is to take over. If Token is live,
+	// the request is a repeat. Otherwise, if the hold of Replaces is live, Token gets it in the
+	// same mode with a new fence, and Replaces is lost. The new hold also keeps the rest of
+	// AtLeast. If neither token is live, the error is ErrLost, even if the name is free. If the
+	// holds of a store are bound to a process or connection, the store returns
+	// errors.ErrUnsupported unless the request is Detached and Guarantees.Detached is true; every
+	// other store supports Replaces.
 	Replaces string
 
-	// Detached asks for a hold that is not bound to this process or a connection, although
-	// Guarantees.Bound says that holds are. Such a hold has a lease (Grant.TTL is above 0),
+	// Detached asks for a hold that is not bound to this process or a connection, in a store whose
+	// Guarantees.Bound says that its holds are. Such a hold has a lease (Grant.TTL is above 0),
 	// outlives the process, and ends with its lease or with Release. Every program that knows the
 	// token can extend, verify, replace and release it. If Guarantees.Detached is false, or the
 	// request is shared, the store returns errors.ErrUnsupported. A store whose holds are bound to
@@ -214,8 +222,8 @@ type Grant struct {
 	TTL time.Duration
 
 	// Shared means that the hold was shared when the store answered. Extend sets it, and Acquire
-	// sets it if the request has Replaces. No other method sets it. A store that cannot tell leaves
-	// it false, so false has no meaning.
+	// sets it if the request has Replaces. No other method sets it, and a store that cannot tell
+	// does not. So false may also mean that the mode is not known.
 	Shared bool
 
 	// Bound, if not nil, ends with the hold. All holds of one connection or session share it, and

@@ -23,10 +23,10 @@ var (
 	// ErrUncertain means that the request may or may not have been carried out.
 	ErrUncertain = errors.New("outcome is uncertain")
 	// ErrSpent is returned only by Acquire of a composite store. The store has abandoned the try:
-	// retry with a new token. Together with ErrUncertain, the try is no grant and will not become
-	// one, but it may have left something behind at the members. Together with ErrUnavailable,
-	// nothing is left behind: other callers had some of the members and the rest could not be
-	// reached, so another try is worth it.
+	// retry with a new token. Together with ErrUncertain, it means that the try is no grant and
+	// will not become one, but may have left something behind at the members. Together with
+	// ErrUnavailable, it means that nothing is left behind. Other callers had some of the members
+	// and the rest could not be reached, so the caller should try again.
 	ErrSpent = errors.New("the try was given up")
 	// ErrUnavailable means that the store could not be reached or refused new holds, and that
 	// nothing was changed.

@@ -27,8 +27,8 @@ type Guarantees struct {
 	// SafeEviction says that the store never drops a live hold to make room.
 	SafeEviction Promise
 
-	// Bound says whether the end of a connection or process ends a hold too, besides the end of its
-	// lease.
+	// Bound says whether a hold also ends when a connection or process ends, even before its lease
+	// does.
 	Bound Bound
 
 	// Detached says that the store supports Request.Detached although Bound is not ToNothing.
@@ -42,7 +42,7 @@ type Guarantees struct {
 	SharedFence Promise
 
 	// LossDelay is how late a holder may learn that its Bound ended. 0 means that the holder learns
-	// this in time by the end of its lease.
+	// of it no later than the end of its lease.
 	LossDelay time.Duration
 
 	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than
@@ -86,7 +86,7 @@ type Guarantees struct {
 type Promise int
 
 const (
-	// No means that the promise is not kept. Only checking fences protects a resource then.
+	// No means that the promise is not kept. Then a resource is safe only if it checks fences.
 	No Promise = iota
 	// Partly means that the promise holds under the conditions in Notes.
 	Partly

@@ -39,9 +39,9 @@ const (
 	MaxFenceAbove = MaxFence - 1<<50
 )
 
-// RenewalInterval is the longest time between two renewals of a hold with a lease of ttl: a third
-// of it, and some more because renewals are not all sent at the same time. If nobody extends a
-// hold, the hold may end up to this much later than its TTL; see [Store].Extend.
+// RenewalInterval is the longest time between two renewals of a hold with a lease of ttl. It is
+// longer than the usual third of the lease, because renewals are not all sent at the same time. A
+// hold that nobody extends may end up to this much later than its TTL; see [Store].Extend.
 func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
 
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its

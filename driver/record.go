@@ -29,8 +29,8 @@ type Record struct {
 	Text string
 }
 
-// CheckRecords returns ErrInvalid for records that no store can keep, and for none at all. Record
-// of every store calls it, after CheckName.
+// CheckRecords returns ErrInvalid for records that no store can keep, and for an empty list. The
+// Record method of every store calls it, after CheckName.
 func CheckRecords(records []Record) error {
 	if len(records) == 0 || len(records) > MaxRecords {
 		return invalid("records", fmt.Sprintf("are %d, 1 to %d are allowed", len(records), MaxRecords))

@@ -42,7 +42,7 @@ type Scheme struct {
 	Symfony     []string
 	FromSymfony func(dsn string) (*url.URL, error)
 	// Instead returns the URL to write in place of text, if another program would understand text
-	// as this store. Otherwise it returns "". The result must not repeat a secret.
+	// as a URL of this kind of store. Otherwise it returns "". The result must not repeat a secret.
 	Instead func(text string) string
 
 	// Servers returns the addresses of the servers that a URL names, as HOST:PORT, and whether the
@@ -57,10 +57,10 @@ type Scheme struct {
 	// Schema returns, in order, the statements that create what the store at u needs on its server.
 	// It does not ask the server. Schema is nil for a store that needs nothing.
 	Schema func(u *url.URL) ([]string, error)
-	// Upgrade changes the tables that an older padlock created on the server to the version of
-	// this program, and creates those that are missing. It returns the versions before and after.
-	// The first is 0 if there was nothing. ErrUnavailable means that the server has a version that
-	// this program does not know. Upgrade is nil if Schema is nil.
+	// Upgrade changes the tables that an older padlock created on the server to the version of this
+	// program, and creates those that are missing. It returns the versions before and after. The
+	// version before is 0 if there was no table. ErrUnavailable means that the server has a version
+	// that this program does not know. Upgrade is nil if Schema is nil.
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 

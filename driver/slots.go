@@ -21,20 +21,20 @@ const MaxSlots = 1024
 // maxSlotSuffix is the length of the longest text that is added to a name for a slot.
 const maxSlotSuffix = len(slotMark + "s:1024")
 
-// SlotName returns the name of the lock that is permit slot of name. slot is 0 to MaxSlots-1. The
-// result is longer than name by at most 10 bytes.
+// SlotName returns the name of the lock that stands for one permit of name. The number of the
+// permit, slot, is 0 to MaxSlots-1. The result is longer than name by at most 10 bytes.
 func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
 
-// AppendSlotName appends SlotName(name, slot) to b. It needs no memory of its own.
+// AppendSlotName appends SlotName(name, slot) to b. It allocates only if b is too short.
 func AppendSlotName(b []byte, name string, slot int) []byte {
 	b = append(append(b, name...), slotMark+":"...)
 	return strconv.AppendInt(b, int64(slot), 10)
 }
 
-// SlotGate returns the name of the gate of name for n permits. Callers that wait for one of n
-// permits of name queue for this lock. Callers with another n have another gate. If they shared a
-// gate, a caller with a smaller n could be first. It may not take every free permit, so callers
-// behind it would wait although they could take a free one.
+// SlotGate returns the name of the lock for which callers queue that wait for one of n permits of
+// name. This lock is called the gate. Callers with another n have another gate. The reason is that
+// a caller with a smaller n may use fewer of the permits. At the head of a common queue it could
+// wait while a permit is free that a caller behind it could take.
 func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
 // SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for
@@ -91,8 +91,8 @@ func slotNumber(digits string) (int, bool) {
 	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)
 }
 
-// SlotPrefix returns a text. The names of all permits and gates of name begin with that text, and
-// normally no other name does.
+// SlotPrefix returns the prefix that the names of all permits and gates of name have. Normally no
+// other name has this prefix.
 func SlotPrefix(name string) string { return name + slotMark }
 
 // CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.

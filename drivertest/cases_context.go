@@ -53,8 +53,8 @@ var contextCases = []testCase{
 	},
 }
 
-// cancelledAcquires cancels a hundred Acquires, at different moments within the time that one
-// takes.
+// cancelledAcquires cancels a hundred calls of Acquire, each after a different part of the time
+// that such a call takes.
 func cancelledAcquires(c *check) {
 	began := time.Now()
 	c.releaseFreely(c.take(c.a, c.request(c.newName()), "of a free name"))

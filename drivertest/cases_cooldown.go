@@ -90,7 +90,7 @@ var coolDownCases = []testCase{
 	},
 }
 
-// coolingFor checks that the cool-down keeps r out, unless it has ended.
+// coolingFor checks that the cool-down keeps the request r out, unless the cool-down has ended.
 func (c *check) coolingFor(cl *client, r driver.Request, end time.Time) {
 	_, err := cl.Acquire(c.ctx, r)
 	if errors.Is(err, driver.ErrHeld) {

@@ -107,10 +107,10 @@ func (c *check) crowd(mixed, waiting bool) {
 	}
 }
 
-// visit takes the name, keeps it for stay, and releases it.
+// visit acquires the name, holds it for a while, and releases it.
 func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *referee, waiting bool) error {
 	g, err := cl.Acquire(c.ctx, r)
-	for tries := 0; errors.Is(err, driver.ErrHeld) && tries < spinning; tries++ {
+	for tries := 0; errors.Is(err, driver.ErrHeld) && tries < maxReturns; tries++ {
 		r.Token = newToken() // the old one is spent
 		if waiting {
 			if g, err = cl.Wait(c.ctx, r, true); err == nil && !handed(g) {
@@ -138,7 +138,7 @@ func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *ref
 	return err
 }
 
-// doze is nap for goroutines that must not end the case.
+// doze waits like nap, but returns an error where nap would end the case.
 func (c *check) doze(d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

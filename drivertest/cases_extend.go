@@ -149,7 +149,7 @@ func (c *check) endsInTime(l *lease, kept []*lease) {
 			case c.clockTime().Before(l.sure.Add(-slack(l.req.TTL))):
 				c.failf("a lease ended %v too early", l.sure.Sub(c.clockTime()))
 			case late > 0 && (c.unit == c.run.unit || limit < 3*time.Second):
-				panic(stop{slow: true}) // perhaps the machine is slow, so longer leases must show it
+				panic(stop{slow: true}) // perhaps the machine is slow, so the case must run again with longer leases
 			case late > 0:
 				c.failf("a lease of %v that nobody extended ended %v later than allowed", l.req.TTL, late)
 			}

@@ -169,8 +169,9 @@ func (c *check) takeApart(names []string) {
 }
 
 // collisions finds pairs of names with equal 32-bit hashes, for several hashes that programs use to
-// turn names into numbers. For the first three hashes, if two endings of the same length collide,
-// they collide after every stem. So their pairs are found once for all stems.
+// turn names into numbers. A name is a stem with an ending. For the first three hashes, two endings
+// of the same length that collide after one stem collide after every stem, so these pairs are found
+// only once.
 func collisions(stem string) (names []string) {
 	for _, p := range fixedCollisions() {
 		names = append(names, stem+p[0], stem+p[1])

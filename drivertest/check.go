@@ -24,7 +24,8 @@ type check struct {
 	unit time.Duration // the unit of time for leases that are meant to run out
 
 	// patience is how long a result may take in this attempt. It is longer than run.patience,
-	// because the leases of this attempt may be longer. Like unit, it hides the field of run.
+	// because the leases of this attempt may be longer. Like unit, it hides the field of the
+	// embedded run.
 	patience time.Duration
 
 	stem string // the beginning of all names of this attempt
@@ -86,8 +87,8 @@ func place() string {
 	}
 }
 
-// tooSlow ends the attempt if the clock has passed t. A lease may then have ended in time, so the
-// store may be right.
+// tooSlow ends the attempt if the clock has passed t. By then a lease may have run out, so the
+// store may have answered correctly.
 func (c *check) tooSlow(t time.Time) {
 	if c.clockTime().After(t) {
 		panic(stop{slow: true})
@@ -165,7 +166,7 @@ func (c *check) passTime(d time.Duration) {
 	c.run.mu.Lock()
 	c.advanced += d
 	c.run.mu.Unlock()
-	c.nap(time.Millisecond) // lets the goroutines run that the clock woke
+	c.nap(time.Millisecond) // lets those goroutines run that the clock woke
 }
 
 func (c *check) passUntil(t time.Time) { c.passTime(t.Sub(c.clockTime())) }

@@ -32,8 +32,8 @@ type Harness struct {
 	// Parallel is how many cases run at the same time. 0 means 32.
 	Parallel int
 
-	// Alone leaves out the cases that run at the same time as others. It is for a second run over a
-	// store, which only makes faults.
+	// Alone leaves out the cases that run at the same time as others. It is for a second run over
+	// the same store that only injects faults.
 	Alone bool
 
 	// Advance moves the clock by which the store measures leases. It is for a store that was opened
@@ -60,7 +60,7 @@ type Harness struct {
 	// can store nothing new. If on is false, it gives that space back.
 	Full func(on bool) error
 
-	// Foreign takes name as a program other than padlock would.
+	// Foreign acquires the lock on name as a program other than padlock would.
 	Foreign func(name string) (release func() error, err error)
 
 	// Logf, if set, gets the summary of Check: the abilities of the store, and the promises that
@@ -109,8 +109,8 @@ func Run(t *testing.T, h Harness) {
 // or nil. It may be called inside a testing/synctest bubble, and outside of tests.
 func Check(h Harness) []Failure { return checkSome(h, nil) }
 
-// checkSome runs the cases for which some returns true, or all cases if some is nil.
-func checkSome(h Harness, some func(name string) bool) []Failure {
+// checkSome runs the cases whose name the function filter accepts, or all cases if filter is nil.
+func checkSome(h Harness, filter func(name string) bool) []Failure {
 	r, err := start(h)
 	if err != nil {
 		return []Failure{{Case: "open", Clause: "A store can be opened.", Seen: err.Error(), At: "Harness.Open"}}
@@ -118,7 +118,7 @@ func checkSome(h Harness, some func(name string) bool) []Failure {
 	var mu sync.Mutex
 	found := make(map[string][]Failure)
 	r.forEachCase(func(k *testCase) {
-		if some != nil && !some(k.name) {
+		if filter != nil && !filter(k.name) {
 			return
 		}
 		fs := r.perform(k)

@@ -19,7 +19,7 @@ type lease struct {
 	ended time.Time // the hold must not be live after that
 }
 
-// noEnd is a time in which every case has ended.
+// noEnd is longer than any case runs. It stands for the lease of a hold that has none.
 const noEnd = 24 * time.Hour
 
 func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.Time) *lease {
@@ -83,7 +83,7 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 }
 
 // readToo takes the name of l for a second reader. If the store refuses, the case ends without a
-// failure, because shared/together checks that.
+// failure, because the case shared/together reports that.
 func (c *check) readToo(cl *client, l *lease) *lease {
 	n, err := c.try(cl, c.readRequest(l.req.Name))
 	switch {

@@ -16,7 +16,7 @@ type turn struct {
 	cancel  context.CancelFunc
 	leave   func() bool // gives up the place that Enqueue took
 	done    chan answer
-	returns int // how often Wait returned without a grant; read it after done
+	returns int // how often Wait returned without a grant; valid once done has a value
 }
 
 type answer struct {
@@ -38,7 +38,7 @@ func (c *check) waitOnce(cl *client, r driver.Request, reserve bool) *turn {
 // name over.
 func (c *check) waitOn(cl *client, r driver.Request) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
-		for range spinning {
+		for range maxReturns {
 			sent := c.clockTime()
 			g, err := cl.Wait(ctx, r, true)
 			if err != nil || handed(g) {
@@ -54,7 +54,7 @@ func (c *check) waitOn(cl *client, r driver.Request) *turn {
 // claims or tries again, until it has the name.
 func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
-		for ; t.returns < spinning; t.returns++ {
+		for ; t.returns < maxReturns; t.returns++ {
 			sent := c.clockTime()
 			g, err := cl.Acquire(ctx, r)
 			if err == nil {
@@ -75,11 +75,11 @@ func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
 	})
 }
 
-// spinning is how often Wait may return without handing the name over. Without a limit, a Wait that
-// never blocks would keep a processor busy for ever.
-const spinning = 5_000
+// maxReturns is how often Wait may return without handing the name over. Without a limit, a Wait
+// that never blocks would keep a processor busy for ever.
+const maxReturns = 5_000
 
-var errSpinning = fmt.Errorf("Wait returned %d times though the name was not free", spinning)
+var errSpinning = fmt.Errorf("Wait returned %d times though the name was not free", maxReturns)
 
 func (c *check) turn(cl *client, r driver.Request, f func(context.Context, *turn) answer) *turn {
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -152,6 +152,6 @@ func (c *check) queued(name string, n int) {
 	c.poll(c.patience/4, func() bool { return c.waiters(name) >= n })
 }
 
-// settle gives a waiter time to begin, if the waiter takes no place in the queue and so cannot be
-// counted.
+// settle gives a waiter time to start waiting. It is for waiters that take no place in the queue
+// and so cannot be counted.
 func (c *check) settle() { c.passTime(c.unit) }

@@ -141,7 +141,7 @@ func (c *check) awaitCase(done <-chan struct{}) bool {
 	}
 }
 
-// stop is the value with which a case panics in order to end.
+// stop is the value that a case panics with to end itself.
 type stop struct{ slow bool }
 
 func (c *check) recover() {

@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// testCase is one rule of the contract and the way to check it. f checks it with its own requests;
-// watch checks it on the results in all other cases.
+// testCase is one rule of the contract and the way to check it. The function f checks the rule with
+// its own requests. The function watch checks it on the results in all other cases.
 type testCase struct {
 	name   string
 	clause string

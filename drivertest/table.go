@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// table has every case. init fills it, because cases use the table to find the cases that watch,
-// and Go forbids an initializer that refers to itself.
+// table has every case. init fills it, because some cases use the table to find those with a watch
+// function, and Go forbids an initializer that refers to itself.
 var table []testCase
 
 func init() {

@@ -16,7 +16,7 @@ var (
 	ErrNotLeader = errors.New("election: this candidate is not the leader")
 	// ErrNoLeader means that nobody leads at the moment.
 	ErrNoLeader = errors.New("election: there is no leader")
-	// ErrResigned is the cause of the end of the function's context after Resign.
+	// ErrResigned is the context.Cause of the function's context after Resign.
 	ErrResigned = errors.New("election: the leader has resigned")
 	// ErrRunning means that Run was called while another Run of the same Election is under way.
 	ErrRunning = errors.New("election: Run is under way already")
@@ -44,7 +44,7 @@ type Election struct {
 	changed chan struct{} // closed, and made again, when term changes
 }
 
-// A term is the time from one election of this candidate to the moment when it stops to lead.
+// A term is the time from one election of this candidate to the moment when it stops leading.
 type term struct {
 	lock   *padlock.Lock
 	resign context.CancelCauseFunc // ends the context of the function
@@ -63,21 +63,17 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 	return e
 }
 
-// Run campaigns for the lead, and calls lead whenever this candidate has become the leader. The
-// context of lead ends when ctx ends, when the lock is lost, or after Resign; context.Cause tells
-// which. Run releases the lock when lead has returned, however long that takes, and even if lead
-// panics. After that, the next step of Run depends on the result of lead:
+// Run campaigns for the lead. Whenever this candidate has become the leader, Run calls the function
+// lead. The context of the function ends when ctx ends, when the lock is lost, or after Resign;
+// context.Cause tells which. Run releases the lock when the function has returned, however long
+// that takes, and even if it panics. What Run does after that depends on the result of the
+// function:
 //
-//	lead returned                     Run
-//	nil, and its context had ended    waits for the back-off, and campaigns again
-//	nil, and its context had not      returns nil: the work is finished
-//	an error that is ErrStop          returns that error
-//	the error of its ended context    the same as nil
-//	another error                     calls OnError, waits for the back-off, and campaigns again
+//	result of the function            Run
 //
 // If the store cannot be reached, Run calls OnError and campaigns again after the back-off. The
-// back-off grows from BackOff to MaxBackOff, with jitter, and begins again when lead has lasted
-// longer than MaxBackOff.
+// back-off grows from BackOff to MaxBackOff, with jitter. It starts again from BackOff when the
+// function has run for longer than MaxBackOff.
 //
 // Run returns when ctx ends, with the error of ctx. It also returns errors that no repetition can
 // change: padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld, errors.ErrUnsupported, and
@@ -111,10 +107,10 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	}
 }
 
-// errFinished means that lead returned nil although its context had not ended.
+// errFinished means that the function returned nil although its context had not ended.
 var errFinished = errors.New("election: the work is finished")
 
-// final reports whether a repetition cannot change err.
+// final reports whether Run would get the same error again if it went on.
 func final(err error) bool {
 	return errors.Is(err, padlock.ErrInvalid) || errors.Is(err, padlock.ErrClosed) ||
 		errors.Is(err, padlock.ErrAlreadyHeld) || errors.Is(err, errors.ErrUnsupported)
@@ -146,8 +142,9 @@ func (e *Election) keepError(err error, led bool) {
 	e.set.onError(err)
 }
 
-// campaign waits for the lead once, and calls lead. The result led reports whether this candidate
-// was the leader. The result wait reports whether it must let others try before it campaigns again.
+// campaign waits until this candidate is the leader, and then calls the function lead. The result
+// led reports whether this candidate was the leader. The result wait reports whether it must let
+// others try before it campaigns again.
 func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (led, wait bool, err error) {
 	opts := append(e.set.lock, padlock.Wait(1<<63-1))
 	lock, err := e.locker.Acquire(ctx, e.name, opts...)
@@ -158,7 +155,7 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 	stop := context.AfterFunc(ctx, func() { resign(context.Cause(ctx)) })
 	t := &term{lock: lock, resign: resign, over: make(chan struct{})}
 	e.setTerm(t)
-	defer func() { // runs after a panic or Goexit of lead, too
+	defer func() { // runs even after a panic or Goexit of the function lead
 		stop()
 		ended := context.Cause(inside)
 		released := lock.Release()
@@ -168,10 +165,10 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 		switch {
 		case err == nil && ended == nil && released == nil:
 			err = errFinished
-		case err == nil && ended == nil: // the lock was lost, and lead returned nil without noticing that
+		case err == nil && ended == nil: // the lock was lost, and the function returned nil without noticing that
 			err = fmt.Errorf("election: the work was not protected until its end: %w", released)
 		case ended != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ended)):
-			err = nil // lead returns the error of its context
+			err = nil // the function returned the error of its context
 		}
 		wait = ended != nil
 	}()

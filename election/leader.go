@@ -77,7 +77,7 @@ func (e *Election) Changes(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// awaitLook waits for the next look at the store.
+// awaitLook waits until Changes should ask the store again.
 func (e *Election) awaitLook(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(e.set.lookEvery)
 	defer timer.Stop()
@@ -91,7 +91,8 @@ func (e *Election) awaitLook(ctx context.Context, changed <-chan struct{}) bool 
 	}
 }
 
-// sameError reports whether error b need not be yielded after error a.
+// sameError reports whether the errors a and b say the same, so that Changes need not yield b after
+// a.
 func sameError(a, b error) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -15,11 +15,11 @@
 //   - behind HTTP: [Transport] and [CheckResponse] at the client, [Middleware]
 //     at the server
 //
-// A guard refuses a fence that is smaller than the greatest one with [ErrStale]. If both numbers
-// are known, the error is a [*StaleError]. A guard accepts a fence that is equal to the greatest
-// one. Such a fence comes from the same holder, which writes again, or from another reader of the
-// same generation. Readers that hold a shared lock at the same time, without a writer between them,
-// are one generation.
+// A guard returns [ErrStale] for a fence that is smaller than the greatest one that it has seen. If
+// both numbers are known, the error is a [*StaleError]. A guard accepts a fence that is equal to
+// the greatest one. Such a fence comes from the same holder, which writes again, or from another
+// reader of the same generation. Readers that hold a shared lock at the same time, without a writer
+// between them, are one generation.
 //
 // If driver.Guarantees.SharedFence of a store is Yes, all readers of a generation get the same
 // fence. A quorum gives them the same fence while all its members answer. If a member was late or
@@ -48,9 +48,9 @@ var (
 	ErrMalformed = errors.New("fence is malformed")
 )
 
-// end is the first number that is not a fence. JSON, Lua and floating point keep all smaller
+// fenceLimit is the first number that is not a fence. JSON, Lua and floating point keep all smaller
 // numbers exactly.
-const end = 1 << 53
+const fenceLimit = 1 << 53
 
 // StaleError has the fence that was refused and the greater one that was seen before. errors.Is
 // finds ErrStale in it.
@@ -77,7 +77,7 @@ func check(fence uint64) error {
 	switch {
 	case fence == 0:
 		return ErrMissing
-	case fence >= end:
+	case fence >= fenceLimit:
 		return fmt.Errorf("%w: %d is not below 2^53", ErrMalformed, fence)
 	}
 	return nil

@@ -33,16 +33,16 @@ func FromHeader(h http.Header) (uint64, error) {
 // parse reads a fence as SetHeader writes it.
 func parse(text string) (uint64, error) {
 	fence, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || fence == 0 || fence >= end || strconv.FormatUint(fence, 10) != text {
+	if err != nil || fence == 0 || fence >= fenceLimit || strconv.FormatUint(fence, 10) != text {
 		return 0, fmt.Errorf("%w: %.40q", ErrMalformed, text)
 	}
 	return fence, nil
 }
 
 // Transport is an http.RoundTripper that adds the fence of a lock to requests. The lock is the one
-// that the request's context descends from, as in a function under Locker.Do. If locks are nested,
-// it is the innermost. A request without such a lock, or with the header already set, is sent
-// unchanged.
+// that the request's context descends from, as in a function that Locker.Do runs. If locks are
+// nested, it is the innermost. A request without such a lock, or with the header already set, is
+// sent unchanged.
 type Transport struct {
 	Base http.RoundTripper // nil means http.DefaultTransport
 }
@@ -80,10 +80,10 @@ func CheckResponse(resp *http.Response) error {
 }
 
 // Middleware guards HTTP handlers. A request's handler runs under Register.Do. So in this process
-// it runs neither at the same time as the handler of a later holder nor after it. The Register is
-// in the memory of this process. Behind a load balancer, each server guards only against the fences
-// that it has seen itself, and a server that was restarted has seen none. Where that is not enough,
-// guard the data with SQL or RedisHash.
+// it never runs at the same time as the handler of a later holder, and never after it. The Register
+// is in the memory of this process. Behind a load balancer, each server guards only against the
+// fences that it has seen itself, and a server that was restarted has seen none. Where that is not
+// enough, guard the data with SQL or RedisHash.
 //
 // The responses of the guard are:
 //

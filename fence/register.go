@@ -13,7 +13,8 @@ type Register struct {
 	// Max bounds how many names are remembered; 0 means no bound. If clients that you do not trust
 	// choose the names, set Max before the first use. If there are more names than Max, the
 	// Register forgets the name that was not used for the longest time, unless a call of Do for it
-	// is under way. After that, a holder that was paused before that last use is no longer refused.
+	// is under way. For a forgotten name, the Register no longer refuses a holder that was paused
+	// and has an old fence.
 	Max int
 
 	mu     sync.Mutex
@@ -27,14 +28,14 @@ type entry struct {
 	running map[uint64]int // by fence, how many functions of Do are running
 	changed chan struct{}  // closed when one of these functions has ended
 	busy    int            // how many calls of Do are waiting or running
-	place   *list.Element  // the place in recent
+	place   *list.Element  // the position in Register.recent
 }
 
 // Do runs the function write, unless name has had a greater fence already. In that case Do returns
 // a *StaleError. While write runs, functions with a greater fence wait until write has returned or
-// their ctx ends, and functions with a smaller fence are refused. So write runs neither at the same
-// time as the write of a later holder nor after it. Functions with the same fence may run at the
-// same time.
+// their ctx ends, and functions with a smaller fence are refused. So write never runs at the same
+// time as the write of a later holder, and never after it. Functions with the same fence may run at
+// the same time.
 //
 // Do returns the error of write, or the error of ctx if write did not run.
 func (r *Register) Do(ctx context.Context, name string, fence uint64, write func() error) error {
@@ -78,15 +79,15 @@ func (r *Register) entry(name string) *entry {
 		r.names[name] = e
 	}
 	if r.Max > 0 {
-		r.used(e)
+		r.markUsed(e)
 	}
 	return e
 }
 
-// used marks e as the name that was used last. If there are more names than Max, it removes those
+// markUsed makes e the name that was used last. If there are more names than Max, it removes those
 // that were not used for the longest time. It does not remove a name for which a call of Do is
 // under way.
-func (r *Register) used(e *entry) {
+func (r *Register) markUsed(e *entry) {
 	if e.place == nil {
 		e.place = r.recent.PushFront(e)
 	}

@@ -32,10 +32,10 @@ const (
 //
 //	UPDATE invoices SET state = $1, fence = $2 WHERE id = $3 AND fence <= $4
 //
-// The column is a BIGINT NOT NULL DEFAULT 0 of the row that is guarded. If one lock stands for many
-// rows, guard one row with it and update that row first in the same transaction. The column's name
-// becomes part of the text unchanged: never take it from input. If the row may not exist yet, its
-// upsert needs the same condition:
+// The column "fence" is a BIGINT NOT NULL DEFAULT 0 in the row that is guarded. If one lock stands
+// for many rows, guard one row with it and update that row first in the same transaction. The
+// column's name becomes part of the text unchanged: never take it from input. If the row may not
+// exist yet, its upsert needs the same condition:
 //
 //	INSERT … ON CONFLICT (id) DO UPDATE SET …, fence = EXCLUDED.fence
 //	WHERE invoices.fence <= EXCLUDED.fence

@@ -34,7 +34,8 @@ func Open(dir string, store driver.Store) *Log {
 }
 
 // keepsIn reports whether the store keeps its history in the given directory, for this user only.
-// That is so for the store that padlock uses by default. One writer is enough then.
+// That is so for the store that padlock uses by default. Then the Log uses only the directory, and
+// each run is written once.
 func keepsIn(store driver.Store, dir string) bool {
 	local, ok := driver.As[interface{ Dir() string }](store)
 	if !ok || filepath.Clean(dir) != filepath.Join(local.Dir(), "history") {
@@ -64,8 +65,8 @@ func (l *Log) Runs(ctx context.Context, name string) ([]Run, error) {
 	return runs, err
 }
 
-// readRecords returns all records of name, the newest first. Each is taken from the place that
-// knows its end.
+// readRecords returns all records of name, the newest first. If the directory and the store have
+// different records of a run, it returns the one that contains the end of the run.
 func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 	byID := map[string]Run{}
 	collect := func(records []driver.Record) {

@@ -14,13 +14,14 @@ import (
 	"github.com/padlock-go/padlock/internal/promtext"
 )
 
-// MaxMetricNames is how many names WriteMetrics shows: those whose last run began last.
+// MaxMetricNames is the maximum number of names that WriteMetrics writes. If there are more, it
+// writes those whose last run began most recently.
 const MaxMetricNames = 1000
 
 // WriteMetrics writes, for each name that begins with prefix, when it last succeeded, failed, began
-// and was skipped, and how long its last run took, in the text format of Prometheus. With an error,
-// it has written the names that could be read. It reads the histories of all names, so a page that
-// is asked often should keep the result for some seconds.
+// and was skipped, and how long its last run took, in the text format of Prometheus. If it returns
+// an error, it has still written the names that could be read. It reads the histories of all names,
+// so a web page that is requested often should keep the result for some seconds.
 //
 // A name in a label has escapes, such as \x1b, for bytes that are not printable.
 func (l *Log) WriteMetrics(ctx context.Context, w io.Writer, prefix string) error {
@@ -42,7 +43,7 @@ func (l *Log) WriteMetrics(ctx context.Context, w io.Writer, prefix string) erro
 	return err
 }
 
-// figures are the metrics of a summary. A figure is left out for a name that does not have it.
+// figures are the metrics of a summary. A metric is left out for a name that has no value for it.
 var figures = []struct {
 	name, help string
 	of         func(*Summary) (float64, bool)
@@ -73,7 +74,7 @@ func WriteMetrics(w io.Writer, all []Summary) error {
 	for _, s := range newest {
 		label := promtext.Label("name", printable.Name(s.Name))
 		if known[label] {
-			continue // a page with the same label twice is refused as a whole
+			continue // Prometheus refuses a whole page that has the same label twice
 		}
 		known[label], labels[s] = true, label
 	}

@@ -1,12 +1,12 @@
 // Package history keeps the last runs of a name: when each began and ended, with which exit status,
-// on which host, and how long it waited for the lock. A run that was skipped is in it too, with the
-// holder that was in its way. "padlock run --record" writes the history; "padlock history", top and
-// the web page show it.
+// on which host, and how long it waited for the lock. A skipped run is recorded too, with the
+// holders that had the lock. "padlock run --record" writes the history; "padlock history", "padlock
+// top" and the web page show it.
 //
 // A history is in a directory of the machine and, if the store is a [driver.Recorder], in the
-// store, so that all machines that use the store share it. It keeps 50 runs and 50 skipped runs of
-// a name, and apart from them the last success and the last failure, so that many failures do not
-// make the last success unknown.
+// store, so that all machines that use the store share it. It keeps the last 50 runs and the last
+// 50 skipped runs of a name. It also keeps the last success and the last failure, so that many
+// failures do not push out the last success.
 //
 // A run is written when it begins and once more when it ends. So a run that was killed together
 // with its padlock, or whose machine lost its power, is in the history without an end.
@@ -112,10 +112,11 @@ func NewID(start time.Time, skipped bool) string {
 }
 
 // formatVersion is the version of the text of a record. A reader leaves out records with another
-// version. Fields that are added later do not change it.
+// version. A new field does not change the version.
 const formatVersion = 1
 
-// text is a run as the text of a record, and a holder in it.
+// text is the JSON form of a run in a record. The embedded holder is the process that ran the
+// command.
 type text struct {
 	Version int      `json:"v"`
 	Start   int64    `json:"start"` // microseconds since 1970
@@ -137,8 +138,8 @@ type holder struct {
 	Label string `json:"label,omitempty"`
 }
 
-// Bytes of texts in a record. In JSON a byte may take six, so that the longest record has less than
-// driver.MaxRecord.
+// These constants limit the texts of a record, in bytes. In JSON one byte may become six. Even then
+// the longest record is shorter than driver.MaxRecord.
 const (
 	maxLabel   = 256
 	maxHost    = 64
@@ -201,7 +202,7 @@ func decode(name string, record driver.Record) (Run, bool) {
 	return r, true
 }
 
-// records returns what a store keeps of r.
+// records returns the records that a store keeps for r.
 func (r *Run) records() []driver.Record {
 	records := []driver.Record{{ID: r.ID, Text: r.encode()}}
 	switch r.Outcome() {

@@ -23,9 +23,9 @@ func (e *requestError) Unwrap() error { return e.err }
 
 func unsent(err error) error { return &requestError{err, true} }
 
-// failure returns the error that callers see. changes reports whether the request could change a
-// lock. If err is a context error but ctx has not ended, a time limit of the store has passed. The
-// result must not look as if ctx had ended.
+// failure returns the error that callers see. The argument changes reports whether the request
+// could change a lock. If err is a context error but ctx has not ended, a time limit of the store
+// has passed. The result must not look as if ctx had ended.
 func failure(ctx context.Context, err error, changes bool) error {
 	var r *requestError
 	sent := !errors.As(err, &r) || !r.unsent

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// The store uses memcached's meta commands (docs/protocol.txt of memcached 1.6):
+// The store uses these of memcached's meta commands (docs/protocol.txt of memcached 1.6). S stands
+// for a number of seconds and N for the id of a value. The replies follow the colon:
 //
 //	ms KEY LENGTH ME TS c    adds a value for S seconds: HD, or NS if the key has a value
 //	ms KEY LENGTH CN TS      replaces the value whose id is N: HD, EX (other id) or NF (no value)
@@ -19,7 +20,8 @@ import (
 //	mg KEY v c t             returns the value, its id and the seconds left: VA, or EN
 //	mn                       returns MN
 //
-// Every write gives the value a new id, so one of two processes that read the same id fails.
+// Every write gives the value a new id. So if two processes read the same id and both replace the
+// value, one of them fails.
 
 // reply is the server's reply to one request.
 type reply struct {
@@ -89,8 +91,9 @@ func (r *reply) readValue(from *bufio.Reader) error {
 	return nil
 }
 
-// key is the key of a name as it stands in a request: the key itself, or its base64 form and the
-// flag for it. A plain key with a newline in it would be read as another command.
+// key is the key of a name as it is sent in a request: either the key itself, or its base64 form
+// together with the flag that says so. A plain key with a newline in it would be read as another
+// command.
 type key struct{ text, flag string }
 
 func keyOf(text string) key {

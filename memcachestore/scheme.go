@@ -59,7 +59,7 @@ func at(u *url.URL, address string) *url.URL {
 
 var dsnPattern = regexp.MustCompile(`^memcached:[^/]`)
 
-// urlForDSN recognises a DSN of PHP's Symfony.
+// urlForDSN returns the URL to write instead of a DSN of PHP's Symfony, or "" for any other text.
 func urlForDSN(text string) string {
 	if dsnPattern.MatchString(text) {
 		return "memcached://HOST:PORT"

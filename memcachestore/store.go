@@ -261,8 +261,8 @@ func (s *Store) add(ctx context.Context, k key, n *note) (bool, error) {
 	return s.change(ctx, addRequest(k, s.encode(n), n.Life))
 }
 
-// swap replaces a value. It returns false if the value has changed since it was read. A server that
-// has no room for the new value and may not evict others (memcached -M) drops the old one.
+// swap replaces a value. It returns false if the value has changed since it was read. If the server
+// has no room for the new value and may not evict others (memcached -M), it drops the old value.
 func (s *Store) swap(ctx context.Context, k key, old *item, n *note) (bool, error) {
 	swapped, err := s.change(ctx, swapRequest(k, old.id, s.encode(n), n.Life))
 	if errors.Is(err, driver.ErrUnavailable) && ctx.Err() == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// format is the version of note. A server may have values of a newer padlock, which this one leaves
-// alone.
+// format is the version of the type note. A newer padlock may have written values in a later
+// version. The store does not change such values.
 const format = 1
 
 // note is the value of a name in padlock's own layout. Its times are whole seconds of the server's
@@ -21,8 +21,8 @@ type note struct {
 	Format  int           `json:"v"`
 	Token   string        `json:"token,omitempty"` // empty in a cool-down
 	Holder  driver.Holder `json:"holder"`          // in a cool-down, the last holder
-	Age     int           `json:"age,omitempty"`   // from the grant to the time of this value
-	Life    int           `json:"life"`            // from the time of this value to its end
+	Age     int           `json:"age,omitempty"`   // seconds from the grant to the write of this value
+	Life    int           `json:"life"`            // seconds from the write of this value to its end
 	AtLeast int           `json:"atleast,omitempty"`
 }
 
@@ -93,7 +93,7 @@ func (s *Store) decode(r *reply) (*item, error) {
 	return i, nil
 }
 
-// holdOf describes the value to others.
+// holdOf returns the hold that a value stands for, as other clients see it.
 func (s *Store) holdOf(i *item, now time.Time) driver.Hold {
 	h := driver.Hold{Until: now.Add(time.Duration(i.left) * time.Second)}
 	if s.symfony {

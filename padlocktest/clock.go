@@ -34,9 +34,9 @@ type timer struct {
 // epoch is the first instant of a Clock, some time after the machine was started.
 const epoch = driver.Instant(time.Hour)
 
-// napping is the value of Nap. A program with this clock notices a suspend at most that much late,
-// as on Linux.
-const napping = 500 * time.Millisecond
+// napLimit is the value of Nap. A program with this clock notices a suspend at most this late, as
+// on Linux.
+const napLimit = 500 * time.Millisecond
 
 // NewClock returns a clock that stands still.
 func NewClock() *Clock { return &Clock{now: epoch} }
@@ -49,7 +49,7 @@ func (c *Clock) Now() driver.Instant {
 }
 
 // Nap implements driver.Clock. Timers do not notice a Suspend, so there is a limit for them.
-func (c *Clock) Nap() time.Duration { return napping }
+func (c *Clock) Nap() time.Duration { return napLimit }
 
 // AfterFunc implements driver.Clock. If d is not positive, f is called at once. Otherwise Advance
 // calls f.
@@ -123,8 +123,8 @@ func (c *Clock) Suspend(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// settle waits until every goroutine of the bubble is blocked. Outside a bubble it does nothing.
-// Only in a bubble do times have no monotonic reading.
+// settle waits until every goroutine of the bubble is blocked. Outside a bubble it does nothing. It
+// recognises a bubble by the missing monotonic reading of time.Now.
 func settle() {
 	if now := time.Now(); now == now.Round(0) {
 		synctest.Wait()

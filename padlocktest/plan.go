@@ -39,8 +39,8 @@ func (r Request) String() string {
 	return strings.Join(kinds, "|")
 }
 
-// Always is a number of times, for Fail and LoseReplies. It means that the trouble lasts until
-// Heal.
+// Always, as the number of requests for Fail and LoseReplies, means all requests until Heal is
+// called.
 const Always = -1
 
 // plan is trouble that the test planned for some requests.

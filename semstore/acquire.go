@@ -87,11 +87,11 @@ func (s *Store) claim(h *hold) bool {
 	return s.live(h)
 }
 
-// try makes one try and returns the set whose lock it took.
+// try makes one try and returns the id of the semaphore set whose lock it took.
 func (s *Store) try(ctx context.Context, key int32, name string) (set int, err error) {
-	over := func() error { return s.endedEarly(ctx) }
+	checkEnd := func() error { return s.endedEarly(ctx) }
 	for end := time.Now().Add(acquirePatience); ; {
-		set, err = join(key, guardPatience, over)
+		set, err = join(key, guardPatience, checkEnd)
 		if err == nil {
 			err = takeLock(set)
 		}
@@ -107,7 +107,7 @@ func (s *Store) try(ctx context.Context, key int32, name string) (set int, err e
 		case time.Now().After(end):
 			return 0, &driver.HeldError{Waiters: -1} // others take and free the lock all the time
 		}
-		if err := over(); err != nil {
+		if err := checkEnd(); err != nil {
 			return 0, err
 		}
 	}

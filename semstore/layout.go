@@ -15,12 +15,13 @@ import "errors"
 //	0     n       0      held     one of n programs has the lock      its release, which removes the set
 //	1     0       0      left     the set was left behind, see below  the next release of the name
 //
-// While padlock has the lock, the value of users is higher by 1000 (the constant mark). The kernel
-// undoes the operations of a process that ends, so if the only user of a set is killed, the set
-// remains and is free. Its state is "new" if the process was about to open it, otherwise "left". A
-// process that is not killed leaves no set behind. A release removes the set, and so does a caller
-// that gives up while the lock is free (leave). A set of another user cannot be removed, so its
-// state becomes "left".
+// While padlock has the lock, the value of the semaphore "users" is higher by padlockMark. The
+// kernel undoes the operations of a process that ends. So if the only process that has a set open
+// is killed, the set remains and its lock is free. The state is then "new" if the process was about
+// to open the set, otherwise "left". A process that is not killed leaves no set behind: a release
+// removes the set, and so does a caller that gives up while the lock is free (leaveSet). But only
+// the Unix user who made a set can remove it. For every other user, its state becomes "left"
+// instead.
 const (
 	semLock  = 0 // 1 if the lock is free
 	semUsers = 1 // how many programs have the set open
@@ -28,13 +29,13 @@ const (
 	semCount = 3
 )
 
-// mark is the number that padlock adds to semUsers while it has the lock, so that others can see
-// that the holder is padlock. PHP only compares semUsers with 1.
-const mark = 1000
+// padlockMark is the number that padlock adds to semUsers while it has the lock, so that others can
+// see that the holder is padlock. PHP only compares semUsers with 1.
+const padlockMark = 1000
 
-// operation is struct sembuf. When the process ends, the kernel reverses the operations with
-// flagUndo. Go starts its threads with CLONE_SYSVSEM, so for the kernel all threads are one
-// process.
+// operation is the kernel's struct sembuf. When the process ends, the kernel reverses the
+// operations with flagUndo. Go starts its threads with CLONE_SYSVSEM, so for the kernel all threads
+// are one process.
 type operation struct {
 	sem   uint16
 	add   int16

@@ -19,7 +19,7 @@ const (
 	XXH128
 )
 
-// hashes has the values of the URL's parameter hash.
+// hashes maps each Hash to its name in the parameter "hash" of a URL.
 var hashes = map[Hash]string{MD5: "md5", XXH128: "xxh128"}
 
 // String returns "md5" or "xxh128".

@@ -127,7 +127,7 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if users, err := value(set, semUsers); users != 1+mark {
+	if users, err := value(set, semUsers); users != 1+padlockMark {
 		t.Errorf("the semaphore has %d users (%v), want the holder only", users, err)
 	}
 }

@@ -68,8 +68,8 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	return nil, invalid(whichHash)
 }
 
-// fromSymfony reads a DSN of PHP with the hash appended: semaphore:?hash=md5. Neither its errors
-// nor its result contain any other part of the DSN.
+// fromSymfony reads a DSN of PHP with the hash appended: semaphore:?hash=md5. The result and the
+// errors contain no other part of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	rest, _ := strings.CutPrefix(dsn, "semaphore")
 	for _, text := range hashes {
@@ -83,7 +83,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return nil, invalid(strings.Replace(whichHash, "in semaphore:", "in symfony+semaphore:", 1))
 }
 
-// urlForDSN recognises the DSN of PHP's Symfony.
+// urlForDSN returns the URLs to write instead of the DSN of PHP's Symfony, or "" for any other
+// text.
 func urlForDSN(text string) string {
 	if text == "semaphore" {
 		return "semaphore:?hash=md5 or semaphore:?hash=xxh128"

@@ -11,16 +11,17 @@ import (
 const guardLook = 50 * time.Millisecond
 
 // join opens the set of key, as PHP's sem_get does. It makes the set if there is none. errRemoved
-// means that somebody removed the set meanwhile; the caller may call join again. The wait for
-// another program that is opening the set ends after patience, or when over returns an error.
-func join(key int32, patience time.Duration, over func() error) (id int, err error) {
+// means that somebody removed the set meanwhile; the caller may call join again. If another program
+// is opening the set, join waits for it, but gives up after maxWait, or when checkEnd returns an
+// error.
+func join(key int32, maxWait time.Duration, checkEnd func() error) (id int, err error) {
 	if id, err = find(key, true); err != nil {
 		return 0, inSet(key, err)
 	}
 	if _, err := value(id, semCount); err == nil {
 		return 0, fmt.Errorf("%w: semaphore %#x has more parts than PHP's: another program made it; rename the lock", driver.ErrUnavailable, uint32(key))
 	}
-	if err := enter(key, id, patience, over); err != nil {
+	if err := enter(key, id, maxWait, checkEnd); err != nil {
 		return 0, err
 	}
 	users, err := value(id, semUsers)
@@ -34,13 +35,13 @@ func join(key int32, patience time.Duration, over func() error) (id int, err err
 }
 
 // enter raises the guard and counts this program as a user of the set.
-func enter(key int32, id int, patience time.Duration, over func() error) error {
-	for end := time.Now().Add(patience); ; {
+func enter(key int32, id int, maxWait time.Duration, checkEnd func() error) error {
+	for end := time.Now().Add(maxWait); ; {
 		err := operate(id, guardLook, operation{sem: semGuard}, operation{semGuard, 1, flagUndo}, operation{semUsers, 1, flagUndo})
 		if err != errBusy && err != errInterrupted {
 			return inSet(key, err)
 		}
-		if err := over(); err != nil {
+		if err := checkEnd(); err != nil {
 			return err
 		}
 		if time.Now().After(end) {
@@ -52,16 +53,17 @@ func enter(key int32, id int, patience time.Duration, over func() error) error {
 
 // takeLock takes the lock of a set that was joined. errBusy means that it is held.
 func takeLock(id int) error {
-	return operate(id, 0, operation{semLock, -1, flagUndo | flagNoWait}, operation{semUsers, mark, flagUndo})
+	return operate(id, 0, operation{semLock, -1, flagUndo | flagNoWait}, operation{semUsers, padlockMark, flagUndo})
 }
 
-// await takes the lock of a set that was joined. It waits for the lock no longer than patience.
-func await(id int, patience time.Duration) error {
-	return operate(id, patience, operation{semLock, -1, flagUndo}, operation{semUsers, mark, flagUndo})
+// await takes the lock of a set that was joined. It waits for the lock, at most for maxWait.
+func await(id int, maxWait time.Duration) error {
+	return operate(id, maxWait, operation{semLock, -1, flagUndo}, operation{semUsers, padlockMark, flagUndo})
 }
 
-// leaveSet closes a set without a lock. If the lock is free, leaveSet takes it and removes the set,
-// as a release does. Otherwise a caller that made the set and then gave up would leave it behind.
+// leaveSet closes a set whose lock this process does not have. If the lock is free, leaveSet takes
+// it and removes the set, as a release does. Otherwise a caller that made the set and then gave up
+// would leave it behind.
 func leaveSet(id int) {
 	if takeLock(id) == nil {
 		_ = giveBack(id) // an error means that somebody else removed the set
@@ -70,8 +72,8 @@ func leaveSet(id int) {
 	_ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait})
 }
 
-// giveBack frees the lock as PHP does, by removing the set. If another user made the set, it cannot
-// be removed, and giveBack frees only its lock.
+// giveBack frees the lock as PHP does, by removing the set. If another Unix user made the set, it
+// cannot be removed, and giveBack frees only its lock.
 func giveBack(id int) error {
 	err := remove(id)
 	if err == errNotAllowed {
@@ -81,7 +83,7 @@ func giveBack(id int) error {
 }
 
 func putBack(id int) error {
-	return operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semUsers, -1 - mark, flagUndo | flagNoWait})
+	return operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semUsers, -1 - padlockMark, flagUndo | flagNoWait})
 }
 
 // forfeit closes a set whose lock somebody freed by force. The lock may belong to another process
@@ -90,7 +92,7 @@ func putBack(id int) error {
 // last one that changed the lock. If another padlock has the lock now, it therefore finds its hold
 // lost as well. That is intended: after a lock was freed by force, nobody can be sure of it.
 func forfeit(id int) {
-	_ = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semLock, -1, flagNoWait}, operation{semUsers, -1 - mark, flagUndo | flagNoWait})
+	_ = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semLock, -1, flagNoWait}, operation{semUsers, -1 - padlockMark, flagUndo | flagNoWait})
 }
 
 // isHeld reports whether any process holds the lock of a set.
@@ -106,7 +108,7 @@ func isHeld(id int) (bool, error) {
 // isPadlock reports whether padlock is the holder of a set that is held.
 func isPadlock(id int) bool {
 	users, err := value(id, semUsers)
-	return err == nil && users >= mark
+	return err == nil && users >= padlockMark
 }
 
 // holder returns the id of the process that last changed a semaphore. For semLock this is the

@@ -43,10 +43,10 @@ func find(key int32, create bool) (id int, err error) {
 	return int(r), nil
 }
 
-// operate carries out either all ops or none. It waits up to patience until it can, unless the ops
-// have flagNoWait.
-func operate(id int, patience time.Duration, ops ...operation) error {
-	limit := syscall.NsecToTimespec(int64(patience))
+// operate carries out all ops in one step, or none of them. If it cannot carry them out now, it
+// waits until it can, at most for maxWait. With flagNoWait in the ops it does not wait.
+func operate(id int, maxWait time.Duration, ops ...operation) error {
+	limit := syscall.NsecToTimespec(int64(maxWait))
 	_, _, errno := syscall.Syscall6(syscall.SYS_SEMTIMEDOP, uintptr(id),
 		uintptr(unsafe.Pointer(&ops[0])), uintptr(len(ops)), uintptr(unsafe.Pointer(&limit)), 0, 0)
 	return meaning(errno)
@@ -88,8 +88,8 @@ func meaning(errno syscall.Errno) error {
 	return fmt.Errorf("semaphore: %w", errno)
 }
 
-// threadID returns the number of the calling thread. nudge interrupts a system call in which that
-// thread waits. Go's own handler for this signal has no other effect.
+// threadID returns the number of the calling thread, for nudge. The function nudge interrupts a
+// system call in which that thread waits. Go's own handler for this signal has no other effect.
 func threadID() int { return syscall.Gettid() }
 
 func nudge(thread int) {

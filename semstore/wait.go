@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// A reservation ends a little before the lock is released, so that its owner never relies on it
-	// for too long.
+	// reservation is how long a waiter may rely on a reservation. It is a little less than the time
+	// after which the store releases the lock.
 	reservation = driver.MaxReservation - 50*time.Millisecond
 
 	guardForever = 24 * time.Hour // how long a waiter waits for a program that is opening the semaphore
@@ -59,7 +59,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, nil
 }
 
-// reserve keeps a lock for driver.MaxReservation, unless Acquire claims it before.
+// reserve keeps a lock for driver.MaxReservation, unless Acquire claims it earlier.
 func (s *Store) reserve(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,26 +91,26 @@ func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer s.interrupt(ctx, threadID())()
-	over := func() error { return s.endedEarly(ctx) }
+	checkEnd := func() error { return s.endedEarly(ctx) }
 	for {
-		set, err = join(key, guardForever, over)
+		set, err = join(key, guardForever, checkEnd)
 		if err == nil {
-			err = awaitUntil(set, over)
+			err = awaitUntil(set, checkEnd)
 		}
 		if err != errRemoved {
 			return set, err
 		}
-		if err := over(); err != nil {
+		if err := checkEnd(); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// awaitUntil waits for the lock of a set that was joined, until over returns an error. If it does
-// not get the lock, it leaves the set.
-func awaitUntil(set int, over func() error) error {
+// awaitUntil waits for the lock of a set that was joined, until checkEnd returns an error. If it
+// does not get the lock, it leaves the set.
+func awaitUntil(set int, checkEnd func() error) error {
 	for {
-		err := over()
+		err := checkEnd()
 		if err == nil {
 			err = await(set, kernelWait)
 		}
