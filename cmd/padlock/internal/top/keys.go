@@ -251,7 +251,7 @@ func (m Model) askReason() (Model, tea.Cmd) {
 	case h.Name == "":
 		m.message = "the name of the lock is not known"
 	default:
-		m.victim, m.typed, m.reason = *h, "", ""
+		m.victim, m.seen, m.typed, m.reason = *h, m.snap, "", ""
 		m.from, m.screen = m.screen, reasoning
 	}
 	return m, nil

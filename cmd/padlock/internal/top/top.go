@@ -78,7 +78,8 @@ type Model struct {
 
 	typed   string // what the user is typing
 	reason  string
-	victim  sampler.Hold // the hold that would be broken, as the user saw it
+	victim  sampler.Hold      // the hold that would be broken, as the user saw it
+	seen    *sampler.Snapshot // where the user saw it
 	message string
 }
 

@@ -237,6 +237,21 @@ func TestBreakOnlyWhatWasShown(t *testing.T) {
 	}
 }
 
+// While the question is open, the hold in it grows older, whatever the store says meanwhile.
+func TestQuestionGrowsOlder(t *testing.T) {
+	b := newBench(t, nil)
+	b.take("nightly")
+	b.look()
+	b.press("b")
+	later := *b.m.snap
+	later.Number, later.Taken = later.Number+1, later.Taken.Add(40*time.Second)
+	for _, msg := range []tea.Msg{snapshotMsg{&later}, tickMsg(later.Taken)} {
+		m, _ := b.m.Update(msg)
+		b.m = m.(Model)
+	}
+	b.shows("It is held by", "for 40s;")
+}
+
 func TestReadOnly(t *testing.T) {
 	b := newBench(t, nil)
 	b.m.config.Break = nil

@@ -273,7 +273,7 @@ func (m *Model) question() []string {
 	}
 	return []string{
 		styled(bold, "Break "+holdTitle(h)+"?"),
-		fmt.Sprintf("It is %s, for %s; %s.", text, brief(h.Held+m.snap.Age(m.now)), fence),
+		fmt.Sprintf("It is %s, for %s; %s.", text, brief(h.Held+m.seen.Age(m.now)), fence),
 		"Breaking it does not stop the holder.",
 	}
 }
