@@ -83,7 +83,8 @@ type content struct {
 	// These are for pages that change by themselves.
 	Live             string // the address of the stream
 	Trouble, Partial string
-	Taken, Cost      string
+	Taken            time.Time // when the store was read
+	Cost             string
 	Rows             []row
 	Totals           totals
 	More             int

@@ -90,10 +90,7 @@ func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
 // liveContent collects the content of a page that changes by itself.
 func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
 	c := &content{Query: q, MayBreak: w.allowBreak && v.right >= RightBreak && v.known()}
-	c.Trouble, c.Partial = trouble(s), partial(s, v)
-	if !s.Taken.IsZero() {
-		c.Taken = moment(s.Taken)
-	}
+	c.Taken, c.Trouble, c.Partial = s.Taken, trouble(s), partial(s, v)
 	if v.prefix == "" { // the cost would show how many other names there are
 		c.Cost = cost(s)
 	}

@@ -53,7 +53,7 @@ func goldenNames() []*sampler.Name {
 }
 
 func goldenContent(kind string) *content {
-	c := &content{Query: query{kind: kind, name: injected, host: injected, filter: injected, sort: "held"}, Taken: moment(past), Cost: "One look."}
+	c := &content{Query: query{kind: kind, name: injected, host: injected, filter: injected, sort: "held"}, Taken: past, Cost: "One look."}
 	for _, n := range goldenNames() {
 		c.Rows = append(c.Rows, newRow(n))
 	}

@@ -40,7 +40,7 @@ func warnings(c *content) markup.Part {
 
 // foot says when the store was read, and what that costs.
 func foot(c *content) markup.Part {
-	if c.Taken == "" {
+	if c.Taken.IsZero() {
 		return markup.El("footer")
 	}
 	cost := c.Cost
@@ -48,7 +48,7 @@ func foot(c *content) markup.Part {
 		cost = " " + cost
 	}
 	return markup.El("footer", markup.El("p", markup.Text("As of "),
-		markup.El("time", markup.DateTime(c.Taken), markup.Text(c.Taken)), markup.Text("."+cost)))
+		markup.El("time", markup.DateTime(c.Taken), markup.Text(moment(c.Taken))), markup.Text("."+cost)))
 }
 
 // rowsTable shows all rows of the content.

@@ -89,8 +89,8 @@ const (
 // newQuery reads the parameters of a page.
 func newQuery(kind string, values url.Values) query {
 	q := query{kind: kind, sort: values.Get("sort")}
-	filter := values.Get("q")
-	q.filter = printable.Name(filter[:min(len(filter), maxFilter)]) // names are compared as they are shown
+	q.filter = printable.Name(values.Get("q")) // names are compared as they are shown
+	q.filter = strings.ToValidUTF8(q.filter[:min(len(q.filter), maxFilter)], "")
 	switch kind {
 	case "name":
 		q.name = values.Get("n")

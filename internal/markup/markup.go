@@ -6,6 +6,7 @@ package markup
 import (
 	"net/url"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -145,8 +146,8 @@ func Name(value string) Part { return attribute{"name", value} }
 // Value returns the attribute value.
 func Value(value string) Part { return attribute{"value", value} }
 
-// DateTime returns the attribute datetime.
-func DateTime(value string) Part { return attribute{"datetime", value} }
+// DateTime returns the attribute datetime, in the form that browsers read.
+func DateTime(t time.Time) Part { return attribute{"datetime", t.UTC().Format(time.RFC3339)} }
 
 // Data returns the attribute data-NAME.
 func Data(name constant, value string) Part { return attribute{"data-" + string(name), value} }

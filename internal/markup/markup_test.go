@@ -14,7 +14,7 @@ const injected = "</p>\"'><script>alert(1)</script>&amp;\r"
 // withText returns the parts of an element that take a text of others.
 func withText(text string) map[string]Part {
 	return map[string]Part{
-		"Text": Text(text), "Class": Class(text), "ID": ID(text), "Name": Name(text), "Value": Value(text), "DateTime": DateTime(text),
+		"Text": Text(text), "Class": Class(text), "ID": ID(text), "Name": Name(text), "Value": Value(text),
 		"Data": Data("x", text), "Aria": Aria("label", text), "Href": Href(Local("name", url.Values{"n": {text}})),
 		"a page": Render(El("b", Text(text))),
 	}
