@@ -244,6 +244,6 @@ func (v *verification) keepHistory(f *measured, out *soak.Outcome) error {
 	if f.verdict.Illegal == 0 {
 		return nil
 	}
-	_, err = linear.Check(porcupineJudge, soak.Only(out.Events, f.verdict.Names), f.kept, time.Minute)
+	_, err = linear.Check(porcupineJudge, soak.FilterHistory(out.Events, f.verdict.Names), f.kept, time.Minute)
 	return err
 }

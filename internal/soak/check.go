@@ -8,8 +8,8 @@ import (
 )
 
 // Check looks for violations of the invariants I1 to I12, which Meaning explains. The second result
-// is the longest delay of a loss signal. Times in which the worker's process stood still are
-// subtracted.
+// is the longest delay of a loss signal, without the times in which the worker's process stood
+// still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
 	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
 	for _, h := range c.holds {
@@ -69,10 +69,10 @@ func (c *checker) windows() {
 	c.still, c.faults, c.slow = c.still.merged(), c.faults.merged(), c.slow.merged()
 }
 
-// wasSlow reports whether the server was slow to reply to e. Only calls that never wait for a
-// holder count. A slow server delays hand-overs too.
+// wasSlow reports whether the server was slow to reply to e. It judges only calls that never wait
+// for another holder. If such a call was slow, hand-overs may be slow as well.
 func (e *Event) wasSlow() bool {
-	return (e.Op == Released || e.Op == Verified || e.Op == Evicted) && e.At-e.Call >= int64(lead)
+	return (e.Op == Released || e.Op == Verified || e.Op == Evicted) && e.At-e.Call >= int64(minHeadStart)
 }
 
 // overlaps checks I1.
@@ -159,7 +159,7 @@ func (c *checker) signal(h *Hold) {
 	}
 }
 
-// checkTold collects the violations that the workers and the court noticed themselves.
+// checkTold collects the violations that the workers and the monitor noticed themselves.
 func (c *checker) checkTold() {
 	late := map[int64]*Hold{}
 	for _, h := range c.holds {
@@ -188,12 +188,12 @@ func (c *checker) checkTold() {
 	}
 }
 
-// mayStayBehind reports whether one of several names may be held although e says that it was left
-// behind. If AcquireAll was refused, one of its own releases may have failed, which is repeated in
-// the background, or a majority of servers may have released the name while others did not reply.
-// If its locks were released without an error, only a fault can have brought a lock back: the
-// server that replied may have failed before it passed the release on to the server that took its
-// place.
+// mayStayBehind reports whether there is an excuse for what e says: that one of several names is
+// still held although its lock was given up. If AcquireAll was refused, it releases the names that
+// it had taken. Such a release may fail and be repeated in the background. Or a majority of servers
+// may have carried it out while others did not reply. If the locks were released without an error,
+// only a fault is an excuse: the server that replied may have failed before it passed the release
+// on to the server that took its place.
 func (c *checker) mayStayBehind(e *Event, what string) bool {
 	if c.voting || !strings.HasPrefix(what, severalReleased) {
 		return c.disturbed(e.Call, e.At)

@@ -276,7 +276,7 @@ func TestDemotionInDoubt(t *testing.T) {
 
 // The fenced register rejects a late write that the plain register accepts.
 func TestCourt(t *testing.T) {
-	c := NewCourt()
+	c := NewMonitor()
 	late, early := clockNow()-1, clockNow()+int64(time.Hour)
 	old := c.Read("n", 5)
 	c.Write(Write{Name: "n", Fence: 6, Value: c.Read("n", 6), Until: early})

@@ -51,7 +51,7 @@ type checker struct {
 	faults  spells
 	voting  bool
 	ordered bool
-	coarse  int64 // the store may keep a name taken for this time longer than requested
+	coarse  int64 // how long the store may keep a name taken beyond the requested time
 	several bool  // the store is made of other stores
 	found   []Violation
 	late    time.Duration // the longest delay of a loss signal

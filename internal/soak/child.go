@@ -56,17 +56,17 @@ func PlayWorker(open Opener) {
 func (o *order) play(open Opener) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	refs := make([]referee, o.Goroutines+1)
-	for i := range refs {
+	monitors := make([]monitorAPI, o.Goroutines+1)
+	for i := range monitors {
 		l, err := dial(o.Socket)
 		if err != nil {
 			return err
 		}
-		refs[i] = l
+		monitors[i] = l
 	}
 	watch, done := context.WithCancel(context.Background())
 	defer done()
-	watchStalls(watch, refs[o.Goroutines], o.Worker, o.Life)
+	watchStalls(watch, monitors[o.Goroutines], o.Worker, o.Life)
 	before := Count()
 	store, err := openPatiently(ctx, open, o.Config)
 	if ctx.Err() != nil && err != nil {
@@ -75,7 +75,7 @@ func (o *order) play(open Opener) error {
 	if err != nil {
 		return err
 	}
-	return o.runWorkers(ctx, store, refs, before)
+	return o.runWorkers(ctx, store, monitors, before)
 }
 
 // openPatiently opens a store. It tries again after an error, because there may be a fault.
@@ -90,8 +90,8 @@ func openPatiently(ctx context.Context, open Opener, config string) (driver.Stor
 }
 
 // runWorkers works with a store and closes it. Then it logs which resources are still in use.
-func (o *order) runWorkers(ctx context.Context, store driver.Store, refs []referee, before Inventory) error {
-	main := refs[o.Goroutines]
+func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []monitorAPI, before Inventory) error {
+	main := monitors[o.Goroutines]
 	locker := o.locker(store)
 	note := func(op Op, n Inventory) {
 		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: clockNow(), Fence: uint64(n.Descriptors), Until: int64(n.Goroutines)})
@@ -99,7 +99,7 @@ func (o *order) runWorkers(ctx context.Context, store driver.Store, refs []refer
 	note(Started, before)
 	var all sync.WaitGroup
 	for g := range o.Goroutines {
-		w := newWorker(o, g, refs[g], locker)
+		w := newWorker(o, g, monitors[g], locker)
 		all.Go(func() { w.work(ctx) })
 	}
 	stop := o.candidates(ctx, main, locker)
@@ -137,13 +137,13 @@ const (
 
 // watchStalls logs the times in which this process did not run. Two goroutines watch, one of them
 // on its own thread, because a single goroutine may starve, and so may a whole thread.
-func watchStalls(ctx context.Context, ref referee, id, life int) {
+func watchStalls(ctx context.Context, monitor monitorAPI, id, life int) {
 	look := func() {
 		for last := clockNow(); ctx.Err() == nil; {
 			pause(ctx, stallLook)
 			at := clockNow()
 			if at-last > int64(stallLeft) {
-				ref.Log(Event{Op: Stalled, Worker: id, Life: life, Call: last, At: at})
+				monitor.Log(Event{Op: Stalled, Worker: id, Life: life, Call: last, At: at})
 			}
 			last = at
 		}

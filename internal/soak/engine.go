@@ -55,7 +55,7 @@ type Run struct {
 
 	SayEvery time.Duration // interval of progress reports; 0 counts as 10 s
 
-	court    *Court
+	monitor  *Monitor
 	base     int64
 	listener net.Listener
 	mu       sync.Mutex // guards workers
@@ -111,28 +111,28 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err := r.firstLook(ctx); err != nil {
 		return nil, fmt.Errorf("the first look: %w", err)
 	}
-	r.court, r.base = NewCourt(), clockNow()
+	r.monitor, r.base = NewMonitor(), clockNow()
 	if r.Voting {
-		r.court.Log(Event{Op: Voting, Worker: engine, At: clockNow()})
+		r.monitor.Log(Event{Op: Voting, Worker: engine, At: clockNow()})
 	}
 	if r.Guarantees.Promotion == driver.Regrant {
-		r.court.Log(Event{Op: Regrants, Worker: engine, At: clockNow()})
+		r.monitor.Log(Event{Op: Regrants, Worker: engine, At: clockNow()})
 	}
 	if s := r.Guarantees.Store; strings.HasPrefix(s, "quorum") || strings.HasPrefix(s, "all") {
-		r.court.Log(Event{Op: Several, Worker: engine, At: clockNow()})
+		r.monitor.Log(Event{Op: Several, Worker: engine, At: clockNow()})
 	}
 	if r.Guarantees.FIFO && !r.Unordered {
-		r.court.Log(Event{Op: Ordered, Worker: engine, At: clockNow()})
+		r.monitor.Log(Event{Op: Ordered, Worker: engine, At: clockNow()})
 	}
 	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.ToConnection && d > 0 {
-		r.court.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
+		r.monitor.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}
 	if d := r.Guarantees.MinTTL; d >= time.Second {
-		r.court.Log(Event{Op: Coarse, Worker: engine, At: clockNow(), TTL: int64(d + time.Second)})
+		r.monitor.Log(Event{Op: Coarse, Worker: engine, At: clockNow(), TTL: int64(d + time.Second)})
 	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
-	watchStalls(watch, r.court, engine, 0)
+	watchStalls(watch, r.monitor, engine, 0)
 	busy, stop := context.WithCancel(ctx)
 	defer stop()
 	if r.Early != nil {
@@ -148,10 +148,10 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		err = r.lastLook(ctx)
 	}
-	if out.harm = r.court.harm(); out.LostFenced != 0 { // also as an event, so that the history contains it
-		r.court.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
+	if out.harm = r.monitor.harm(); out.LostFenced != 0 { // also as an event, so that the history contains it
+		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
 	}
-	out.Events = r.court.history()
+	out.Events = r.monitor.history()
 	return out, err
 }
 
@@ -159,7 +159,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 const engine = -1
 
 // runGoroutines runs each worker as a group of goroutines in this process. The context busy ends
-// after the time for faults and the tail.
+// when the time for faults and the tail are over.
 func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) error {
 	var all sync.WaitGroup
 	errs := make([]error, r.Workers)
@@ -169,16 +169,16 @@ func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) error {
 			return err
 		}
 		o := r.order(id, 0, "")
-		refs := make([]referee, r.Goroutines+1)
-		for i := range refs {
-			refs[i] = r.court
+		monitors := make([]monitorAPI, r.Goroutines+1)
+		for i := range monitors {
+			monitors[i] = r.monitor
 		}
-		all.Go(func() { errs[id] = o.runShared(ctx, store, refs) })
+		all.Go(func() { errs[id] = o.runShared(ctx, store, monitors) })
 	}
 	err := r.faults(busy)
 	out.Quiet = clockNow()
 	pause(busy, r.Tail)
-	r.court.end()
+	r.monitor.end()
 	all.Wait()
 	return errors.Join(append(errs, err)...)
 }
@@ -190,7 +190,7 @@ func (r *Run) runProcesses(_, busy context.Context, out *Outcome) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if r.listener, err = net.Listen("unix", filepath.Join(dir, "court")); err != nil {
+	if r.listener, err = net.Listen("unix", filepath.Join(dir, "monitor")); err != nil {
 		return err
 	}
 	defer r.serving.Wait()
@@ -206,7 +206,7 @@ func (r *Run) runProcesses(_, busy context.Context, out *Outcome) error {
 	err = r.faults(busy)
 	out.Quiet = clockNow()
 	pause(busy, r.Tail)
-	r.court.end()
+	r.monitor.end()
 	return errors.Join(err, r.join())
 }
 
@@ -216,6 +216,6 @@ func (r *Run) accept() {
 		if err != nil {
 			return
 		}
-		r.serving.Go(func() { r.court.serve(conn) })
+		r.serving.Go(func() { r.monitor.serve(conn) })
 	}
 }

@@ -53,8 +53,7 @@ const (
 	// Led says that a candidate of an election was the leader from Call to At. The events of one
 	// leadership have the same Hold. If Err is "confirmed", the store has said so.
 	Led Op = "led"
-	// Other means that the process of this worker with this Life runs another program than the
-	// engine.
+	// Other means that this process of the worker runs another program than the engine.
 	Other Op = "other program"
 	// Voting is the first event of a history if a majority of several servers decides.
 	Voting Op = "voting"
@@ -70,7 +69,7 @@ const (
 	// Coarse is among the first events if the store counts in whole seconds. A name may then stay
 	// taken for up to TTL longer than the lease.
 	Coarse Op = "coarse"
-	// Broken: the worker or the court noticed a violation. Err begins with the invariant.
+	// Broken: the worker or the monitor noticed a violation. Err begins with the invariant.
 	Broken Op = "broken"
 )
 
@@ -177,9 +176,9 @@ func WriteHistory(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Only filters a history. It returns the events of the given names, the deaths of workers, and the
-// properties of the store.
-func Only(events []Event, names []string) (out []Event) {
+// FilterHistory returns the events of the given names, the deaths of workers, and the properties of
+// the store.
+func FilterHistory(events []Event, names []string) (out []Event) {
 	for _, e := range events {
 		switch e.Op {
 		case Killed, Stalled, Regrants, Ordered, Several, Voting, LearnsLate:

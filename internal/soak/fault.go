@@ -42,7 +42,7 @@ func (r *Run) supervise(ctx context.Context, end int64) error {
 		}
 		if clockNow()-said > int64(r.SayEvery) {
 			said = clockNow()
-			grants, faults := r.court.sums()
+			grants, faults := r.monitor.sums()
 			r.Say(fmt.Sprintf("%s: %d grants, %d faults, %v to go", r.Name, grants, faults, time.Duration(end-said).Round(time.Second)))
 		}
 	}
@@ -96,7 +96,7 @@ func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) erro
 		}
 	}
 	e.At = clockNow()
-	r.court.Log(e)
+	r.monitor.Log(e)
 	if took := time.Duration(e.At - e.Call); took > last+5*time.Second {
 		r.Say(fmt.Sprintf("%s: the fault %s of %v took %v", r.Name, f.Kind, last.Round(time.Millisecond), took.Round(time.Millisecond)))
 	}

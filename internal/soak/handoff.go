@@ -44,14 +44,14 @@ func (w *worker) offer(ctx context.Context, h *held) bool {
 	}
 	h.over.Store(true)
 	w.log(Event{Op: Exported, Name: h.Name(), Hold: h.id, Call: begun})
-	w.ref.Offer(Key{string(text), h.id})
+	w.monitor.Offer(Key{string(text), h.id})
 	return true
 }
 
-// key sometimes takes an offered key.
+// key returns a key that another worker has offered. It asks for one in only a fifth of the turns.
 func (w *worker) key() (Key, bool) {
 	if w.dice.load.HandOff == 0 || !w.dice.percent(20) {
 		return Key{}, false
 	}
-	return w.ref.Take()
+	return w.monitor.Take()
 }

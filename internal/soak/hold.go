@@ -101,8 +101,8 @@ func (h *Hold) openSpan(e Event) {
 	h.Grants = append(h.Grants, Grant{e.Shared, e.At, e.Fence})
 }
 
-// closeSpan ends the current span at the given time. If the claim ends earlier, the span ends with
-// it.
+// closeSpan ends the current span at the given time, or at the end of the holder's window if that
+// is earlier.
 func (h *Hold) closeSpan(at int64) {
 	if h.over {
 		return
@@ -112,7 +112,7 @@ func (h *Hold) closeSpan(at int64) {
 	last.To = min(last.To, at, h.Until)
 }
 
-// killed ends the claim of a dead worker. If the worker had begun a call, the store may have
+// killed ends the window of a dead worker. If the worker had begun a call, the store may have
 // carried out that call, even if the hold was lost meanwhile.
 func (h *Hold) killed(at int64) {
 	if h.Begun != 0 {

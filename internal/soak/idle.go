@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// patience is how long a waiter may wait for a name that nobody holds.
-const patience = time.Second
+// maxIdle is how long a waiter may wait for a name that nobody holds.
+const maxIdle = time.Second
 
 // slack is added to the time for which the store may keep a hold.
 const slack = int64(700 * time.Millisecond)
 
-// idle checks I6: a waiter gets a name that nobody holds. No worker may wait longer than patience
-// for it, unless there is a fault, a process stands still or the store is slow to reply.
+// idle checks I6: a waiter gets a name that nobody holds. No worker may wait longer than maxIdle
+// for such a name, unless there is a fault, a process stands still or the store is slow to reply.
 func (c *checker) idle() {
 	busy := c.busy()
 	for _, e := range c.events {
-		if !e.Waited || e.At-e.Call < int64(patience) || e.Op == Refused && e.Err != "held" && e.Err != "timeout" {
+		if !e.Waited || e.At-e.Call < int64(maxIdle) || e.Op == Refused && e.Err != "held" && e.Err != "timeout" {
 			continue
 		}
 		for _, name := range e.wantedNames() {
-			if gap := c.longestGap(&e, busy[name]); gap > int64(patience) {
+			if gap := c.longestGap(&e, busy[name]); gap > int64(maxIdle) {
 				c.say("I6", e.At, name, "worker %d waited, and nobody had it for %v", e.Worker, time.Duration(gap))
 			}
 		}
@@ -59,8 +59,8 @@ func (c *checker) busy() map[string][]taken {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// longestGap returns the longest part of the wait e in which the name was free and no fault or slow
-// reply excused the store. Times in which processes stood still are subtracted.
+// longestGap returns the longest time during the wait e in which the name was free although no
+// fault and no slow reply excused the store. Times in which processes stood still are subtracted.
 func (c *checker) longestGap(e *Event, busy []taken) int64 {
 	var excused []taken
 	for _, b := range busy {

@@ -14,17 +14,17 @@ import (
 
 // runShared is like runWorkers, for workers that share a process. It does not look for leaks,
 // because it cannot tell which worker caused them.
-func (o *order) runShared(ctx context.Context, store driver.Store, refs []referee) error {
+func (o *order) runShared(ctx context.Context, store driver.Store, monitors []monitorAPI) error {
 	locker := o.locker(store)
 	done := make(chan struct{}, o.Goroutines)
 	for g := range o.Goroutines {
-		w := newWorker(o, g, refs[g], locker)
+		w := newWorker(o, g, monitors[g], locker)
 		go func() {
 			defer func() { done <- struct{}{} }()
 			w.work(ctx)
 		}()
 	}
-	stop := o.candidates(ctx, refs[o.Goroutines], locker)
+	stop := o.candidates(ctx, monitors[o.Goroutines], locker)
 	for range o.Goroutines {
 		<-done
 	}
@@ -47,7 +47,7 @@ func (r *Run) lastLook(ctx context.Context) error {
 	}
 	locker := padlock.New(store, padlock.TTL(r.Load.MaxTTL))
 	if err := r.await(ctx, locker); err != nil {
-		r.court.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: "I6 the store does not come back: " + err.Error()})
+		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: "I6 the store does not come back: " + err.Error()})
 	}
 	r.lookAtAll(ctx, locker)
 	r.nothingLeft(ctx, locker)
@@ -63,7 +63,7 @@ func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
 	for range 8 {
 		all.Go(func() {
 			for name := range names {
-				if bad.Load() < enough && !r.lookAt(ctx, l, name, begun) {
+				if bad.Load() < maxBadNames && !r.lookAt(ctx, l, name, begun) {
 					bad.Add(1)
 				}
 			}
@@ -95,7 +95,7 @@ func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 func (r *Run) firstLook(ctx context.Context) error {
 	config := ""
 	if len(r.Stages) > 0 {
-		config = r.Stages[len(r.Stages)/2][0] // in a move, only the middle stage uses both places
+		config = r.Stages[len(r.Stages)/2][0] // while the locks move to another place, only the middle stage uses both places
 	}
 	store, err := openPatiently(ctx, r.Open, config)
 	if err != nil {
@@ -106,8 +106,8 @@ func (r *Run) firstLook(ctx context.Context) error {
 	return errors.Join(r.await(ctx, locker), locker.Close(ctx))
 }
 
-// enough is the number of bad names after which the check stops.
-const enough = 3
+// maxBadNames is the number of bad names after which the check stops.
+const maxBadNames = 3
 
 // namesToLookAt returns the names that lastLook takes. Names that only one killed worker used are
 // among them, to show that the store keeps nothing of such workers.
@@ -122,7 +122,7 @@ func (r *Run) namesToLookAt() (names []string) {
 			names = append(names, fmt.Sprintf("%shot:%d:%d", r.Load.Prefix, i, n))
 		}
 	}
-	for worker, life := range r.court.lives() {
+	for worker, life := range r.monitor.lives() {
 		for past := max(0, life-26); past < life; past++ {
 			for g := range r.Goroutines {
 				names = append(names, ownName(r.Load.Prefix, worker, g, past))
@@ -137,7 +137,7 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(clockNow()-begun)) + time.Second
 	call := clockNow()
 	broken := func(what string, err error) bool {
-		r.court.Log(Event{Op: Broken, Worker: engine, Call: call, At: clockNow(), Name: name, Err: what + ": " + err.Error()})
+		r.monitor.Log(Event{Op: Broken, Worker: engine, Call: call, At: clockNow(), Name: name, Err: what + ": " + err.Error()})
 		return false
 	}
 	lock, err := r.askUntilGranted(ctx, patience, func() (*padlock.Lock, error) { return l.Acquire(ctx, name, padlock.Wait(patience)) })
@@ -170,7 +170,7 @@ func (r *Run) askUntilGranted(ctx context.Context, held time.Duration, ask func(
 			return lock, err
 		case !told:
 			since = clockNow()
-		case clockNow()-since-r.court.stood(since) >= int64(held):
+		case clockNow()-since-r.monitor.stood(since) >= int64(held):
 			return nil, err
 		}
 		pause(ctx, 20*time.Millisecond)
@@ -187,7 +187,7 @@ const answerPatience = 30 * time.Second
 // no holder. After that, the name must have no waiters.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
-		r.court.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Name: name, Err: "I7 " + what})
+		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Name: name, Err: "I7 " + what})
 	}
 	taken := false
 	for begun := clockNow(); ; pause(ctx, 50*time.Millisecond) {

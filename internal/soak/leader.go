@@ -64,8 +64,9 @@ func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	return nil
 }
 
-// confirm sometimes asks the store, at the end of a lead, whether the candidate still leads. If the
-// store says so, the lead certainly lasted until then, even where losses are learned late.
+// confirm is called at the end of a lead. It sometimes asks the store whether the candidate still
+// leads. If the store says so, the lead certainly lasted until then, even if holders learn late of
+// a loss.
 func (w *worker) confirm(ctx context.Context, e *election.Election, piece Event) {
 	if !w.dice.percent(50) {
 		return
@@ -76,7 +77,7 @@ func (w *worker) confirm(ctx context.Context, e *election.Election, piece Event)
 	}
 }
 
-// confirmed is the Err of the piece of a lead that the store has confirmed.
+// confirmed is the Err of an event Led that the store has confirmed.
 const confirmed = "confirmed"
 
 // A leadership is the time in which a candidate led.
@@ -139,13 +140,13 @@ func (c *checker) oneLeader(name string, leads []*leadership) {
 	}
 }
 
-// candidates lets the candidates of a process take part in the election. The caller ends that with
-// stop, which waits for the candidates.
-func (o *order) candidates(ctx context.Context, ref referee, l *padlock.Locker) (stop func()) {
+// candidates lets the candidates of a process take part in the election. The function that it
+// returns ends this and waits for the candidates.
+func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.Locker) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for i := range o.Load.Elections {
-		w := newWorker(o, o.Goroutines+i, ref, l)
+		w := newWorker(o, o.Goroutines+i, monitor, l)
 		all.Go(func() { w.campaign(ctx) })
 	}
 	return func() {
@@ -170,7 +171,7 @@ func (r *Run) namesOfMany() (names []string) {
 	for i := range severalMiddle {
 		names = append(names, middleName(l.Prefix, i))
 	}
-	for worker, life := range r.court.lives() {
+	for worker, life := range r.monitor.lives() {
 		for past := max(0, life-26); past < life; past++ {
 			for g := range r.Goroutines {
 				own := severalNames(l.Prefix, ownName(l.Prefix, worker, g, past), 0)

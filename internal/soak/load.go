@@ -9,7 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Load says how the workers use locks. Shares are percentages of all turns.
+// Load says how the workers use locks. A turn is one task of a worker. Shares are percentages of
+// all turns.
 type Load struct {
 	Prefix                   string        // the prefix of all names
 	Hot, Warm                int           // numbers of hot and warm names

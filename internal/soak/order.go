@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// lead is the minimum time between the beginnings of two waits whose order is checked. With less
-// time between them, the earlier request may have been delayed on its way. A process with
+// minHeadStart is the minimum time between the beginnings of two waits whose order is checked. With
+// less time between them, the earlier request may have been delayed on its way. A process with
 // PassLocally may also pass the lock to other goroutines of its own first, which takes much less
-// time than lead.
-const lead = 300 * time.Millisecond
+// than this time.
+const minHeadStart = 300 * time.Millisecond
 
 // checkKept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to
 // nobody else. The store counts this time from an instant after the call began, and its clock may
@@ -46,8 +46,8 @@ type arrival struct {
 }
 
 // checkOrder checks the second half of I6: waiters get the name in order of arrival. In the store's
-// queue a process has only one waiter, the first of its local line. So only first waiters are
-// compared with later ones.
+// queue a process has only one waiter, the first of its local line. So the head start of a waiter
+// counts only from the time at which it became the first in its process.
 func (c *checker) checkOrder(name string, holds []*Hold) {
 	var all []arrival
 	for _, h := range holds {
@@ -71,16 +71,16 @@ func (c *checker) checkOrder(name string, holds []*Hold) {
 // process may have missed its turn. Shorter stalls are subtracted from the times.
 func (c *checker) overtaken(earlier, later arrival) bool {
 	ahead, behind := later.call-earlier.first, earlier.at-later.at
-	if ahead < int64(lead) || behind < int64(lead)/2 {
+	if ahead < int64(minHeadStart) || behind < int64(minHeadStart)/2 {
 		return false
 	}
 	from := earlier.first - int64(time.Second)
-	if c.faults.within(from, earlier.at)+c.slow.within(from, earlier.at) > 0 || c.stalledFor(earlier.worker, from, earlier.at) >= int64(lead) {
+	if c.faults.within(from, earlier.at)+c.slow.within(from, earlier.at) > 0 || c.stalledFor(earlier.worker, from, earlier.at) >= int64(minHeadStart) {
 		return false
 	}
 	ahead -= c.stoodStill(earlier.worker, earlier.first, later.call)
 	behind -= c.stoodStill(earlier.worker, later.at, earlier.at)
-	return ahead >= int64(lead) && behind >= int64(lead)/2
+	return ahead >= int64(minHeadStart) && behind >= int64(minHeadStart)/2
 }
 
 // stalledFor returns the longest stall of the worker or the engine in the given time.

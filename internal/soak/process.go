@@ -21,8 +21,8 @@ type process struct {
 	err    error
 }
 
-// start starts the process of worker id. life is the number of processes that the worker had
-// before. r.mu is held, except for the first process.
+// start starts the process of worker id. The argument life is the number of processes that the
+// worker had before. The caller holds r.mu, except for the first process.
 func (r *Run) start(id, life int) error {
 	program, err := r.program(id, life)
 	if err != nil {
@@ -47,19 +47,19 @@ func (r *Run) start(id, life int) error {
 	return nil
 }
 
-// program returns the program that runs worker id in its stage. If that is not the engine's own
-// program, the function logs an event.
+// program returns the program that runs worker id in its stage. It logs an event if that is not the
+// engine's own program.
 func (r *Run) program(id, life int) (string, error) {
 	if len(r.Programs) > 0 {
 		if other := r.Programs[r.stage[id]][id]; other != "" {
-			r.court.Log(Event{Op: Other, Worker: id, Life: life, At: clockNow()})
+			r.monitor.Log(Event{Op: Other, Worker: id, Life: life, At: clockNow()})
 			return other, nil
 		}
 	}
 	return os.Executable()
 }
 
-// workerTargets is the beginning of the names that workers have as targets of faults.
+// workerTargets is the prefix of the names that workers have as targets of faults.
 const workerTargets = "worker"
 
 // KillWorker returns the fault that kills a worker and starts it again.
@@ -72,7 +72,7 @@ func (r *Run) KillWorker() Fault {
 		if err := p.cmd.Process.Kill(); err != nil {
 			return nil, err
 		}
-		r.court.Log(Event{Op: Killed, Worker: id, Life: p.life, At: at})
+		r.monitor.Log(Event{Op: Killed, Worker: id, Life: p.life, At: at})
 		<-p.done
 		return nil, r.start(id, p.life+1)
 	}}
@@ -118,7 +118,7 @@ func (r *Run) replace(id, stage int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.workers[id]
-	for end := time.Now().Add(time.Minute); !r.court.hasBegun(id, p.life) && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); !r.monitor.hasBegun(id, p.life) && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond) // a worker that has not begun to work would not end cleanly
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

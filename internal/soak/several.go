@@ -59,8 +59,8 @@ func (w *worker) takeSeveral(ctx context.Context, t turn) {
 	}
 }
 
-// severalRefused logs a refusal. After it, AcquireAll must have left nothing behind, unless the
-// outcome of a request is unknown.
+// severalRefused logs a refusal. AcquireAll must then have left nothing behind, unless the outcome
+// of a request is unknown.
 func (w *worker) severalRefused(ctx context.Context, begun int64, t turn, names []string, err error) {
 	t.try = true // so that this does not count as a wait for one name
 	if held := errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain); held {

@@ -14,7 +14,8 @@ const slotsOf = 2
 // slotted returns the name with slots.
 func slotted(l *Load) string { return l.Prefix + "slots" }
 
-// slotNames returns the names under which a store keeps the permits and the gate of a name.
+// slotNames returns the names under which a store keeps the locks for the n permits of a name, and
+// the lock for which waiters of that name queue.
 func slotNames(name string, n int) (names []string) {
 	for i := range n {
 		names = append(names, driver.SlotName(name, i))

@@ -9,7 +9,7 @@ import (
 // work does one turn after another until the run is over or ctx ends.
 func (w *worker) work(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
-		if i%4 == 0 && w.ref.Over() {
+		if i%4 == 0 && w.monitor.Over() {
 			return
 		}
 		t := w.dice.draw()

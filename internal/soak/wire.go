@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// The engine passes a worker's process its instructions as JSON in the environment. Then the two
-// exchange calls and replies over a socket (gob). Workers of an older build use the same format. So
-// fields may be added but never renamed or removed. The zero value of a new field must mean the
-// behaviour from before the field existed. TestWire checks this.
+// The engine passes a worker's process its instructions as JSON in the environment. After that, the
+// two processes exchange calls and replies over a socket (gob). Workers of an older build use the
+// same format. So fields may be added but never renamed or removed. The zero value of a new field
+// must mean the behaviour from before the field existed. TestWire checks this.
 
-// A call goes from a worker's process to the court. A call to log has no reply.
+// A call goes from a worker's process to the Monitor. A call to log has no reply.
 type call struct {
 	Do    string
 	Event Event
@@ -28,7 +28,7 @@ type reply struct {
 }
 
 // serve handles the calls of one connection until the connection ends.
-func (c *Court) serve(conn net.Conn) {
+func (c *Monitor) serve(conn net.Conn) {
 	defer conn.Close()
 	in, out := gob.NewDecoder(conn), gob.NewEncoder(conn)
 	for {
@@ -58,7 +58,7 @@ func (c *Court) serve(conn net.Conn) {
 	}
 }
 
-// link is the court as another process sees it.
+// link is the Monitor as another process sees it.
 type link struct {
 	mu   sync.Mutex
 	conn net.Conn
@@ -74,9 +74,9 @@ func dial(socket string) (*link, error) {
 	return &link{conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(conn)}, nil
 }
 
-// askCourt calls the court. If the engine is gone, it ends the process, because the process is no
-// longer needed.
-func (l *link) askCourt(q call) (r reply) {
+// askMonitor calls the Monitor. If the engine is gone, it ends the process, because the process is
+// no longer needed.
+func (l *link) askMonitor(q call) (r reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.out.Encode(&q)
@@ -89,15 +89,15 @@ func (l *link) askCourt(q call) (r reply) {
 	return r
 }
 
-func (l *link) Log(e Event) { l.askCourt(call{Do: "log", Event: e}) }
+func (l *link) Log(e Event) { l.askMonitor(call{Do: "log", Event: e}) }
 func (l *link) Read(name string, fence uint64) Value {
-	return l.askCourt(call{Do: "read", Name: name, Fence: fence}).Value
+	return l.askMonitor(call{Do: "read", Name: name, Fence: fence}).Value
 }
-func (l *link) Write(w Write) { l.askCourt(call{Do: "write", Write: w}) }
-func (l *link) Offer(k Key)   { l.askCourt(call{Do: "offer", Key: k}) }
-func (l *link) Over() bool    { return l.askCourt(call{Do: "over"}).OK }
+func (l *link) Write(w Write) { l.askMonitor(call{Do: "write", Write: w}) }
+func (l *link) Offer(k Key)   { l.askMonitor(call{Do: "offer", Key: k}) }
+func (l *link) Over() bool    { return l.askMonitor(call{Do: "over"}).OK }
 
 func (l *link) Take() (Key, bool) {
-	r := l.askCourt(call{Do: "take"})
+	r := l.askMonitor(call{Do: "take"})
 	return r.Key, r.OK
 }

@@ -13,18 +13,18 @@ import (
 
 // worker is one goroutine of a worker's process.
 type worker struct {
-	ref    referee
-	locker *padlock.Locker
-	dice   dice
-	id     int // number of the worker's process
-	life   int
-	holds  int64 // number of ids given out
-	first  int64
+	monitor monitorAPI
+	locker  *padlock.Locker
+	dice    dice
+	id      int // number of the worker's process
+	life    int
+	holds   int64 // number of ids given out
+	first   int64
 }
 
 // newWorker makes goroutine g of process id.
-func newWorker(o *order, g int, ref referee, l *padlock.Locker) *worker {
-	w := &worker{ref: ref, locker: l, id: o.Worker, life: o.Life}
+func newWorker(o *order, g int, monitor monitorAPI, l *padlock.Locker) *worker {
+	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life}
 	w.first = int64(o.Worker)<<52 | int64(o.Life)<<40 | int64(g)<<32
 	source := rand.NewPCG(o.Seed, uint64(w.first))
 	load := o.Load
@@ -34,7 +34,7 @@ func newWorker(o *order, g int, ref referee, l *padlock.Locker) *worker {
 	return w
 }
 
-// ownName returns the name that only one goroutine of a worker uses, in one life of the worker.
+// ownName returns the name that only one goroutine of one process of a worker uses.
 func ownName(prefix string, worker, g, life int) string {
 	letter := func(n int) string { return string(rune('a' + n)) }
 	return prefix + "own:" + letter(worker) + ":" + letter(g) + ":" + letter(life%26)
@@ -45,7 +45,7 @@ func (w *worker) log(e Event) {
 	if e.At == 0 {
 		e.At = clockNow()
 	}
-	w.ref.Log(e)
+	w.monitor.Log(e)
 }
 
 // held is a hold and the turn for which it was taken.
@@ -124,7 +124,7 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 
 // readShared reads the data under a shared lock.
 func (w *worker) readShared(h *held) {
-	w.ref.Read(h.Name(), 0)
+	w.monitor.Read(h.Name(), 0)
 	pause(h.Context(), h.hold)
 	w.verify(h)
 }
@@ -132,7 +132,7 @@ func (w *worker) readShared(h *held) {
 // change reads the data, works, and writes the value that it read plus one.
 func (w *worker) change(h *held) {
 	fence := h.Fence()
-	value := w.ref.Read(h.Name(), fence)
+	value := w.monitor.Read(h.Name(), fence)
 	pause(h.Context(), h.hold)
 	w.verify(h)
 	until := claim(h.Lock)
@@ -142,7 +142,7 @@ func (w *worker) change(h *held) {
 	if h.pause && h.ttl > 0 {
 		time.Sleep(h.ttl + 200*time.Millisecond) // the worker pauses past the end of its lease
 	}
-	w.ref.Write(Write{Name: h.Name(), Fence: fence, Value: value, Until: until, Paused: h.pause, Worker: w.id, Hold: h.id})
+	w.monitor.Write(Write{Name: h.Name(), Fence: fence, Value: value, Until: until, Paused: h.pause, Worker: w.id, Hold: h.id})
 }
 
 // pause sleeps for d or until ctx ends.
@@ -155,7 +155,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// op calls the store, and logs the result and the claim that follows from it.
+// op calls the store. It logs the result and the end of the holder's window that follows from it.
 func (w *worker) op(h *held, op Op, f func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -190,8 +190,7 @@ func (w *worker) logBegin(h *held, op Op) {
 	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Err: string(op)})
 }
 
-// release releases the lock. From the beginning of the call, the worker does not claim that it may
-// work.
+// release releases the lock. Once the call begins, the worker no longer claims that it may work.
 func (w *worker) release(h *held) {
 	h.over.Store(true)
 	w.logBegin(h, Released)

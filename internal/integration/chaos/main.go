@@ -156,7 +156,7 @@ func (s *settings) one(ctx context.Context, row rig.Row, all bool) error {
 		if err := keepHistory(dir, out); err != nil {
 			return err
 		}
-		if _, err := judge.Check(soak.Only(out.Events, v.Names), dir, time.Minute); err != nil {
+		if _, err := judge.Check(soak.FilterHistory(out.Events, v.Names), dir, time.Minute); err != nil {
 			return err
 		}
 	}

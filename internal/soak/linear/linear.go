@@ -29,8 +29,8 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("%d of %d pieces ok, %d illegal, %d unknown (%d operations)", v.OK, v.OK+v.Illegal+v.Unknown, v.Illegal, v.Unknown, v.Operations)
 }
 
-// patience is the time limit for one piece.
-const patience = 5 * time.Second
+// maxPieceTime is the time limit for one piece.
+const maxPieceTime = 5 * time.Second
 
 // Operation is an [Op] that took effect at some moment between Call and Return.
 type Operation struct {
@@ -50,12 +50,13 @@ const (
 )
 
 // A Judge finds out whether operations can be ordered so that [Op.Step] allows each one, beginning
-// with the zero State. It takes at most about limit. If there is no such order, and picture is not
-// empty, the Judge draws the operations in the file called picture.
+// with the zero State. It gives up after about the time limit, with the result Unknown. If there is
+// no such order, and picture is not empty, the Judge draws the operations in the file called
+// picture.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
 // Check lets judge examine all names. Pictures of up to three illegal pieces are written to dir,
-// unless dir is empty. Check takes at most about limit. The pieces that remain after that time are
+// unless dir is empty. After about the time limit, Check stops, and the pieces that remain are
 // Unknown.
 func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
@@ -68,7 +69,7 @@ func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (V
 	for name, holds := range byName {
 		for _, piece := range cutPieces(holds, regrant) {
 			v.Operations += len(piece)
-			rest := min(patience, time.Until(end))
+			rest := min(maxPieceTime, time.Until(end))
 			if rest <= 0 {
 				v.Unknown++
 				continue
@@ -129,11 +130,11 @@ type cutter struct {
 
 func (c *cutter) reset() { *c = cutter{live: map[int64]int64{}} }
 
-// smallest is the minimum size of a piece.
-const smallest = 20
+// minPiece is the minimum number of operations in a piece.
+const minPiece = 20
 
 func (c *cutter) isFree(at int64) bool {
-	return len(c.piece) >= smallest && c.busy < at && len(c.live) == 0
+	return len(c.piece) >= minPiece && c.busy < at && len(c.live) == 0
 }
 
 func (c *cutter) add(o Operation) {
@@ -158,7 +159,8 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered stores the next lower fence of the piece in each operation that has a fence.
+// ordered sets Op.before in each operation that has a fence. Op.before is the greatest fence in the
+// piece that is lower than the operation's own fence.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
@@ -185,7 +187,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	// end is the end of the window, after which the store may have ended the hold. It must be later
+	// After the end of the hold's window, the store may have ended the hold. This end must be later
 	// than the beginning of the acquire, so that both are in one piece.
 	end := h.Call + 1
 	if n := len(h.Spans); n > 0 {

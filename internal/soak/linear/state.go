@@ -91,13 +91,15 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
 }
 
-// minted reports whether o's fence may come next. Fences are minted in ascending order, so the next
-// lower fence must be the last fence in s.
+// minted reports whether o's fence can be the next one in state s. Fences are minted in ascending
+// order, so the fence of s must be the next lower one, o.before. A shared grant may also repeat the
+// fence of s.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }
 
-// Step is the model. It reports whether o may happen in s, and returns the next state.
+// Step is the model of a lock. It reports whether o may happen in state s, and returns the next
+// state.
 func (o Op) Step(s State) (ok bool, next State) {
 	switch o.action {
 	case grant:

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Court keeps the history, and the data that the locks protect. It is safe for concurrent use.
-type Court struct {
+// Monitor keeps the history, and the data that the locks protect. It is safe for concurrent use.
+type Monitor struct {
 	mu     sync.Mutex
 	things map[string]*thing
 	events []Event
@@ -19,9 +19,9 @@ type Court struct {
 	atWork map[int]int // by worker: the life of its latest process that has begun to work; see Event.Life
 }
 
-// thing is the data that one name protects.
+// thing is the data that the lock on one name protects.
 type thing struct {
-	seen           uint64 // the greatest fence that the court has seen
+	seen           uint64 // the greatest fence that the monitor has seen
 	fenced, plain  int    // the two registers; each write stores the value that was read plus one
 	fencedWrites   int    // number of accepted writes
 	plainWrites    int
@@ -37,7 +37,7 @@ type Key struct {
 // Value is the result of a read under a lock.
 type Value struct {
 	Fenced, Plain int
-	Stale         bool // the court had already seen a greater fence
+	Stale         bool // the monitor had already seen a greater fence
 }
 
 // Write is a write under a lock.
@@ -51,9 +51,9 @@ type Write struct {
 	Hold   int64
 }
 
-// referee is the court as a worker sees it. The court may be in the worker's own process or in
-// another one.
-type referee interface {
+// monitorAPI is the Monitor as a worker sees it. The Monitor may be in the worker's own process or
+// in another one.
+type monitorAPI interface {
 	Log(Event)
 	Read(name string, fence uint64) Value
 	Write(Write)
@@ -66,11 +66,11 @@ type referee interface {
 // sent the write before the deadline.
 const lateness = 50 * time.Millisecond
 
-// NewCourt returns an empty court.
-func NewCourt() *Court { return &Court{things: map[string]*thing{}, atWork: map[int]int{}} }
+// NewMonitor returns an empty monitor.
+func NewMonitor() *Monitor { return &Monitor{things: map[string]*thing{}, atWork: map[int]int{}} }
 
 // Log adds an event to the history.
-func (c *Court) Log(e Event) {
+func (c *Monitor) Log(e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, e)
@@ -84,8 +84,9 @@ func (c *Court) Log(e Event) {
 	}
 }
 
-// hasBegun reports whether a worker has begun to work in this life.
-func (c *Court) hasBegun(worker, life int) bool {
+// hasBegun reports whether a worker has begun to work in the process with this number; see
+// Event.Life.
+func (c *Monitor) hasBegun(worker, life int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, known := c.atWork[worker]
@@ -93,21 +94,21 @@ func (c *Court) hasBegun(worker, life int) bool {
 }
 
 // lives returns, for each worker, how many times its process was restarted.
-func (c *Court) lives() map[int]int {
+func (c *Monitor) lives() map[int]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.atWork)
 }
 
 // sums returns the numbers of grants and faults so far.
-func (c *Court) sums() (grants, faults int) {
+func (c *Monitor) sums() (grants, faults int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.grants, c.faults
 }
 
-// dataOf returns the data of a name. c.mu is held.
-func (c *Court) dataOf(name string) *thing {
+// dataOf returns the data of a name. The caller holds c.mu.
+func (c *Monitor) dataOf(name string) *thing {
 	t := c.things[name]
 	if t == nil {
 		t = &thing{}
@@ -117,7 +118,7 @@ func (c *Court) dataOf(name string) *thing {
 }
 
 // Read returns both registers and remembers the fence, like a resource that checks fences.
-func (c *Court) Read(name string, fence uint64) Value {
+func (c *Monitor) Read(name string, fence uint64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.dataOf(name)
@@ -129,8 +130,8 @@ func (c *Court) Read(name string, fence uint64) Value {
 }
 
 // Write adds one to the value that was read, and stores the sum. The plain register accepts every
-// write. The fenced register accepts a write only if the court has seen no greater fence.
-func (c *Court) Write(w Write) {
+// write. The fenced register accepts a write only if the monitor has seen no greater fence.
+func (c *Monitor) Write(w Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := clockNow()
@@ -154,20 +155,20 @@ func (c *Court) Write(w Write) {
 	}
 }
 
-// broken logs a violation. c.mu is held.
-func (c *Court) broken(w Write, at int64, what string) {
+// broken logs a violation. The caller holds c.mu.
+func (c *Monitor) broken(w Write, at int64, what string) {
 	c.events = append(c.events, Event{Op: Broken, Worker: w.Worker, Call: w.Until, At: at, Name: w.Name, Hold: w.Hold, Fence: w.Fence, Err: what})
 }
 
 // Offer stores a key for any worker.
-func (c *Court) Offer(k Key) {
+func (c *Monitor) Offer(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keys = append(c.keys, k)
 }
 
 // Take removes the oldest key and returns it.
-func (c *Court) Take() (Key, bool) {
+func (c *Monitor) Take() (Key, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.keys) == 0 {
@@ -179,20 +180,20 @@ func (c *Court) Take() (Key, bool) {
 }
 
 // Over reports whether the workers should end.
-func (c *Court) Over() bool {
+func (c *Monitor) Over() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended
 }
 
-func (c *Court) end() {
+func (c *Monitor) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
 }
 
 // stood returns how long the engine's process has stood still since the given time.
-func (c *Court) stood(since int64) int64 {
+func (c *Monitor) stood(since int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var own spells
@@ -212,7 +213,7 @@ type harm struct {
 	Writes         int
 }
 
-func (c *Court) harm() harm {
+func (c *Monitor) harm() harm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var h harm
@@ -226,7 +227,7 @@ func (c *Court) harm() harm {
 }
 
 // history returns all events so far.
-func (c *Court) history() []Event {
+func (c *Monitor) history() []Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Event(nil), c.events...)
