@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -169,14 +170,17 @@ func (d database) batchOfEachKind(t *testing.T) {
 	}
 	all[3].Token += "'s"
 	all[40].Token += "'s"
-	all[4].TTL = 0           // only verified
-	all[6].TTL = time.Hour   // another TTL than the others
-	all[7].TTL = time.Second // never shortens a lease
+	all[4].TTL = 0                                                          // only verified
+	all[6].TTL = time.Hour                                                  // another TTL than the others
+	all[7].TTL = time.Second                                                // never shortens a lease
+	noError(t, p.setFence(all[8].Name, "fence, reserved = 1"))              // nobody has claimed it
+	noError(t, p.setFence(all[9].Name, "fence, until = until - 120000000")) // nobody else has taken it since
 	out, err := p.store.ExtendBatch(t.Context(), all)
 	noError(t, err)
+	want := map[int]error{1: driver.ErrLost, 2: driver.ErrLost, 8: driver.ErrLost, 9: driver.ErrExpired}
 	for i, o := range out {
-		lost := i == 1 || i == 2
-		if lost && !errors.Is(o.Err, driver.ErrLost) || !lost && (o.Err != nil || o.Grant.TTL < all[i].TTL*9/10) {
+		least := cmp.Or(all[i].TTL*9/10, time.Second) // the lease that is only verified has more than a second left
+		if !errors.Is(o.Err, want[i]) || o.Err == nil && o.Grant.TTL < least {
 			t.Errorf("hold %d: %+v", i, o)
 		}
 		if i == 3 || i == 40 {
@@ -185,7 +189,7 @@ func (d database) batchOfEachKind(t *testing.T) {
 			}
 		}
 	}
-	for i, least := range map[int]time.Duration{4: 0, 5: 30 * time.Second, 6: 50 * time.Minute, 7: 5 * time.Second} {
+	for i, least := range map[int]time.Duration{4: time.Second, 5: 30 * time.Second, 6: 50 * time.Minute, 7: 5 * time.Second} {
 		st, err := p.store.Inspect(t.Context(), all[i].Name)
 		noError(t, err)
 		if left := time.Until(st.Holds[0].Until); left < least {
