@@ -91,7 +91,11 @@ func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setu
 		if err != nil {
 			return nil, err
 		}
-		older, err := s.older(commit)
+		buildOlder := s.older
+		if s.build != nil {
+			buildOlder = s.build
+		}
+		older, err := buildOlder(commit)
 		if err != nil {
 			return nil, err
 		}

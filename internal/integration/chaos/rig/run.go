@@ -50,16 +50,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	if err != nil {
 		return nil, nil, err
 	}
-	r = &soak.Run{
-		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: cmp.Or(set.goroutines, 8),
-		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Unordered: set.unordered, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
-	}
-	if o.Load != nil {
-		r.Load = *o.Load
-	}
-	if set.load != nil {
-		set.load(&r.Load)
-	}
+	r = o.run(row, set)
 	faults := set.faults
 	if len(set.stages) > 0 {
 		kill := r.KillWorker()
@@ -85,4 +76,19 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 		}
 	}
 	return r, out, err
+}
+
+// run returns the run of a row, without its faults.
+func (o *Options) run(row *Row, set *setup) *soak.Run {
+	r := &soak.Run{
+		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: cmp.Or(set.goroutines, 8),
+		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Unordered: set.unordered, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
+	}
+	if o.Load != nil {
+		r.Load = *o.Load
+	}
+	if set.load != nil {
+		set.load(&r.Load)
+	}
+	return r
 }

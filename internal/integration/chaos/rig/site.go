@@ -27,7 +27,8 @@ type Site struct {
 	host    host
 	toxic   *toxiproxy.ApiServer
 	dir     string
-	shim    string // path of the file with the offset of the servers' clocks; "" if there is no shim
+	build   func(commit string) (binary string, err error) // replaces the method older in a test; may be nil
+	shim    string                                         // path of the file with the offset of the servers' clocks; "" if there is no shim
 }
 
 // NewSite returns an empty site.
