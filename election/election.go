@@ -69,7 +69,12 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 // that takes, and even if it panics. What Run does after that depends on the result of the
 // function:
 //
-//	result of the function            Run
+//	result of the function            what Run does
+//	nil, and its context had ended    waits for the back-off, and campaigns again
+//	nil, and its context had not      returns nil: the work is finished
+//	an error that is ErrStop          returns that error
+//	the error of its ended context    the same as for nil
+//	another error                     calls OnError, waits for the back-off, and campaigns again
 //
 // If the store cannot be reached, Run calls OnError and campaigns again after the back-off. The
 // back-off grows from BackOff to MaxBackOff, with jitter. It starts again from BackOff when the
