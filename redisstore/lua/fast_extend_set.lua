@@ -1,6 +1,8 @@
 -- Extends the lease of an exclusive hold.
 -- KEYS: 1 name  2 note
 -- ARGV: 1 token with its length before it  2 ttl  3 KEEP
+--       and, in extend_batch.lua:
+--       4 the time, as a number of ms  5 time + ttl, as a text  6 time + ttl + KEEP, as a text
 -- Returns {fence, ms left, shared}, or 0 if extend.lua must run. shared is 1 if PHP has demoted the
 -- hold, else 0.
 local v = redis.call('GET', KEYS[2])
@@ -10,17 +12,21 @@ if string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) ~= a then return 0 end
 local token = string.sub(a, COUNTED_TOKEN)
 local e = redis.pcall('ZSCORE', KEYS[1], token)
 if type(e) ~= 'string' then return 0 end
-local t = redis.call('TIME')
-local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
+local ms = ARGV[4]
+if not ms then
+  local t = redis.call('TIME')
+  ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
+end
 local til = ms + ARGV[2]
 e = tonumber(e)
 if e <= ms then return 0 end
 local f = tonumber(string.sub(v, NOTE_FENCE, NOTE_FENCE_END))
 if til > e then
   e = til
-  redis.call('PEXPIREAT', KEYS[1], til) -- first: without memory, the server refuses ZADD as the first write
-  local n = redis.call('ZADD', KEYS[1], 'XX', 'CH', til, token, til, '__write__')
-  redis.call('PEXPIREAT', KEYS[2], math.max(math.ceil(f / 1000), til) + ARGV[3])
+  local at, ahead = ARGV[5] or til, math.ceil(f / 1000)
+  redis.call('PEXPIREAT', KEYS[1], at) -- first: without memory, the server refuses ZADD as the first write
+  local n = redis.call('ZADD', KEYS[1], 'XX', 'CH', at, token, at, '__write__')
+  redis.call('PEXPIREAT', KEYS[2], ahead > til and ahead + ARGV[3] or ARGV[6] or til + ARGV[3])
   return { f, e - ms, n == 1 and 1 or 0 }
 end
 return { f, e - ms, redis.call('ZSCORE', KEYS[1], '__write__') and 0 or 1 }

@@ -1,6 +1,8 @@
 -- Extends a lease.
 -- KEYS: 1 name  2 note
 -- ARGV: 1 token  2 ttl  3 KEEP
+--       and, in extend_batch.lua:
+--       4 the time, as a number of ms  5 time + ttl, as a text  6 time + ttl + KEEP, as a text
 -- Returns {fence, ms left}, or 0 if extend.lua must run.
 local v = redis.call('MGET', KEYS[1], KEYS[2])
 if v[1] ~= ARGV[1] then return 0 end
@@ -11,11 +13,15 @@ if left <= 0 then return 0 end
 local f = note and tonumber(string.sub(note, NOTE_FENCE, NOTE_FENCE_END)) or 0
 if left < ttl then
   left = ttl
-  redis.call('PEXPIRE', KEYS[1], ttl)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
   if note then
-    local t = redis.call('TIME')
-    local til = math.floor((t[1] * 1000000 + t[2]) / 1000) + ttl
-    redis.call('PEXPIREAT', KEYS[2], math.max(math.ceil(f / 1000), til) + ARGV[3])
+    local ms, ahead = ARGV[4], math.ceil(f / 1000)
+    if not ms then
+      local t = redis.call('TIME')
+      ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
+    end
+    local til = ms + ttl
+    redis.call('PEXPIREAT', KEYS[2], ahead > til and ahead + ARGV[3] or ARGV[6] or til + ARGV[3])
   end
 end
 return { f, left }
