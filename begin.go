@@ -2,6 +2,7 @@ package padlock
 
 import (
 	"errors"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -103,9 +104,36 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// askOnce asks the store at once and reports whether the caller has to wait. If other callers of
-// this Locker already wait for the name, askOnce asks the store only for TryAcquire and
-// SkipIfOutlived.
+// An acquire begins with a try, or joins a queue at once:
+//
+//	the call                            the name                              it begins with
+//	TryAcquire, SkipIfOutlived          any                                   a try
+//	any other that may wait             other callers of the Locker wait for  its place in their line
+//	                                    it, or one of them has it
+//	exclusive, without HoldAtLeast,     the store has just handed it to       its place in the store's
+//	FenceAbove and Slots, for a TTL     another process (JoinFirst)           queue, through the line
+//	above MaxReservation and a Wait of
+//	1 s or more
+//	any other                           any other                             a try
+//
+// If the name is free after all, the store grants it with the request that would have joined the
+// queue, so the caller does not wait. If the server is out of reach, JoinFirst returns false and
+// the try fails at once. A short Wait begins with a try because the end of Wait interrupts a
+// request that joins the queue, but not a try.
+
+// shortWait is the time below which Wait is short.
+const shortWait = time.Second
+
+// joinsFirst reports whether the caller joins the store's queue without a try.
+func (a *attempt) joinsFirst() bool {
+	l, r := a.l, &a.request
+	return l.adviser != nil && l.cfg.maxWaiters > 0 && !a.part && !a.gate && !a.anySlot &&
+		!r.Shared && r.AtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
+		(a.set.wait < 0 || a.set.wait >= shortWait) && l.adviser.JoinFirst(r.Name)
+}
+
+// askOnce asks the store at once and reports whether the caller has to wait. If the caller joins a
+// queue at once, askOnce sends nothing.
 func (a *attempt) askOnce() (mustWait bool, err error) {
 	sent := a.l.sendTime()
 	if a.start == 0 { // otherwise the attempt is a part of a call
@@ -113,7 +141,7 @@ func (a *attempt) askOnce() (mustWait bool, err error) {
 			a.start = a.l.clock.Now()
 		}
 	}
-	if a.set.wait == 0 || a.set.skip || !a.inLine {
+	if a.set.wait == 0 || a.set.skip || !a.inLine && !a.joinsFirst() {
 		err := a.tryStore(sent)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
 			return false, err

@@ -20,8 +20,9 @@ const (
 	// EventAcquiring: an acquire begins.
 	EventAcquiring EventKind = iota
 	// EventContended: another holder has the name, and this caller waits or gives up. Each acquire
-	// has at most one EventContended. Err is the *HeldError, or nil if the caller waits behind
-	// other callers of its Locker and has not asked the store.
+	// has at most one EventContended. Err is the *HeldError, or nil if the caller has not asked the
+	// store: it waits behind other callers of its Locker, or the Locker has just handed the name to
+	// another process, so that it is free only rarely.
 	EventContended
 	// EventAcquired: the lock was granted. Event.Took is the time since the acquire began. It is 0
 	// if a store in this process granted the lock at once.

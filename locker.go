@@ -32,14 +32,15 @@ type Guarantees = driver.Guarantees
 // for each store.
 type Locker struct {
 	store      driver.Store
-	enqueuer   driver.Enqueuer    // nil unless the store lives in this process
-	identifier driver.Identifier  // nil if the store has no id
-	waiter     driver.Waiter      // nil if the store cannot wake waiters
-	converter  driver.Converter   // nil if the store cannot change a mode
-	slotTaker  driver.SlotTaker   // nil if the store cannot take a permit in one step
-	sharers    driver.SharedTaker // nil if the store cannot take several shared holds at once; guarded by mu
-	slotWaiter driver.SlotWaiter  // nil if the store cannot wait for any of several permits
-	locator    driver.Locator     // nil unless two names can share one lock in the store
+	enqueuer   driver.Enqueuer     // nil unless the store lives in this process
+	identifier driver.Identifier   // nil if the store has no id
+	waiter     driver.Waiter       // nil if the store cannot wake waiters
+	adviser    driver.QueueAdviser // nil if the store does not know when a try is in vain
+	converter  driver.Converter    // nil if the store cannot change a mode
+	slotTaker  driver.SlotTaker    // nil if the store cannot take a permit in one step
+	sharers    driver.SharedTaker  // nil if the store cannot take several shared holds at once; guarded by mu
+	slotWaiter driver.SlotWaiter   // nil if the store cannot wait for any of several permits
+	locator    driver.Locator      // nil unless two names can share one lock in the store
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -94,6 +95,7 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 		l.clock = driver.SystemClock()
 	}
 	l.waiter, _ = driver.As[driver.Waiter](store)
+	l.adviser, _ = driver.As[driver.QueueAdviser](store)
 	l.identifier, _ = driver.As[driver.Identifier](store)
 	l.converter, _ = driver.As[driver.Converter](store)
 	l.slotTaker, _ = driver.As[driver.SlotTaker](store)

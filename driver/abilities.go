@@ -67,6 +67,18 @@ type Enqueuer interface {
 	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
 }
 
+// QueueAdviser knows, without a request, that a name is probably held and waited for.
+type QueueAdviser interface {
+	// JoinFirst reports whether a caller that may wait for name should join the queue at once, by
+	// Wait with reserve true, and leave out the try before it. The answer is a guess from the
+	// hand-overs that the store has seen a moment ago. It may be wrong: if the name is free, Wait
+	// grants it with the request that would have joined the queue. The guess is for exclusive
+	// requests without Replaces, AtLeast and FenceAbove, and with a TTL above MaxReservation.
+	//
+	// JoinFirst sends nothing and returns at once. It returns false if the store cannot be reached.
+	JoinFirst(name string) bool
+}
+
 // SlotTaker takes one of the permits of a name with slots in one step; see [SlotName].
 type SlotTaker interface {
 	// AcquireSlot makes one try for any of the permits 0 to n-1 of r.Name. In one step it does what

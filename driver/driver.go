@@ -27,6 +27,7 @@
 //   - [SharedTaker]: many readers of a process acquire a name with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
+//   - [QueueAdviser]: a caller that will have to wait joins the queue without a try before it.
 //   - [Enqueuer]: waiters need no goroutine each; for a store in the memory of the process.
 //   - [Identifier]: a key that was made at another store is refused.
 //   - [Locator]: a caller that takes several names notices that two of them share a lock.

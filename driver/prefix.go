@@ -40,6 +40,7 @@ func WithPrefix(s Store, prefix string) Store {
 	g.MaxName = max(1, g.MaxName-len(prefix))
 	p.waiter, _ = As[Waiter](s)
 	p.enqueuer, _ = As[Enqueuer](s)
+	p.adviser, _ = As[QueueAdviser](s)
 	p.slotTaker, _ = As[SlotTaker](s)
 	p.slotWaiter, _ = As[SlotWaiter](s)
 	p.sharers, _ = As[SharedTaker](s)
@@ -67,6 +68,7 @@ type prefixed struct {
 	guarantees Guarantees
 	waiter     Waiter // this and the following fields are nil if inner does not have the ability
 	enqueuer   Enqueuer
+	adviser    QueueAdviser
 	slotTaker  SlotTaker
 	slotWaiter SlotWaiter
 	sharers    SharedTaker
@@ -139,6 +141,10 @@ func (p *prefixed) Enqueue(r Request, answer func(Grant, error)) (leave func() b
 		return nil, err
 	}
 	return p.enqueuer.Enqueue(r, answer)
+}
+
+func (p *prefixed) JoinFirst(name string) bool {
+	return p.optional(p.adviser != nil, &name) == nil && p.adviser.JoinFirst(name)
 }
 
 func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, ahead bool) (int, Grant, error) {

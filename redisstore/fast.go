@@ -167,6 +167,9 @@ func (s *Store) passHold(ctx context.Context, c *connected, name, token string) 
 	if err != nil {
 		return false, s.failure(ctx, err)
 	}
+	if n == 1 {
+		s.handOvers.add(name, sent)
+	}
 	if n == 2 {
 		// The hold has ended. If this hand-over fails, the waiters find the free name when they
 		// next look.

@@ -49,7 +49,7 @@ func newScripts(layout string) *scripts {
 		fastRelease: newScript("fast_release_" + layout),
 		fastExtend:  newScript("fast_extend_" + layout),
 		fastClaim:   newScript("fast_claim_" + layout),
-		join:        newScript("join"),
+		join:        newScript("slot_begin", "fast_acquire_"+layout, "join"),
 		identify:    newScript("identify"),
 		record:      newScript("record"),
 		records:     newScript("records"),

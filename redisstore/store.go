@@ -23,6 +23,7 @@ type Store struct {
 	gate       gate
 	subscriber subscriber
 	handed     handed
+	handOvers  handOvers
 	formats    formats
 	samples    samples
 	identity   identity

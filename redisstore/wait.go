@@ -21,6 +21,7 @@ type wait struct {
 	w       *waiter
 	sent    bool           // the token may be in the queue
 	joined  bool           // the fast script was tried
+	free    bool           // the fast script granted the name, which was free
 	asked   bool           // a message asked the waiter to look soon
 	queued  bool           // the token was in the queue at the last look
 	down    driver.Instant // when the server was first found unreachable, or 0
@@ -53,7 +54,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err != nil && a.sent {
 		s.jobs.Go(func() { s.forget(r.Name, r.Token) })
 	}
-	if err == nil && g.TTL > 0 {
+	if err == nil && g.TTL > 0 && !a.free {
 		s.handed.add(r.Token)
 	}
 	return g, err
@@ -78,8 +79,7 @@ func (a *wait) wait() (driver.Grant, error) {
 }
 
 // lookOnce joins the queue, or shows that this waiter is alive. If the wait goes on, it
-// returns the time until the next look. Otherwise that time is 0, and lookOnce returns the grant
-// that was handed over.
+// returns the time until the next look. Otherwise that time is 0, and lookOnce returns the grant.
 func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	c, err := a.s.readyClient(a.ctx, true)
 	if err != nil {
@@ -97,8 +97,8 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	a.sent = a.sent || a.reserve
 	if !a.joined {
 		a.joined = true
-		if next, err := a.join(c, on); next > 0 || err != nil {
-			a.queued = err == nil
+		if g, next, err := a.join(c, on); next > 0 || g.TTL > 0 || err != nil {
+			a.queued = next > 0
 			return g, next, err
 		}
 	}
@@ -135,25 +135,45 @@ func (a *wait) ended() error {
 	return driver.ErrClosed
 }
 
-// join is the first look of a waiter that wants an exclusive hold of a name that is held. It
-// returns the time until the next look, or 0 if the full script must run.
-func (a *wait) join(c *connected, on *subscription) (next time.Duration, err error) {
+// join is the first look of a waiter that wants an exclusive hold. If the name is held, join
+// returns the time until the next look. If the name is free and nobody waits for it, join returns a
+// grant of the hold. If it returns neither, the full script must run.
+func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.Duration, err error) {
 	r, s := a.r, a.s
 	if !a.reserve || r.Shared || s.config.foreign {
-		return 0, nil
+		return g, 0, nil
 	}
 	keys := s.keys.lock(r.Name).allKeys()
+	args := append(make([]string, 0, 4), r.Token,
+		on.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+s.formats.holder(&r.Holder).text)
+	if s.fast(r) && s.joinGrants() && r.TTL > driver.MaxReservation {
+		ttl := s.formats.ttl(r.TTL)
+		args = append(args, ttl.lease, ttl.note)
+	}
 	began := s.beginSample()
-	m, err := s.scripts.join.do(a.ctx, c, keys[:4], []string{r.Token,
-		on.channel + " " + itoa(int64(a.w.id)) + " x " + fence(r.FenceAbove) + " " + s.formats.holder(&r.Holder).text}).ToArray()
+	m, err := s.scripts.join.do(a.ctx, c, keys[:4], args).ToMessage()
 	if err != nil {
-		return 0, s.failure(a.ctx, err)
+		return g, 0, s.failure(a.ctx, err)
 	}
-	if len(m) < 2 {
-		return 0, nil
+	if m.IsInt64() {
+		return a.joinGranted(began, number(&m))
 	}
-	s.samples.addSample(began, number(&m[1]))
-	return time.Duration(number(&m[0])) * time.Millisecond, nil
+	parts, err := m.ToArray()
+	if err != nil || len(parts) < 2 {
+		return g, 0, err
+	}
+	s.samples.addSample(began, number(&parts[1]))
+	return g, time.Duration(number(&parts[0])) * time.Millisecond, nil
+}
+
+// joinGranted returns the grant of a name that was free.
+func (a *wait) joinGranted(began sample, fence int64) (g driver.Grant, next time.Duration, err error) {
+	s := a.s
+	a.free = true
+	s.handOvers.remove(a.r.Name)
+	s.samples.addSample(began, fence) // the fence of a name that was free is the server's time
+	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: began.sent, TTL: ceilMillis(a.r.TTL)}, nil)
+	return g, 0, err
 }
 
 // waitEnded returns the error that ends the wait, or nil if the wait continues.

@@ -1,10 +1,18 @@
--- Joins the queue of a name that is held, to get an exclusive hold.
+end
+-- Joins the queue of a name that is held, to get an exclusive hold. If nobody holds the name and
+-- nobody waits for it, takes it at once. The function one is a fast acquire script.
 -- KEYS: 1 name  2 note  3 records  4 queue
--- ARGV: 1 token  2 channel, id, mode, above and holder
--- Returns {ms until the waiter must look again, the server's time in µs}, or an empty list
--- if wait.lua must run.
+-- ARGV: 1 token  2 channel, id, mode, above and holder, and if the script may take the name:
+--       3 ttl  4 ttl + KEEP
+-- Returns {ms until the waiter must look again, the server's time in µs}, the fence if the name was
+-- free, or an empty list if wait.lua must run.
 local call, token = redis.call, ARGV[1]
 local left = call('PTTL', KEYS[1])
+if left == -2 and ARGV[3] then -- the key does not exist
+  local holder = string.match(ARGV[2], '^%S+ %d+ x %d+ (.*)$')
+  local fence = holder and one(KEYS, { string.format(FORMAT_LENGTH, #token) .. token, ARGV[3], ARGV[4], NOTE_HELD_NOW .. holder })
+  return type(fence) == 'number' and fence > 0 and fence or {}
+end
 local flag = call('GETRANGE', KEYS[2], 0, 0)
 if left <= 0 or flag ~= NOTE_SIMPLE and flag ~= NOTE_MORE then return {} end
 local t = call('TIME')
