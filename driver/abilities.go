@@ -160,21 +160,21 @@ type Passer interface {
 	Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error)
 }
 
-// Converter changes the mode of a live hold to r.Shared.
+// Converter makes a shared hold exclusive, or an exclusive hold shared.
 type Converter interface {
 	// Convert makes one try. The result depends on the mode that r asks for.
 	//
 	// If r is exclusive and the hold is shared (promotion), Convert succeeds if this is the only
 	// hold, and the hold gets a new fence. If other readers hold the name, Convert returns a
-	// *HeldError and notes the intent, so that no new reader is let in. If another reader's intent
-	// is noted already, it returns ErrPromotionConflict. A failed promotion leaves the shared hold
-	// as it was, or returns ErrLost. An intent lapses within MaxIntent unless another Convert
-	// renews it.
+	// *HeldError. It also records that this reader wants to be promoted, its intent, so that no new
+	// reader is let in. If there is an intent of another reader already, Convert returns
+	// ErrPromotionConflict. A failed promotion leaves the shared hold as it was, or returns
+	// ErrLost. An intent lapses within MaxIntent unless another Convert renews it.
 	//
 	// If r is shared and the hold is exclusive (demotion), Convert always succeeds while the name
 	// is held, and keeps the fence.
 	//
-	// If the hold already has the mode of r, Convert verifies the hold and withdraws an intent.
+	// If the hold already has the mode of r, Convert verifies the hold and withdraws its intent.
 	//
 	// Afterwards the lease lasts as long as before, or for r.TTL if that is longer.
 	//
@@ -186,8 +186,9 @@ type Converter interface {
 // Inspector reports the holders of a name and changes nothing.
 type Inspector interface {
 	// Inspect returns the state of name as far as the store knows it. If the store cannot know the
-	// holders, Inspect returns errors.ErrUnsupported, and may return the part that it knows as
-	// well. If it cannot know whether a name is free, it does not report the name as free.
+	// holders, Inspect returns errors.ErrUnsupported. Together with that error, it may return the
+	// part of the state that it knows. If the store cannot know whether a name is free, Inspect
+	// does not report the name as free.
 	Inspect(ctx context.Context, name string) (State, error)
 }
 
@@ -202,26 +203,28 @@ type Lister interface {
 
 // Breaker ends all holds on a name by force.
 type Breaker interface {
-	// Break ends all holds and the cool-down of name if its fence is still seenFence, which Inspect
-	// returned. Otherwise it returns ErrLost, because the name has another hold now. Break mints a
-	// new fence and returns it. So a resource that checks fences rejects an evicted holder.
+	// Break ends all holds and the cool-down of name if the fence of name is still seenFence, the
+	// one that Inspect returned. Otherwise it returns ErrLost, because the name has another hold
+	// now. Break mints a new fence and returns it. So a resource that checks fences rejects an
+	// evicted holder.
 	Break(ctx context.Context, name string, seenFence uint64) (fence uint64, err error)
 }
 
 // FenceRaiser raises the fence of a hold, so that the members of a quorum agree on one fence.
 type FenceRaiser interface {
-	// RaiseFence makes the fence of a live hold at least fence, so that every later fence is
-	// greater than that. It never lowers a fence. It returns ErrExpired or ErrLost as Extend does.
-	// If fence is 2^53 or more, it returns ErrInvalid; 2^53 - 1 is the last fence that a name can
-	// have.
+	// RaiseFence makes sure that the fence of a live hold is at least the given one, and that every
+	// later fence is greater. It never lowers a fence. It returns ErrExpired or ErrLost as Extend
+	// does. If the argument fence is 2^53 or more, RaiseFence returns ErrInvalid; 2^53 - 1 is the
+	// last fence that a name can have.
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 
 // FileSharer lets a child process share a hold of this process.
 type FileSharer interface {
 	// File returns a duplicate of the file descriptor that carries the hold, for
-	// exec.Cmd.ExtraFiles. The caller closes it. While any copy is open the name stays held, even
-	// after Release (which then returns Inherited) and after the death of this process.
+	// exec.Cmd.ExtraFiles. The caller must close the duplicate. While any copy is open, the name
+	// stays held, even after Release (which then returns Inherited) and after the death of this
+	// process.
 	File(name, token string) (*os.File, error)
 }
 
@@ -238,8 +241,8 @@ type Identifier interface {
 	StoreID(ctx context.Context) (string, error)
 }
 
-// Locator reports where a name is kept. A store has it if two names can share one lock, for example
-// because the place is a hash of 32 bits.
+// Locator reports where a name is kept. A store implements it if two names can share one lock, for
+// example because the place is a hash of 32 bits.
 type Locator interface {
 	// Location returns a text that is the same for two names if, and only if, they share one lock.
 	// It sends no request. If the name is not valid, it returns ErrInvalid.
@@ -248,9 +251,9 @@ type Locator interface {
 
 // SamePlacer reports, without a request, whether two stores keep their locks in the same place.
 type SamePlacer interface {
-	// SamePlace reports whether other keeps its locks in the same memory or on the same server as
-	// this store, so that both fail together. False means that they do not, or that it is not
-	// known. Callers use the function [SamePlace], which removes wrappers first.
+	// SamePlace reports whether the store other keeps its locks in the same memory or on the same
+	// server as this store, so that both fail together. False means that they do not, or that it is
+	// not known. Callers use the function [SamePlace], which removes wrappers first.
 	SamePlace(other Store) bool
 }
 

@@ -1,8 +1,8 @@
 // Package driver is the contract between padlock and a store. Programs that take locks use package
 // padlock; this page is for authors of stores.
 //
-// For each name, a store keeps the holders and the times at which their leases end. It makes one
-// try at a time and returns at once. It does not wait for a turn, renew leases, watch deadlines,
+// For each name, a store keeps the holders and the times at which their leases end. Each call makes
+// one try and returns at once. The store does not wait for a turn, renew leases, watch deadlines,
 // retry, log, or clean up after a caller that went away. Package padlock does all of that once for
 // every store. This page calls package padlock "the caller".
 //
@@ -10,7 +10,7 @@
 //
 // Implement the five methods of [Store]. Each begins with a check of its arguments:
 // [Request.Validate] in Acquire; [CheckHold] and then [CheckTTL] or [CheckKeep] in Extend and
-// Release. State in [Guarantees] what the store promises.
+// Release. The method Guarantees returns what the store promises.
 //
 // Test the store with package drivertest. It checks every rule on this page that applies to a store
 // with these Guarantees, and prints the rule that the store breaks. The example of that package is
@@ -59,10 +59,9 @@
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
 //
-// There is one exception. A composite store may send a spent token to a member again, but only if
-// it has not released the token at that member. So if Release finds nothing for a token, the store
-// may remember that token for a while. If a delayed Acquire with that token arrives later, the
-// store may then return ErrLost.
+// Only a composite store may send a spent token again: to a member at which it has not released the
+// token. So if Release finds nothing for a token, the store may remember that token for a while. If
+// a delayed Acquire with that token arrives later, the store may then return ErrLost.
 //
 // # Errors
 //
@@ -83,7 +82,7 @@
 //
 // # Concurrency and time
 //
-// A store is safe for concurrent use. Two stores that are opened on the same place see the same
+// A store is safe for concurrent use. Two stores that are opened for the same place see the same
 // locks, as two processes would.
 //
 // Every method except Wait returns within [MaxSilence] if the server is silent, even if ctx never
@@ -109,10 +108,10 @@ type Store interface {
 	// request can repeat it. An earlier try with this token may have left a connection behind.
 	// While that connection may still hold the name, Acquire returns ErrUncertain.
 	//
-	// If others hold the name, or wait for it ahead of this caller in a store that queues, or the
-	// name cools down, Acquire returns a *HeldError. The *HeldError lists the holds that are in the
-	// way, with their times, as far as the store knows them. A reservation that [Waiter.Wait]
-	// handed over is claimed with the token that waited.
+	// Acquire returns a *HeldError if others hold the name, if the name cools down, or, in a store
+	// with a queue, if others wait for the name ahead of this caller. The *HeldError lists the
+	// holds that are in the way, with their times, as far as the store knows them. A reservation
+	// that [Waiter.Wait] handed over is claimed with the token that waited.
 	//
 	// A shared request is granted only together with other shared holds. A store without shared
 	// mode returns errors.ErrUnsupported, and never silently grants an exclusive hold.

@@ -22,12 +22,12 @@ const (
 	// MaxSilence is how long a call waits, at most, for a silent server.
 	MaxSilence = 5 * time.Second
 
-	// MaxReservation is how long, at most, a name that was handed to a waiter stays reserved until
-	// the waiter claims it.
+	// MaxReservation is the longest time for which a name that was handed to a waiter stays
+	// reserved if the waiter does not claim it.
 	MaxReservation = 500 * time.Millisecond
 
-	// MaxIntent is how long, at most, the intent of a promotion keeps new readers out after the
-	// reader's last Convert.
+	// MaxIntent is the longest time for which a reader that wants to be promoted keeps new readers
+	// out after its last Convert.
 	MaxIntent = 2 * time.Second
 
 	// MaxFence is the first number that is not a fence. Fences follow the clock, so they reach

@@ -13,8 +13,9 @@ const (
 	MaxRecord   = 4096 // bytes of Record.Text
 	MaxRecordID = 40   // bytes of Record.ID
 
-	// RecordKeep is how long a name keeps its records, at least, after the last one was written. A
-	// store that must limit the number of names may remove those that were unused longest.
+	// RecordKeep is the minimum time for which a store keeps the records of a name after the last
+	// one was written. A store that must limit the number of names may remove those that were
+	// unused longest.
 	RecordKeep = 400 * 24 * time.Hour
 )
 

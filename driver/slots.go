@@ -31,14 +31,14 @@ func AppendSlotName(b []byte, name string, slot int) []byte {
 	return strconv.AppendInt(b, int64(slot), 10)
 }
 
-// SlotGate returns the name of the lock for which callers queue that wait for one of n permits of
-// name. This lock is called the gate. Callers with another n have another gate. The reason is that
-// a caller with a smaller n may use fewer of the permits. At the head of a common queue it could
-// wait while a permit is free that a caller behind it could take.
+// SlotGate returns the name of the gate for n permits of name. The gate is the lock for which
+// callers queue while they wait for one of n permits. Callers with another n have another gate. The
+// reason is that a caller with a smaller n may use fewer of the permits. At the head of a common
+// queue it could wait while a permit is free that a caller behind it could take.
 func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
-// SplitSlot splits a name that SlotName or SlotGate made. slot is -1 for a gate. ok is false for
-// every other name.
+// SplitSlot splits a name that SlotName or SlotGate made. For a gate, the result slot is -1. For
+// every other name, the result ok is false.
 //
 // A store that spreads its locks over several servers must keep all derived names of a name on one
 // server.
@@ -62,9 +62,9 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 	return name, slot, true
 }
 
-// StoredName returns the name under which a store keeps lock: the name of the permit if lock has a
-// method Slot() int that returns one, and otherwise lock.Name(). *padlock.Lock has both methods. A
-// store uses StoredName if callers pass it a lock and not a name.
+// StoredName returns the name under which a store keeps the given lock: the name of the permit if
+// the lock has a method Slot() int that returns one, and otherwise the result of its method Name.
+// *padlock.Lock has both methods. A store uses StoredName if callers pass it a lock and not a name.
 func StoredName(lock interface{ Name() string }) string {
 	if permit, ok := lock.(interface{ Slot() int }); ok {
 		if slot := permit.Slot(); slot >= 0 {

@@ -177,7 +177,7 @@ func (c *check) openUseClose() {
 	c.closed(cl)
 }
 
-// goroutines returns the stacks of the goroutines that have the label mark.
+// goroutines returns the stacks of the goroutines that have the given label.
 func goroutines(mark string) (stacks []string) {
 	var buf bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&buf, 1); err != nil {

@@ -50,7 +50,7 @@ var promoteCases = []testCase{
 		f: func(c *check) {
 			l, other := c.twoReaders()
 			if errors.Is(c.notPromoted(l), driver.ErrLost) {
-				return // the store reported the loss, as it may
+				return // a store is allowed to report the loss
 			}
 			c.verify(l, "after a promotion that returned ErrHeld")
 			c.releaseFreely(other)

@@ -159,8 +159,8 @@ func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
 	return c.leased(l.cl, r, g, sent), out
 }
 
-// mustPass passes l on while nothing is in the way. A store may sometimes release without trying
-// for the next token, but not always.
+// mustPass passes l on while nothing is in the way. A store may sometimes release the lock without
+// a try for the new token, but not always.
 func (c *check) mustPass(l *lease) *lease {
 	for range 5 {
 		n, out := c.passOn(l, c.request(l.req.Name))

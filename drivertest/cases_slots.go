@@ -122,7 +122,7 @@ var slotCases = []testCase{
 				w := c.waitSlot(c.b, r.Name, 2)
 				c.settle()
 				if !w.waiting() {
-					// A store may wake a waiter without need, but then a try fails.
+					// A store may wake a waiter without need, but then no permit can be taken.
 					r.Token = newToken()
 					c.slotRefused(r, 2, true, "after a WaitSlot that returned although no permit was released", l)
 					w = c.waitSlot(c.b, r.Name, 2)

@@ -80,7 +80,7 @@ func (c *check) sharedRequest(name string) driver.Request {
 	return r
 }
 
-// takeTogether asks for rs. The store must grant the first n, or fewer if it limits their number.
+// takeTogether requests the shared holds rs. The store must grant exactly the first n.
 func (c *check) takeTogether(rs []driver.Request, n int, when string) []driver.Grant {
 	grants, err := c.a.AcquireShared(c.ctx, rs)
 	if err != nil || len(grants) != n {

@@ -18,7 +18,7 @@ type Harness struct {
 	// configuration do. Close must end everything that Open starts.
 	Open func(ctx context.Context) (driver.Store, error)
 
-	// Prefix begins every name, in case other programs use the same server.
+	// Prefix is put in front of every name, in case other programs use the same server.
 	Prefix string
 
 	// Anonymous says that this store cannot record the holder of a name. If it is false, the suite

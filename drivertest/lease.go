@@ -264,8 +264,8 @@ func (c *check) cool(l *lease, keep time.Duration) {
 	}
 }
 
-// checkLease checks that a grant has all of the time that was asked for. It allows a difference for
-// coarse clocks and for the time that the request took.
+// checkLease checks that the store granted the whole lease that was requested. It allows a
+// difference for coarse clocks and for the time that the request took.
 func (c *check) checkLease(g driver.Grant, ttl time.Duration, what string) {
 	if c.g.Lease && g.TTL < ttl*9/10 {
 		c.failf("%s grants %v; %v were asked for", what, g.TTL, ttl)

@@ -40,9 +40,9 @@ func (r *run) finish() []Failure {
 	return out
 }
 
-// forEachCase calls do for every case that applies. It first runs most cases in parallel. Then it
-// runs the cases that disturb others, one by one. Some cases check the results of all the others;
-// they come last.
+// forEachCase calls the function do for every case that applies. It first runs most cases in
+// parallel. Then it runs the cases that disturb others, one by one. Some cases check the results of
+// all the others; they come last.
 func (r *run) forEachCase(do func(*testCase)) {
 	var crowd, alone, watchers []*testCase
 	for i := range table {
@@ -98,7 +98,7 @@ func (r *run) perform(k *testCase) []Failure {
 		switch {
 		case c.slow:
 			unit *= 3
-		case len(c.failures) > 0 && longest > tolerated && attempt < 4:
+		case len(c.failures) > 0 && longest > maxStandstill && attempt < 4:
 			r.logf("%s: runs again, because this process did not run for %v", k.name, longest)
 		default:
 			return c.failures

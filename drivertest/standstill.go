@@ -4,10 +4,11 @@ import "time"
 
 // On an overloaded machine, leases and reservations may run out between two lines of a case. Such a
 // case proves nothing about the store, so it runs again. A store with a bug fails on a quiet
-// machine too.
+// machine too. checkInterval is how often the process checks that it runs. A failed case runs again
+// if the process stood still for longer than maxStandstill.
 const (
-	lookout   = 20 * time.Millisecond
-	tolerated = 30 * time.Millisecond
+	checkInterval = 20 * time.Millisecond
+	maxStandstill = 30 * time.Millisecond
 )
 
 // standstill measures the longest time for which this process did not run.
@@ -28,13 +29,13 @@ func (s *standstill) watch() {
 	var longest time.Duration
 	for {
 		began := time.Now()
-		look := time.NewTimer(lookout)
+		look := time.NewTimer(checkInterval)
 		select {
 		case <-look.C:
-			longest = max(longest, time.Since(began)-lookout)
+			longest = max(longest, time.Since(began)-checkInterval)
 		case <-s.stop:
 			look.Stop()
-			s.longest <- max(longest, time.Since(began)-lookout)
+			s.longest <- max(longest, time.Since(began)-checkInterval)
 			return
 		}
 	}

@@ -101,7 +101,8 @@ func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 	return runs, join(errs)
 }
 
-// inDir and inStore say where an error is from. A store that cannot keep a history has no error.
+// inDir and inStore add to an error where it comes from. inStore returns nil for a store that
+// cannot keep a history.
 func inDir(err error) error {
 	if err != nil {
 		return fmt.Errorf("history of this machine: %w", err)
@@ -128,8 +129,8 @@ func join(errs []error) error {
 	return fmt.Errorf("%w; %w", errs[0], join(errs[1:]))
 }
 
-// Names returns the names that begin with prefix and have a history, sorted. With an error, it
-// returns the names of the place that could be read.
+// Names returns the names that begin with prefix and have a history, sorted. If the directory or
+// the store cannot be read, it returns the names of the other one together with the error.
 func (l *Log) Names(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	var errs []error

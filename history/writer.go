@@ -37,7 +37,7 @@ func (w *Writer) Put(r Run) {
 }
 
 // Wait returns when everything is written, or when ctx ends. The error says which place could not
-// be written. After the error of ctx, the run may still be written, as long as the process and the
+// be written. If ctx has ended, the run may still be written later, as long as the process and the
 // store live.
 func (w *Writer) Wait(ctx context.Context) error {
 	var errs []error

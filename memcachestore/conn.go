@@ -114,7 +114,7 @@ func (c *client) live(ctx context.Context) (*link, error) {
 	return c.use(conn)
 }
 
-// use begins to read the replies of a new connection.
+// use makes conn the connection of the client, and starts to read its replies.
 func (c *client) use(conn net.Conn) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -87,7 +87,7 @@ const rounds = 8
 
 var errRestless = fmt.Errorf("%w: others change the lock all the time", driver.ErrUnavailable)
 
-// Acquire implements driver.Store. A free name costs one request, a held one two.
+// Acquire implements driver.Store. A free name costs one request, and a held name costs two.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := r.Validate(&s.guarantees); err != nil {
 		return driver.Grant{}, err
@@ -139,7 +139,7 @@ func granted(r *driver.Request) *note {
 	return n
 }
 
-// succeed takes the old value of a name. It returns the new value that replaces it, or an error if
+// succeed decides what replaces the old value of a name. It returns the new value, or an error if
 // the old value must stay.
 //
 //	token of old      result

@@ -114,7 +114,7 @@ func hashTo16(b []byte) uint128 {
 	return uint128{hi: finish(high + hi*prime64x2), lo: finish(low)}
 }
 
-// mix adds 32 bytes to the sums. x and y are the two halves, which need not be adjacent.
+// mix adds 32 bytes to the sums: the first 16 bytes of x and the first 16 bytes of y.
 func (s *uint128) mix(x, y, secret []byte) {
 	s.lo += foldedProduct(word(x, 0)^word(secret, 0), word(x, 8)^word(secret, 8))
 	s.lo ^= word(y, 0) + word(y, 8)

@@ -51,7 +51,7 @@ const (
 	Started Op = "started"
 	Ended   Op = "ended"
 	// Led says that a candidate of an election was the leader from Call to At. The events of one
-	// leadership have the same Hold. If Err is "confirmed", the store has said so.
+	// leadership have the same Hold. If Err is "confirmed", the store has confirmed it.
 	Led Op = "led"
 	// Other means that this process of the worker runs another program than the engine.
 	Other Op = "other program"

@@ -14,7 +14,8 @@ import (
 // with two names of its own.
 const severalMiddle = 2
 
-// severalReleased begins the text of a violation of I11 after a release without an error.
+// severalReleased is the beginning of the text of a violation of I11 that was found after a release
+// without an error.
 const severalReleased = "AcquireAll's locks were released"
 
 // severalNames returns the names that a worker takes together. In the order in which AcquireAll

@@ -42,7 +42,8 @@ type Operation struct {
 // Result is the verdict on one piece of a history.
 type Result int
 
-// A piece is correct, cannot come from a lock, or took too long to judge.
+// OK means that a lock can have this piece as its history, Illegal that no lock can, and Unknown
+// that the Judge gave up.
 const (
 	OK Result = iota
 	Illegal
