@@ -66,10 +66,9 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 // Run campaigns for the lead. Whenever this candidate has become the leader, Run calls the function
 // lead. The context of the function ends when ctx ends, when the lock is lost, or after Resign;
 // context.Cause tells which. Run releases the lock when the function has returned, however long
-// that takes, and even if it panics. What Run does after that depends on the result of the
-// function:
+// that takes, and even if it panics. The next step of Run depends on the result of the function:
 //
-//	result of the function            what Run does
+//	result of the function            next step of Run
 //	nil, and its context had ended    waits for the back-off, and campaigns again
 //	nil, and its context had not      returns nil: the work is finished
 //	an error that is ErrStop          returns that error

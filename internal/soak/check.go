@@ -188,9 +188,9 @@ func (c *checker) checkTold() {
 	}
 }
 
-// mayStayBehind reports whether there is an excuse for what e says: that one of several names is
-// still held although its lock was given up. If AcquireAll was refused, it releases the names that
-// it had taken. Such a release may fail and be repeated in the background. Or a majority of servers
+// mayStayBehind reports whether the violation e, that one of several names is still held although
+// its lock was given up, has an excuse. If AcquireAll was refused, it releases the names that it
+// had taken. Such a release may fail and be repeated in the background. Or a majority of servers
 // may have carried it out while others did not reply. If the locks were released without an error,
 // only a fault is an excuse: the server that replied may have failed before it passed the release
 // on to the server that took its place.
