@@ -24,8 +24,8 @@ type calibration struct {
 	mu     sync.Mutex
 	device string        // the device of the directory, as /proc/locks prints it
 	size   int           // how many bytes the list had when it was last read
-	cost   time.Duration // how long that reading took
-	at     time.Time     // when that reading began
+	at     time.Time     // when list began to read it, once or several times
+	cost   time.Duration // how long list has read it since then
 	narrow bool          // for tests: the list is incomplete, as in a container
 
 	inherited map[uint64]inheritance // by inode: the holders of a lock after the process that took it has ended
@@ -71,15 +71,14 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 	if err != nil {
 		return nil, false, err
 	}
-	found := vote{}
+	found, begun := vote{}, time.Now()
 	for i := range maxTexts {
-		start := time.Now()
 		text, reads, err := readLocks(i * stride % maxTexts * page / maxTexts)
 		if err != nil {
 			return nil, false, errNoList
 		}
 		k.mu.Lock()
-		k.size, k.cost, k.at = len(text), time.Since(start), start
+		k.size, k.cost, k.at = len(text), time.Since(begun), begun
 		k.mu.Unlock()
 		settled := found.add(parseLocks(text, device, ino))
 		if i == 0 && reads == 1 || found[ino].isCertain() || ino == 0 && i >= 2 && settled {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A line that two reads show is one exclusive lock. Two equal lines of readers are two locks.
@@ -49,6 +50,27 @@ func TestLongList(t *testing.T) {
 	// pause.
 	if wrong > 2 {
 		t.Errorf("%d of 120 looks were wrong", wrong)
+	}
+}
+
+// The time of all texts that list reads counts, because locksOf allows itself a tenth of the time.
+func TestCostOfLongList(t *testing.T) {
+	s := open(t, t.TempDir())
+	for i := range 90 {
+		take(t, s, request(fmt.Sprint("other", i), "us"))
+	}
+	const nobody = 1 << 60 // no file has this number, so list reads as many texts as it may
+	var counted, total time.Duration
+	for range 20 {
+		begun := time.Now()
+		if locks, _, err := s.seen.list(s.dir, nobody); len(locks) > 0 || err != nil {
+			t.Fatalf("the locks are %v, %v", locks, err)
+		}
+		total += time.Since(begun)
+		counted += s.seen.cost
+	}
+	if counted < total/2 {
+		t.Errorf("of %v, %v are counted", total, counted)
 	}
 }
 
