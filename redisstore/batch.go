@@ -135,18 +135,79 @@ func (s *Store) extended(ctx context.Context, b *batchOf, resp rueidis.RedisResu
 	}
 }
 
-// extendRest runs the full scripts for the holds that need them, such as shared ones. They are all
-// sent at once.
-func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
-	var all sync.WaitGroup
+// mostSlow is how many leases one script extends if they need the full script, which takes ten
+// times as long as the fast one.
+const mostSlow = 16
+
+var bothSlowScripts = map[bool]func() *script{
+	false: sync.OnceValue(func() *script { return newScript("slot_begin", "prelude", "set", "queue", "extend", "extend_rest") }),
+	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "prelude", "string", "queue", "extend", "extend_rest") }),
+}
+
+// slowBatches divides the holds that have errSlow, by slot in a cluster, and by number.
+func (s *Store) slowBatches(c *connected, holds []driver.Extension, out []driver.Extended) (all []*batchOf) {
+	open := map[uint16]*batchOf{}
 	for i := range out {
 		if out[i].Err != errSlow {
 			continue
 		}
-		all.Go(func() {
-			h := &holds[i]
-			out[i].Grant, out[i].Err = s.granting(ctx, c, s.scripts.extend, h.Name, h.Token, h.Token, millis(h.TTL))
-		})
+		h := &holds[i]
+		keys := s.keys.lock(h.Name).allKeys()
+		var slot uint16
+		if s.server.Cluster {
+			slot = slotOf(keys[0])
+		}
+		b := open[slot]
+		if b == nil || len(b.index) == mostSlow {
+			b = &batchOf{args: []string{c.setting}}
+			open[slot] = b
+			all = append(all, b)
+		}
+		b.index = append(b.index, i)
+		b.keys = append(b.keys, keys[:]...)
+		b.args = append(b.args, h.Token, millis(h.TTL))
 	}
-	all.Wait()
+	return all
+}
+
+// extendRest extends the holds that need the full script, such as shared ones. If a server has lost
+// its data, these are all holds of the process, so one request is sent for several of them.
+func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
+	all := s.slowBatches(c, holds, out)
+	if len(all) == 0 {
+		return
+	}
+	sc, cmds := bothSlowScripts[s.config.strings](), make(rueidis.Commands, len(all))
+	for i, b := range all {
+		cmds[i] = sc.command(c, b.keys, b.args)
+	}
+	for i, resp := range c.DoMulti(ctx, cmds...) {
+		if forgotten(resp) {
+			resp = sc.do(ctx, c, all[i].keys, all[i].args)
+		}
+		s.extendedSlowly(ctx, all[i], resp, out)
+	}
+}
+
+// extendedSlowly reads the reply for the holds of b.
+func (s *Store) extendedSlowly(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
+	replies, err := resp.ToArray()
+	switch {
+	case err != nil:
+		err = s.failure(ctx, err)
+	case len(replies) != len(b.index):
+		err = unreadable()
+	}
+	for i, at := range b.index {
+		out[at].Err = err
+		if err != nil {
+			continue
+		}
+		parts, failed := replies[i].ToArray()
+		a, failed := s.answerOf(ctx, parts, failed)
+		if failed == nil {
+			out[at].Grant, failed = s.grant(&a)
+		}
+		out[at].Err = failed
+	}
 }

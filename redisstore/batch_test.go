@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -92,7 +93,9 @@ func TestBatchInCluster(t *testing.T) {
 	t.Cleanup(func() { opened.Close() })
 	s := opened.(*redisstore.Store)
 	all := extensions(t, s, 50)
-	all = append(all, driver.Extension{Name: "nobody's", Token: newToken(), TTL: time.Minute})
+	for i := range 20 {
+		all = append(all, driver.Extension{Name: fmt.Sprint("nobody's ", i), Token: newToken(), TTL: time.Minute})
+	}
 	out, err := s.ExtendBatch(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +105,9 @@ func TestBatchInCluster(t *testing.T) {
 			t.Errorf("hold %d: %+v", i, e)
 		}
 	}
-	wantIs(t, out[50].Err, driver.ErrLost, "a hold that never was")
+	for _, e := range out[50:] {
+		wantIs(t, e.Err, driver.ErrLost, "a hold that never was")
+	}
 }
 
 // TestABatchAllocatesLittle: the texts of a request for many holds share their memory, because
@@ -118,4 +123,26 @@ func TestABatchAllocatesLittle(t *testing.T) {
 	if n > float64(len(holds))/2 {
 		t.Errorf("%v allocations for %d holds", n, len(holds))
 	}
+}
+
+// TestBatchAfterTheLossOfAll: a server that has lost all its data is asked about several holds with
+// one request, and every hold has its answer.
+func TestBatchAfterTheLossOfAll(t *testing.T) {
+	t.Parallel()
+	bothLayouts(t, func(t *testing.T, s *redisstore.Store, srv *server.Server) {
+		all := extensions(t, s, 300)
+		ask(t, srv, "FLUSHALL")
+		for _, most := range []int64{46, 22} { // the first time, the server does not know the scripts
+			before := commands(t, srv)
+			out, err := s.ExtendBatch(t.Context(), all)
+			if n := commands(t, srv) - before; err != nil || n > most {
+				t.Fatalf("%d requests, want at most %d: %v", n, most, err)
+			}
+			for i, e := range out {
+				if !errors.Is(e.Err, driver.ErrLost) {
+					t.Fatalf("hold %d: %+v", i, e)
+				}
+			}
+		}
+	})
 }

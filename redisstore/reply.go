@@ -47,6 +47,11 @@ func (s *Store) send(ctx context.Context, c rueidis.CoreClient, setting string, 
 // readAnswer reads the reply of a full script.
 func (s *Store) readAnswer(ctx context.Context, resp rueidis.RedisResult) (answer, error) {
 	parts, err := resp.ToArray()
+	return s.answerOf(ctx, parts, err)
+}
+
+// answerOf reads the parts of a reply of a full script, or the error that the reply is.
+func (s *Store) answerOf(ctx context.Context, parts []rueidis.RedisMessage, err error) (answer, error) {
 	if err != nil {
 		return answer{}, s.failure(ctx, err)
 	}

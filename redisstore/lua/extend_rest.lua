@@ -1,0 +1,16 @@
+end
+-- Extends a few leases that need the full script. The function one is extend.lua with the texts
+-- before it.
+-- KEYS: those of extend.lua for each hold
+-- ARGV: 1 as in extend.lua; then the token and the ttl of each hold
+-- Returns the reply of extend.lua, or an error, for each hold. An error in one name has no effect on
+-- the others.
+local out = {}
+for i = 1, #KEYS / 6 do
+  local k = 6 * i
+  local ok, r = pcall(one, { KEYS[k - 5], KEYS[k - 4], KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k] },
+    { ARGV[1], ARGV[2 * i], ARGV[2 * i + 1] })
+  if not ok then r = redis.error_reply(type(r) == 'table' and r.err or tostring(r)) end
+  out[i] = r
+end
+return out
