@@ -59,12 +59,12 @@ type Enqueuer interface {
 	Waiter
 
 	// Enqueue is like Wait with reserve true, but does not wait: when it returns, r has its place
-	// in the queue. When it is r's turn, the store calls the function answer once, with a hold that
-	// has its full lease, or with ErrClosed. The store may call it from any goroutine, but not
-	// while that goroutine holds a mutex of the store. The function answer returns at once. The
-	// function leave gives up the place. If it is called in time, it returns true, and the function
-	// answer will not be called.
-	Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error)
+	// in the queue. When it is r's turn, the store calls onTurn once, with a hold that has its full
+	// lease, or with ErrClosed. The store may call onTurn from any goroutine, but not while that
+	// goroutine holds a mutex of the store, and onTurn returns at once. The function that Enqueue
+	// returns gives up the place. If it is called in time, it returns true, and onTurn will not be
+	// called.
+	Enqueue(r Request, onTurn func(Grant, error)) (leave func() bool, err error)
 }
 
 // QueueAdviser knows, without a request, that a name is probably held and waited for.

@@ -202,13 +202,7 @@ func (w *worker) release(h *held) {
 	err := h.Release(opts...)
 	e.At, e.Err = clockNow(), class(err)
 	w.log(e)
-	h.Lock = lockOf(h, err)
-}
-
-// lockOf returns the hold's lock, and notes whether the release succeeded.
-func lockOf(h *held, err error) *padlock.Lock {
-	h.own = h.own && err == nil
-	return h.Lock
+	h.own = h.own && err == nil // takeAgain needs a name that was released for certain
 }
 
 // takeAgain takes a name that only this worker uses and that it has just released. The name must be
