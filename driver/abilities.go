@@ -108,10 +108,10 @@ type SlotWaiter interface {
 
 // SharedTaker takes several shared holds of one name with one request.
 type SharedTaker interface {
-	// AcquireShared does what Acquire does for each of rs in order, and stops at the first request
-	// that is not granted. It returns the grants of the requests before that. The tokens of the
-	// other requests are not spent, because no try was made with them. All requests are shared, and
-	// have the same name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
+	// AcquireShared does what Acquire does for each request in rs, in order, and stops at the first
+	// request that is not granted. It returns the grants of the requests before that. The tokens of
+	// the other requests are not spent, because no try was made with them. All requests are shared,
+	// and have the same name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
 	//
 	// If the requests are not as described, the error is ErrInvalid. After ErrUncertain, nothing is
 	// known about any of the tokens. After every other error, nothing was granted.
@@ -120,9 +120,9 @@ type SharedTaker interface {
 
 // BatchExtender extends the leases of many holds with few requests.
 type BatchExtender interface {
-	// ExtendBatch does for each of holds what Extend does, and returns what Extend would return, in
-	// the order of holds. If a hold cannot be extended, or its name causes an error, that changes
-	// nothing for the other holds. No token occurs twice in holds.
+	// ExtendBatch does for every hold in the list what Extend does, and returns what Extend would
+	// return, in the same order. If a hold cannot be extended, or its name causes an error, that
+	// changes nothing for the other holds. No token occurs twice in the list.
 	//
 	// If the error is not nil, nothing was sent. The error is errors.ErrUnsupported if the caller
 	// has to call Extend for each hold, and ErrInvalid if an argument is invalid.
@@ -146,13 +146,13 @@ type Extended struct {
 type Passer interface {
 	// Pass ends the exclusive hold of token as Release without a cool-down does, and then makes one
 	// try for the request next as Acquire does. The two are a single step: only a waiter in the
-	// store's queue may get the name in between. The request next is exclusive, is for the same
-	// name, has no Replaces, and has a token of its own.
+	// store's queue may get the name in between. The request must be exclusive and for the same
+	// name, without Replaces, and with a token of its own.
 	//
 	// The Outcome is that of the Release. A Grant with TTL > 0 is the new hold; it is possible only
-	// if the Outcome is Released. Without a Grant, the token of next is spent, as it is when
-	// Acquire returns a *HeldError. That happens if other callers wait, if the name cools down, or
-	// if token held nothing. A store may also end the hold without making the try.
+	// if the Outcome is Released. Without a Grant, next.Token is spent, as a token is when Acquire
+	// returns a *HeldError. That happens if other callers wait, if the name cools down, or if token
+	// held nothing. A store may also end the hold without making the try.
 	//
 	// If Pass is repeated with the same tokens while the new hold is live, it returns the same
 	// result as the first time. After ErrUncertain, the outcomes of the release and of the try are

@@ -20,8 +20,8 @@ type Guarantees struct {
 	// if there is no replica.
 	SurvivesFailover Promise
 
-	// SafeClockJump says that setting the clock by which the store measures leases never leads to
-	// two holders.
+	// SafeClockJump says that a name never gets two holders because somebody set the clock by which
+	// the store measures leases.
 	SafeClockJump Promise
 
 	// SafeEviction says that the store never drops a live hold to make room.

@@ -26,8 +26,8 @@ type Scheme struct {
 	Secrets []string
 	// InProcess means that no other process sees the locks.
 	InProcess bool
-	// Composite means that the store is made of other stores. Their URLs are the values of the
-	// parameters "store".
+	// Composite means that the store is made of other stores. The URL names them in its parameters
+	// "store".
 	Composite bool
 
 	// Guarantees returns what the store promises unless its URL changes that. It is nil if the

@@ -183,8 +183,8 @@ func (c *check) nap(d time.Duration) {
 	}
 }
 
-// poll calls isDone from time to time, until isDone returns true or limit has passed. It reports
-// whether isDone returned true.
+// poll calls isDone from time to time, until isDone returns true or the time limit has passed. It
+// reports whether isDone returned true.
 func (c *check) poll(limit time.Duration, isDone func() bool) bool {
 	end := c.clockTime().Add(limit)
 	for tries := 0; ; tries++ {

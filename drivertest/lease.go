@@ -149,8 +149,8 @@ func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string)
 	return c.takeOverLate(cl, r, t, 0, when)
 }
 
-// takeOverLate is takeOver for a name that may become free after t. The parameter late bounds this
-// delay.
+// takeOverLate is like takeOver, but the name may become free later than t, by at most the duration
+// late.
 func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late time.Duration, when string) *lease {
 	early := t.Add(-slack(t.Sub(c.clockTime())))
 	var l *lease

@@ -124,8 +124,8 @@ func (c *check) perform() {
 	c.over = true
 }
 
-// awaitCase waits until done is closed. It returns false if the case makes no progress for so long
-// that it must be hanging.
+// awaitCase waits until the channel done is closed. It returns false if the case makes no progress
+// for so long that it must be hanging.
 func (c *check) awaitCase(done <-chan struct{}) bool {
 	look := time.NewTicker(c.patience)
 	defer look.Stop()

@@ -39,10 +39,9 @@ func parse(text string) (uint64, error) {
 	return fence, nil
 }
 
-// Transport is an http.RoundTripper that adds the fence of a lock to requests. The lock is the one
-// that the request's context descends from, as in a function that Locker.Do runs. If locks are
-// nested, it is the innermost. A request without such a lock, or with the header already set, is
-// sent unchanged.
+// Transport is an http.RoundTripper that adds the fence of a lock to requests. It finds the lock in
+// the context of the request, as in a function that Locker.Do runs. If locks are nested, it uses
+// the innermost. A request without such a lock, or with the header already set, is sent unchanged.
 type Transport struct {
 	Base http.RoundTripper // nil means http.DefaultTransport
 }

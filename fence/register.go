@@ -31,13 +31,13 @@ type entry struct {
 	place   *list.Element  // the position in Register.recent
 }
 
-// Do runs the function write, unless name has had a greater fence already. In that case Do returns
-// a *StaleError. While write runs, functions with a greater fence wait until write has returned or
-// their ctx ends, and functions with a smaller fence are refused. So write never runs at the same
-// time as the write of a later holder, and never after it. Functions with the same fence may run at
+// Do calls the function write, unless name has had a greater fence already. In that case Do returns
+// a *StaleError. Until the function has returned, calls of Do with a greater fence wait, unless
+// their ctx ends, and calls with a smaller fence are refused. So the function never runs at the
+// same time as that of a later holder, and never after it. Functions with the same fence may run at
 // the same time.
 //
-// Do returns the error of write, or the error of ctx if write did not run.
+// Do returns the error of the function, or the error of ctx if the function was not called.
 func (r *Register) Do(ctx context.Context, name string, fence uint64, write func() error) error {
 	if err := r.enter(ctx, name, fence); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (r *Register) enter(ctx context.Context, name string, fence uint64) error {
 	return nil
 }
 
-// await waits until a function has ended. It unlocks mu while it waits.
+// await waits until a call of Do has ended. It unlocks mu while it waits.
 func (r *Register) await(ctx context.Context, e *entry) error {
 	if e.changed == nil {
 		e.changed = make(chan struct{})

@@ -102,7 +102,7 @@ const (
 	lastFailure   = "l-failure"
 )
 
-// NewID returns the ID of a run that begins at start, or that was skipped then.
+// NewID returns the ID of a run that begins at the given time, or that was skipped then.
 func NewID(start time.Time, skipped bool) string {
 	series := seriesRun
 	if skipped {

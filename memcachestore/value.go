@@ -51,8 +51,8 @@ func (i *item) restOfAtLeast() int {
 // days. memcached treats any larger number as a date.
 func lifeFor(ttl time.Duration) int { return int((ttl+time.Second-1)/time.Second) + 1 }
 
-// keyFor returns the key of a name. Outside of Symfony's layout it is a hash, because a memcached
-// key is short and may be read as a command.
+// keyFor returns the key of a name. In padlock's own layout it is a hash of the name, because a
+// memcached key must be short, and because a name could be read as a command.
 func (s *Store) keyFor(name string) key {
 	if s.symfony {
 		return keyOf(s.prefix + name)

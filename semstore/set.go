@@ -102,7 +102,7 @@ func isHeld(id int) (bool, error) {
 		return false, err
 	}
 	users, err := value(id, semUsers)
-	return users > 0, err // without users, no program has finished opening the set
+	return users > 0, err // if the set has no users, no program has finished opening it
 }
 
 // isPadlock reports whether padlock is the holder of a set that is held.

@@ -159,7 +159,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 const engine = -1
 
 // runGoroutines runs each worker as a group of goroutines in this process. They work until the
-// context busy ends, which is after the time for faults and the tail.
+// second context ends, after the time for faults and the tail.
 func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) error {
 	var all sync.WaitGroup
 	errs := make([]error, r.Workers)

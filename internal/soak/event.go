@@ -55,18 +55,18 @@ const (
 	Led Op = "led"
 	// Other means that this process of the worker runs another program than the engine.
 	Other Op = "other program"
-	// Voting is the first event of a history if a majority of several servers decides.
+	// Voting is logged at the beginning of a history if a majority of several servers decides.
 	Voting Op = "voting"
-	// Regrants is among the first events if another holder may get the lock during a conversion.
+	// Regrants is logged at the beginning if another holder may get the lock during a conversion.
 	Regrants Op = "regrants"
-	// Ordered is among the first events if waiters get a name in order of arrival.
+	// Ordered is logged at the beginning if waiters get a name in order of arrival.
 	Ordered Op = "ordered"
-	// Several is among the first events if the store is made of other stores.
+	// Several is logged at the beginning if the store is made of other stores.
 	Several Op = "several"
-	// LearnsLate is among the first events if a holder may learn up to TTL late that its hold
+	// LearnsLate is logged at the beginning if a holder may learn up to TTL late that its hold
 	// ended, for example because the hold ends with a connection.
 	LearnsLate Op = "learns late"
-	// Coarse is among the first events if the store counts in whole seconds. A name may then stay
+	// Coarse is logged at the beginning if the store counts in whole seconds. A name may then stay
 	// taken for up to TTL longer than the lease.
 	Coarse Op = "coarse"
 	// Broken: the worker or the monitor noticed a violation. Err begins with the invariant.

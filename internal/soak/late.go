@@ -44,8 +44,8 @@ func (d *delay) doubt(h *Hold) {
 	last.To = h.Doubt
 }
 
-// livedUntil returns the time until which a hold certainly existed. The worker noticed the end of
-// the hold at the time end.
+// livedUntil returns the time until which a hold certainly existed, if its worker noticed the end
+// of the hold at the given time.
 func (d *delay) livedUntil(worker int, end int64) int64 {
 	from := end - d.most
 	return from - d.stalls[worker].within(from, end) - d.stalls[engine].within(from, end)

@@ -56,9 +56,9 @@ const (
 // picture.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
-// Check lets judge examine all names. Pictures of up to three illegal pieces are written to dir,
-// unless dir is empty. After about the time limit, Check stops, and the pieces that remain are
-// Unknown.
+// Check lets the Judge examine the histories of all names. Pictures of up to three illegal pieces
+// are written to the directory dir, unless dir is empty. After about the time limit, Check stops,
+// and the pieces that remain are Unknown.
 func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
