@@ -346,3 +346,56 @@ func TestAcquireAllCancelled(t *testing.T) {
 		}
 	})
 }
+
+// The holds of one call share their memory, and their tokens are one string. Each token still
+// stands for its own name only, however many names there are.
+func TestAcquireAllOfManyNames(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		for n := range 11 {
+			var names []string
+			for i := range n + 1 {
+				names = append(names, string(rune('a'+i)))
+			}
+			all, err := l.AcquireAll(t.Context(), names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens := map[string]bool{}
+			for _, name := range names {
+				key, err := all.Lock(name).Export(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tokens[key.Token()] || len(key.Token()) != 44 {
+					t.Errorf("the token of %s is also the token of another name, or has not 44 bytes", name)
+				}
+				tokens[key.Token()] = true
+			}
+			if err := all.Release(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Several names cost three allocations together: the locks, the holds and the tokens.
+func TestAllocationsOfSeveralNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		defer l.Close(t.Context())
+		ctx, names := context.Background(), []string{"stock", "invoices", "nightly-report"}
+		once := func() {
+			all, err := l.AcquireAll(ctx, names)
+			if err == nil {
+				err = all.Release()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if n := testing.AllocsPerRun(1000, once); n > 3 {
+			t.Errorf("three names make %v allocations, want at most 3", n)
+		}
+	})
+}

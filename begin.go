@@ -49,7 +49,7 @@ func (a *attempt) prepare(name string) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	outer := a.inside
+	outer := a.several.innermost()
 	if outer == nil {
 		outer = lockFrom(a.ctx)
 	}
@@ -68,7 +68,10 @@ func (a *attempt) prepare(name string) error {
 		return l.handover.invalid
 	}
 	l.mu.Lock()
-	token, closed := l.newToken(), l.closed
+	token, closed := a.several.nextToken(), l.closed
+	if token == "" {
+		token = l.newToken()
+	}
 	a.inLine = l.queues[name] != nil || l.mayPark(name)
 	if !closed {
 		l.attempts++
@@ -96,11 +99,11 @@ func (a *attempt) prepare(name string) error {
 	if err := a.request.Validate(&l.guarantees); err != nil {
 		return err
 	}
-	a.h = &hold{
-		locker: l, name: name, token: token, ttl: set.ttl, coolDown: set.coolDown, plan: a.request.Holder.Plan,
-		label: set.label, noRenewal: set.noRenewal, shared: a.request.Shared, from: a.ctx, within: a.within,
-		outer: outer, index: -1, events: a.events, detached: a.request.Detached,
-	}
+	h := a.several.nextHold()
+	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
+	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
+	h.outer, h.index, h.events, h.detached = outer, -1, a.events, a.request.Detached
+	a.h = h
 	return nil
 }
 

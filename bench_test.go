@@ -90,3 +90,46 @@ func BenchmarkHandOver(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkSeveralNames compares three names at once with one name, and with three calls that each
+// take one of the names.
+func BenchmarkSeveralNames(b *testing.B) {
+	ctx, names := context.Background(), []string{"stock", "invoices", "nightly-report"}
+	l := padlock.New(memstore.New())
+	b.Run("one", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h, err := l.Acquire(ctx, "nightly-report")
+			if err != nil {
+				b.Fatal(err)
+			}
+			h.Release()
+		}
+	})
+	b.Run("three calls", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var held [3]*padlock.Lock
+			for i, name := range names {
+				h, err := l.Acquire(ctx, name)
+				if err != nil {
+					b.Fatal(err)
+				}
+				held[i] = h
+			}
+			for i := range held {
+				held[2-i].Release()
+			}
+		}
+	})
+	b.Run("three names", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			all, err := l.AcquireAll(ctx, names)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all.Release()
+		}
+	})
+}

@@ -28,7 +28,7 @@ type attempt struct {
 	l       *Locker
 	ctx     context.Context
 	set     settings
-	inside  *hold // the hold in which this lock is taken; nil if ctx tells
+	several *several // of AcquireAll and DoAll, else nil
 	request driver.Request
 	h       *hold
 	start   driver.Instant

@@ -1,0 +1,274 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// lockSet is one call for several names, and then its holds. Each hold is the outer hold of the
+// next one, as if calls of Do were nested.
+type lockSet struct {
+	several
+	within  bool // it is a call of DoAll
+	l       *Locker
+	ctx     context.Context // the caller's
+	mu      sync.Mutex      // guards lasting; it is locked before Locker.mu
+	lasting context.Context // ends when the first hold is over; in DoAll, it also ends with ctx
+}
+
+// taking is what a lockSet needs until it has all locks.
+type taking struct {
+	*lockSet
+	set      settings
+	start    driver.Instant   // only if Wait is given
+	requests []driver.Request // the request of each hold; only if HoldAtLeast is given
+}
+
+// takeAll takes all locks, or none.
+func (s *lockSet) takeAll(names []string, opts []Option) error {
+	t := taking{lockSet: s, set: s.l.cfg.defaults}
+	if len(opts) > 0 {
+		t.set = t.set.with(opts)
+	}
+	var room [usualNames]string // memory for the sorted names
+	names = append(room[:0], names...)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if err := t.check(names); err != nil {
+		return failed(OpAcquire, "", err)
+	}
+	if t.set.wait > 0 {
+		t.start = s.l.clock.Now()
+	}
+	s.begin(s.l, len(names))
+	for _, name := range names {
+		if err := t.takeNext(name); err != nil {
+			s.abandon()
+			return err
+		}
+	}
+	err := s.firstLoss()
+	if err == nil {
+		err = t.holdAtLeast()
+	}
+	if err != nil {
+		s.abandon()
+	}
+	return err
+}
+
+// firstLoss returns the error of a hold that ended while s took the others, or nil.
+func (s *lockSet) firstLoss() error {
+	for i := range s.holds {
+		h := &s.holds[i]
+		if h.usable.Load() != 0 { // h is not over
+			continue
+		}
+		s.l.mu.Lock()
+		cause := h.cause
+		s.l.mu.Unlock()
+		return failed(OpHold, h.name, cause)
+	}
+	return nil
+}
+
+// check finds the errors that no single name has.
+func (t *taking) check(names []string) error {
+	switch {
+	case len(names) == 0:
+		return fmt.Errorf("%w: no name is given", ErrInvalid)
+	case t.set.slots != 0:
+		return fmt.Errorf("%w: Slots is for one name", ErrInvalid)
+	}
+	if err := t.set.check(&t.l.guarantees); err != nil {
+		return err
+	}
+	where := t.l.locator
+	if where == nil {
+		return nil
+	}
+	at := make(map[string]string, len(names))
+	for _, name := range names {
+		place, err := where.Location(name)
+		switch other, taken := at[place]; {
+		case errors.Is(err, errors.ErrUnsupported):
+			return nil
+		case err != nil:
+			return err
+		case taken:
+			return fmt.Errorf("%w: the names %s and %s share one lock in this store", ErrInvalid, quote(other), quote(name))
+		}
+		at[place] = name
+	}
+	return nil
+}
+
+// takeNext takes the lock on name, in addition to the locks that t has.
+func (t *taking) takeNext(name string) error {
+	var a attempt // a literal would be built elsewhere first, and copied
+	a.l, a.ctx, a.op, a.within, a.set, a.several = t.l, t.ctx, OpAcquire, t.within, t.set, &t.several
+	a.set.holdAtLeast = 0 // see holdAtLeast
+	if a.set.wait > 0 {
+		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
+	}
+	if t.l.cfg.observers != nil {
+		a.ctx = t.withValues(a.ctx)
+		a.observe(name)
+	}
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	if wait {
+		return t.waitFor(a, name)
+	}
+	return t.addTaken(&a, name, err)
+}
+
+// waitFor lets the attempt wait in the line. The wait also ends when a hold of t is over.
+func (t *taking) waitFor(a attempt, name string) error {
+	waiting, stop := t.until(a.ctx)
+	defer stop(nil)
+	a.ctx = waiting
+	err := t.addTaken(&a, name, a.waitForLock())
+	if cause := context.Cause(waiting); err != nil && cause != nil && t.ctx.Err() == nil {
+		return cause // a hold of t is over
+	}
+	return err
+}
+
+// addTaken adds the hold of an attempt that succeeded. If err is not nil, it ends the attempt.
+func (t *taking) addTaken(a *attempt, name string, err error) error {
+	if err != nil {
+		return a.refused(name, err)
+	}
+	if a.unannounced() {
+		a.announce()
+	}
+	t.added()
+	if t.set.holdAtLeast != 0 {
+		t.requests = append(t.requests, a.request)
+	}
+	return nil
+}
+
+// until returns a context that ends with ctx, and when the first hold of s is over.
+func (s *lockSet) until(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	for i := range s.holds {
+		h := &s.holds[i]
+		h.whenOver(stop)
+	}
+	return ctx, stop
+}
+
+// withValues returns ctx with the values that observers added to the context of the innermost hold.
+func (s *lockSet) withValues(ctx context.Context) context.Context {
+	h := s.innermost()
+	if h == nil {
+		return ctx
+	}
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	return lockContext{valuesBefore{ctx, context.WithoutCancel(h.from)}, h}
+}
+
+// valuesBefore is a context that takes its values from another context first. The other context
+// must be one that never ends (context.WithoutCancel). Otherwise context.Cause would find its
+// cause.
+type valuesBefore struct {
+	context.Context
+	values context.Context
+}
+
+func (c valuesBefore) Value(key any) any {
+	if v := c.values.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
+}
+
+func (s *lockSet) context() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lasting == nil {
+		ctx := s.ctx
+		if !s.within {
+			ctx = context.WithoutCancel(ctx)
+		}
+		ctx, _ = s.until(ctx) // when the locks are released, this context ends and frees what it needs
+		s.lasting = s.withValues(ctx)
+	}
+	return s.lasting
+}
+
+// holdAtLeast repeats the requests of all holds with AtLeast, if HoldAtLeast is given. If AtLeast
+// were in the first requests and a later name were refused, the earlier names would stay taken. If
+// the caller gives up while holdAtLeast runs, the caller still gets all locks. So no name stays
+// taken without the others.
+func (t *taking) holdAtLeast() error {
+	if t.set.holdAtLeast == 0 {
+		return nil
+	}
+	if err := t.ctx.Err(); err != nil {
+		return failed(OpAcquire, t.holds[0].name, err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), driver.MaxSilence)
+	defer cancel()
+	for i := range t.holds {
+		h := &t.holds[i]
+		if err := h.endCause(); err != nil {
+			return failed(OpAcquire, h.name, err)
+		}
+		r := t.requests[i]
+		r.AtLeast = t.set.holdAtLeast
+		if err := r.Validate(&t.l.guarantees); err != nil {
+			return failed(OpAcquire, h.name, err)
+		}
+		for try := 0; ; try++ {
+			g, err := t.l.store.Acquire(ctx, r)
+			if err == nil && g.Fence != h.fencing() { // the lease had ended, and this is another hold
+				err = ErrLost
+			}
+			if err == nil {
+				break
+			}
+			if definite(err) || try == len(retryAfter) || t.l.sleep(ctx, retryAfter[try]) != nil {
+				return failed(OpAcquire, h.name, callerError(t.ctx, err))
+			}
+		}
+	}
+	return nil
+}
+
+// abandon releases the holds of a call that failed.
+func (s *lockSet) abandon() {
+	for i := len(s.holds) - 1; i >= 0; i-- {
+		s.holds[i].giveBack(context.Background(), 0)
+		if s.within {
+			s.l.mu.Lock()
+			s.l.attemptOver()
+			s.l.mu.Unlock()
+		}
+	}
+}
+
+// giveUp releases all holds.
+func (s *lockSet) giveUp(opts []ReleaseOption) error {
+	var err error
+	for i := len(s.holds) - 1; i >= 0; i-- {
+		switch e := s.holds[i].giveUp(opts); {
+		case e == nil:
+		case err == nil:
+			err = e
+		default:
+			err = &joined{err, e}
+		}
+	}
+	return err
+}
