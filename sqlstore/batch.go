@@ -75,7 +75,7 @@ func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, pa
 		return part // nothing was changed
 	}
 	for _, at := range part {
-		ttl, ok := left[holds[at].Token]
+		ttl, ok := left[keyOf(&holds[at])]
 		switch {
 		case err != nil:
 			out[at].Err = failure(ctx, err, true)
@@ -126,23 +126,23 @@ func newBatchStatements(d *dialect, t tables) (st batchStatements) {
 		st.extend = d.bind("WITH h AS MATERIALIZED (SELECT decode(n, 'hex') AS n, decode(t, 'hex') AS t, d FROM jsonb_to_recordset(?::jsonb) AS x(n text, t text, d bigint)), " +
 			"g AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name IN (SELECT n FROM h) ORDER BY name FOR NO KEY UPDATE SKIP LOCKED) " +
 			"UPDATE " + t.locks + " AS l SET version = version + 1, until = " + d.max("until", d.now+" + d") +
-			" FROM g, h WHERE l.name = g.name AND n = g.name AND token = t AND " + live + " RETURNING token")
+			" FROM g, h WHERE l.name = g.name AND n = g.name AND token = t AND " + live + " RETURNING l.name, token")
 	case dialects[MySQL]:
 		list := "JSON_TABLE(?, '$[*]' COLUMNS (n varchar(2048) PATH '$.n', t varchar(512) PATH '$.t', d bigint PATH '$.d')) AS h STRAIGHT_JOIN " +
 			t.locks + " AS l ON l.name = UNHEX(h.n) WHERE l.token = UNHEX(h.t) AND l." + strings.Replace(live, " until", " l.until", 1)
 		st.extend = "UPDATE (SELECT l.name AS n, h.d AS d FROM " + list + " FOR UPDATE SKIP LOCKED) AS g STRAIGHT_JOIN " + t.locks + " AS l ON l.name = g.n" +
 			" SET l.version = l.version + 1, l.until = " + d.max("l.until", d.now+" + g.d")
-		st.check = "SELECT l.token, l.until - " + d.now + " FROM " + list
+		st.check = "SELECT l.name, l.token, l.until - " + d.now + " FROM " + list
 	case dialects[SQLite]:
 		st.extend = "UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + d") +
-			" FROM h WHERE name = n AND token = t AND " + live + " RETURNING token"
+			" FROM h WHERE name = n AND token = t AND " + live + " RETURNING name, token"
 	}
 	return st
 }
 
 // prolongMany extends live exclusive holds. It returns what is left of the leases that it has
-// extended, by their tokens.
-func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left map[string]time.Duration, err error) {
+// extended.
+func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left leases, err error) {
 	if t.dialect == dialects[SQLite] {
 		text, args := t.listOfRows(holds)
 		return t.extended(ctx, holds, text, args...)
@@ -168,29 +168,44 @@ func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left
 	return allOf(holds), nil
 }
 
-func allOf(holds []driver.Extension) map[string]time.Duration {
-	left := make(map[string]time.Duration, len(holds))
-	for _, h := range holds {
-		left[h.Token] = h.TTL
+// leases has what is left of the leases of some holds. A token alone is not enough to tell the
+// holds apart: a caller may use one token for several names.
+type leases map[holdKey]time.Duration
+
+type holdKey struct{ name, token string }
+
+func keyOf(h *driver.Extension) holdKey { return holdKey{h.Name, h.Token} }
+
+// allOf returns the leases if all holds are extended. A hold that is listed twice may have got the
+// shorter of its two leases.
+func allOf(holds []driver.Extension) leases {
+	left := make(leases, len(holds))
+	for i := range holds {
+		key, ttl := keyOf(&holds[i]), holds[i].TTL
+		if other, twice := left[key]; twice {
+			ttl = min(ttl, other)
+		}
+		left[key] = ttl
 	}
 	return left
 }
 
-// extended runs a statement that returns the tokens of the holds that it has extended.
-func (t *table) extended(ctx context.Context, holds []driver.Extension, text string, args ...any) (left map[string]time.Duration, err error) {
+// extended runs a statement that returns the names and tokens of the holds that it has extended.
+func (t *table) extended(ctx context.Context, holds []driver.Extension, text string, args ...any) (left leases, err error) {
 	rows, err := t.query(ctx, text, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	all := allOf(holds)
-	left = make(map[string]time.Duration, len(holds))
+	left = make(leases, len(holds))
 	for rows.Next() {
-		var token []byte
-		if err := rows.Scan(&token); err != nil {
+		var name, token []byte
+		if err := rows.Scan(&name, &token); err != nil {
 			return nil, err
 		}
-		left[string(token)] = all[string(token)]
+		key := holdKey{string(name), string(token)}
+		left[key] = all[key]
 	}
 	return left, rows.Err()
 }
@@ -198,23 +213,24 @@ func (t *table) extended(ctx context.Context, holds []driver.Extension, text str
 // checkMany is for MySQL, where an UPDATE tells how many rows it has changed, and not which ones. A
 // lease that now lasts for nearly its whole TTL was extended. A lease that cannot be read counts as
 // not extended.
-func (t *table) checkMany(ctx context.Context, holds []driver.Extension, list string) (left map[string]time.Duration) {
+func (t *table) checkMany(ctx context.Context, holds []driver.Extension, list string) (left leases) {
 	rows, err := t.query(ctx, t.sql.batch.check, list)
 	if err != nil {
 		return nil
 	}
 	defer rows.Close()
 	all := allOf(holds)
-	left = make(map[string]time.Duration, len(holds))
+	left = make(leases, len(holds))
 	for rows.Next() {
-		var token []byte
+		var name, token []byte
 		var rest int64
-		if err := rows.Scan(&token, &rest); err != nil {
+		if err := rows.Scan(&name, &token, &rest); err != nil {
 			break
 		}
-		ttl := all[string(token)]
+		key := holdKey{string(name), string(token)}
+		ttl := all[key]
 		if lasts := min(ttl, time.Duration(rest)*time.Microsecond); lasts >= ttl-ttl/20 {
-			left[string(token)] = lasts
+			left[key] = lasts
 		}
 	}
 	return left

@@ -119,6 +119,7 @@ func TestExtendBatch(t *testing.T) {
 			d := start(t)
 			t.Run("statements", d.statementsOfBatch)
 			t.Run("each", d.batchOfEachKind)
+			t.Run("one token", d.batchOfOneToken)
 			t.Run("locked", d.batchWithLockedRow)
 			t.Run("crossed", d.crossedBatches)
 		})
@@ -194,6 +195,33 @@ func (d database) batchOfEachKind(t *testing.T) {
 		noError(t, err)
 		if left := time.Until(st.Holds[0].Until); left < least {
 			t.Errorf("hold %d has %v left", i, left)
+		}
+	}
+}
+
+// A token that has two names is lost under one of them only. A hold that is listed twice has at
+// least the lease that its answers say.
+func (d database) batchOfOneToken(t *testing.T) {
+	p, _ := d.counted(t)
+	all := []driver.Extension{
+		{Name: "one kept", Token: "same", TTL: time.Minute}, {Name: "one lost", Token: "same", TTL: time.Minute},
+		{Name: "twice", Token: "twice", TTL: time.Minute}, {Name: "twice", Token: "twice", TTL: time.Hour},
+		{Name: "back", Token: "back", TTL: time.Hour}, {Name: "back", Token: "back", TTL: time.Minute},
+	}
+	takeAll(t, p.store, all, 20*time.Second)
+	_, err := p.store.Release(t.Context(), "one lost", "same", 0)
+	noError(t, err)
+	out, err := p.store.ExtendBatch(t.Context(), all)
+	noError(t, err)
+	if !errors.Is(out[1].Err, driver.ErrLost) {
+		t.Errorf("a released hold: %+v", out[1])
+	}
+	for _, i := range []int{0, 2, 3, 4, 5} {
+		noError(t, out[i].Err)
+		st, err := p.store.Inspect(t.Context(), all[i].Name)
+		noError(t, err)
+		if left := time.Until(st.Holds[0].Until); left < out[i].Grant.TTL*9/10 {
+			t.Errorf("hold %d has %v left, and the answer was %v", i, left, out[i].Grant.TTL)
 		}
 	}
 }
