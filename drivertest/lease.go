@@ -47,8 +47,8 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 	l.ended = to.Add(max(g.TTL, l.sure.Sub(to)))
 }
 
-// slack is how early a lease may end. Clocks are read in milliseconds, and the speed of two clocks
-// differs a little.
+// slack is how much too early a lease may end. Clocks are read in milliseconds, and the speed of
+// two clocks differs a little.
 func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/100 }
 
 // take takes a name. The store must grant it.

@@ -212,7 +212,7 @@ func (l *link) ended() bool {
 	}
 }
 
-// expect adds a request to the queue of replies, unless the connection has ended.
+// expect adds a request to those that wait for a reply, unless the connection has ended.
 func (l *link) expect(got chan<- answer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,8 +26,8 @@ type Script struct {
 	made     int // how many tokens Hold has made
 }
 
-// bound lets Lose end a hold at once. Without it, a Locker would notice the loss only at its next
-// renewal.
+// bound is the context of one hold. Lose ends it, so that a Locker notices the loss at once and not
+// only at its next renewal.
 type bound struct {
 	name string
 	ctx  context.Context

@@ -55,7 +55,8 @@ func (s *Script) heldBy(err error) error {
 	return err
 }
 
-// onlyError drops the grant if err shows that the reply is lost.
+// onlyError returns the zero Grant if there is an error, because a lost reply does not show the
+// grant.
 func onlyError(g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err

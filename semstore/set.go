@@ -121,7 +121,8 @@ func holder(id, sem int) int {
 	return pid
 }
 
-// inSet adds the set to the text of an error, unless the caller handles the error itself.
+// inSet names the set in the text of an error. It does not change errRemoved, because the callers
+// handle that error.
 func inSet(key int32, err error) error {
 	if err == nil || err == errRemoved {
 		return err

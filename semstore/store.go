@@ -135,7 +135,8 @@ func (s *Store) beginCall(ctx context.Context, of id) (end func(), err error) {
 	}, nil
 }
 
-// endedEarly returns the error with which a call has to end early, or nil.
+// endedEarly returns an error if a call must end early, because ctx has ended or the store was
+// closed. Otherwise it returns nil.
 func (s *Store) endedEarly(ctx context.Context) error {
 	select {
 	case <-s.done:

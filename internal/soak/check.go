@@ -15,7 +15,7 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	for _, h := range c.holds {
 		c.names[h.Name] = append(c.names[h.Name], h)
 	}
-	c.windows()
+	c.collectTimes()
 	for name, holds := range c.names {
 		c.overlaps(name, holds)
 		c.fences(name, holds)
@@ -36,9 +36,9 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	return c.found, c.late
 }
 
-// windows collects the times of stalls, faults and slow replies. It also collects the acquires and
-// the properties of the store.
-func (c *checker) windows() {
+// collectTimes collects the times of stalls, faults and slow replies. It also collects the acquires
+// and the properties of the store.
+func (c *checker) collectTimes() {
 	for _, e := range c.events {
 		if e.wasSlow() {
 			c.slow = append(c.slow, [2]int64{e.Call, e.At})

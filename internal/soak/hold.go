@@ -171,7 +171,8 @@ func (h *Hold) released(e Event) {
 	}
 }
 
-// claims moves the end of the window. A claim of 0 ends the window.
+// claims moves the end of the window to the time that the holder claims in the event e. The time 0
+// ends the window.
 func (h *Hold) claims(e Event) {
 	switch {
 	case h.over:

@@ -54,8 +54,8 @@ func within(stack []uintptr, functions []string) bool {
 	}
 }
 
-// Beyond describes how n exceeds the earlier count, in descriptors or else in goroutines. It
-// returns "" if n does not exceed that count.
+// Beyond describes by how much n exceeds an earlier count. It compares the descriptors first and
+// then the goroutines. It returns "" if n does not exceed that count.
 func (n Inventory) Beyond(before Inventory) string {
 	switch {
 	case n.Descriptors > before.Descriptors:

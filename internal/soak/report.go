@@ -107,7 +107,7 @@ func (p *Report) FaultSum() (n int) {
 	return n
 }
 
-// Measured describes the violations in one cell of a table.
+// Measured returns the text about the violations for one cell of a table.
 func (p *Report) Measured() string {
 	if p.Sum() == 0 {
 		return fmt.Sprintf("0 in %d grants (95 %%: below 1 in %d)", p.Grants, p.Grants/3)
