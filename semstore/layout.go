@@ -19,9 +19,8 @@ import "errors"
 // kernel undoes the operations of a process that ends. So if the only process that has a set open
 // is killed, the set remains and its lock is free. The state is then "new" if the process was about
 // to open the set, otherwise "left". A process that is not killed leaves no set behind: a release
-// removes the set, and so does a caller that gives up while the lock is free (leaveSet). But only
-// the Unix user who made a set can remove it. For every other user, its state becomes "left"
-// instead.
+// removes the set, and so does a caller that gives up while the lock is free (leaveSet). But a set
+// that another Unix user made cannot be removed, so its state becomes "left".
 const (
 	semLock  = 0 // 1 if the lock is free
 	semUsers = 1 // how many programs have the set open
