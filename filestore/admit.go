@@ -51,18 +51,18 @@ func (s *Store) insist(f *file, try func() error) error {
 			return err
 		}
 		if no.queued {
-			if err := s.pauseUnlocked(f); err != nil {
+			if err := s.pauseUnlocked(f, recordPause); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// pauseUnlocked waits a moment, so that a waiter that was woken can take the lock and the refusal
-// can name it as the holder.
-func (s *Store) pauseUnlocked(f *file) error {
-	f.mu.Unlock() // the waiter may belong to this store
-	time.Sleep(recordPause)
+// pauseUnlocked waits for a moment, so that a waiter that was woken can take the lock and the
+// refusal can name it as the holder, or so that a process that looks at the lock can unlock it.
+func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
+	f.mu.Unlock() // that waiter may belong to this store
+	time.Sleep(pause)
 	f.mu.Lock()
 	select {
 	case <-s.done:

@@ -19,8 +19,12 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 		}
 		return s.claimLease(f, h, r, b)
 	}
+	lock := s.lockExclusive
+	if r.Replaces != "" {
+		lock = s.lockLease
+	}
 	err = s.insist(f, func() error {
-		c, err := s.lock(f, false, func(c *conn) error {
+		c, err := lock(f, func(c *conn) error {
 			g, err = s.grantLease(f, c, r, b)
 			return err
 		})
@@ -106,35 +110,45 @@ func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence
 // function do, and writes the record. It returns the descriptor, which is still locked. If the
 // record shows another holder, or none, the error says so.
 func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.Duration, wall time.Time) error) (*conn, error) {
-	for i := 1; ; i++ {
-		c, err := s.lock(f, false, func(c *conn) error {
-			rec, wall := b.read(c), s.config.wall()
-			if rec.newer {
-				return newer(f.path)
-			}
-			left, ok := rec.has(token, wall)
-			if !ok {
-				return errNoSuchHold
-			}
-			if err := do(left, wall); err != nil {
-				return err
-			}
-			if err := b.writeWhole(c); err != nil {
-				return unavailable(f.path, err)
-			}
-			return nil
-		})
-		if _, busy := err.(*refusal); !busy {
-			return c, err
+	c, err := s.lockLease(f, func(c *conn) error {
+		rec, wall := b.read(c), s.config.wall()
+		if rec.newer {
+			return newer(f.path)
 		}
-		if i < recordTries { // a process that only looks at the lock has it for an instant
-			if err := s.pauseUnlocked(f); err != nil {
-				return nil, err
-			}
-			continue
+		left, ok := rec.has(token, wall)
+		if !ok {
+			return errNoSuchHold
 		}
+		if err := do(left, wall); err != nil {
+			return err
+		}
+		if err := b.writeWhole(c); err != nil {
+			return unavailable(f.path, err)
+		}
+		return nil
+	})
+	if _, busy := err.(*refusal); busy {
 		return nil, s.busyLease(f, token, b)
 	}
+	return c, err
+}
+
+// lockLease is lock for a file that has a lease or a cool-down, so that no process should have it
+// locked. A process that looks at the lock has it for an instant, or for longer if the kernel takes
+// the processor from that process. So lockLease tries again, after pauses that double: 0.2 s
+// together.
+func (s *Store) lockLease(f *file, do func(*conn) error) (*conn, error) {
+	const tries = 10
+	for i := range tries - 1 {
+		c, err := s.lock(f, false, do)
+		if no, refused := err.(*refusal); !refused || *no != (refusal{}) {
+			return c, err
+		}
+		if err := s.pauseUnlocked(f, recordPause<<i); err != nil {
+			return nil, err
+		}
+	}
+	return s.lock(f, false, do)
 }
 
 // busyLease returns the error for a lease whose file another process has locked. A process that
