@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -249,6 +250,34 @@ func TestLooksWhenItHearsAgain(t *testing.T) {
 	eventually(t, "it looks", func() bool { return seen() != before })
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it looked after %v", took)
+	}
+}
+
+// TestBusyQueueStays: a queue in which somebody always waits does not expire, although each waiter
+// comes soon after the one before it. A waiter sets the expiries anew if the one before it came in
+// an earlier span of 30 s.
+func TestBusyQueueStays(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	c := rawClient(t, single(srv.Addr()))
+	for name, opts := range map[string][]redisstore.Option{"set": nil, "string": {redisstore.PlainStrings()}} {
+		s, other := opened(t, srv.Addr(), opts...), opened(t, srv.Addr(), opts...)
+		take(t, s, request(name))
+		waits(t, other, name)
+		queue, records := companion(t, c, "q", name), companion(t, c, "h", name)
+		const span = 30_000_000
+		before := time.Now().UnixMicro()/span*span - 1
+		askBy(t, c, "ZPOPMAX", queue)
+		askBy(t, c, "ZADD", queue, strconv.FormatInt(before, 10), "the one before")
+		for _, key := range []string{queue, records} {
+			askBy(t, c, "PEXPIRE", key, "10000")
+		}
+		waits(t, other, name)
+		for _, key := range []string{queue, records} {
+			if left, err := strconv.Atoi(askBy(t, c, "PTTL", key)); err != nil || left < 60_000 {
+				t.Errorf("%s expires in %d ms, %v", key, left, err)
+			}
+		}
 	}
 }
 

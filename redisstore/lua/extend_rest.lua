@@ -3,8 +3,8 @@ end
 -- before it.
 -- KEYS: those of extend.lua for each hold
 -- ARGV: 1 as in extend.lua; then the token and the ttl of each hold
--- Returns the reply of extend.lua, or an error, for each hold. An error in one name has no effect on
--- the others.
+-- Returns the reply of extend.lua, or an error, for each hold. An error in one name has no effect
+-- on the others.
 local out = {}
 for i = 1, #KEYS / 6 do
   local k = 6 * i

@@ -24,7 +24,10 @@ if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return {} end
 local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
-if not last or us - last > 30000000 then -- otherwise a waiter has set these expiries in the last 30 s
+-- The first waiter that joins in a span of 30 s sets these expiries. If it compared its own time
+-- with that of the waiter before it, a queue that never empties would expire: each waiter of such a
+-- queue comes a moment after another one, and gets the name before its first look.
+if not last or math.floor(now / 30000000) ~= math.floor(last / 30000000) then
   call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)
 end
