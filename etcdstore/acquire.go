@@ -282,7 +282,9 @@ func (a *attempt) grant() driver.Grant {
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
 		own: a.own, next: a.next, since: a.sent, seen: a.sent, extended: now}
 	old := a.s.holds.find(a.r.Name, a.id)
-	if old != nil && old.fencing() == h.fence && a.guard == 0 { // a Release cannot pass on the at-least time
+	// A Release cannot pass on the at-least time, and needs the place in the queue, which a reader
+	// does not keep.
+	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.own.key != "" {
 		h.next = old.next
 	}
 	if e.lease == a.lease.id {

@@ -80,10 +80,13 @@ func (n *line) renew(ctx context.Context) {
 		return
 	}
 	defer func() { <-n.turn }()
-	l := n.known(0)
-	if l == nil {
-		return
+	if l := n.known(0); l != nil {
+		n.renewNow(ctx, l)
 	}
+}
+
+// renewNow renews the lease l. The caller has the turn.
+func (n *line) renewNow(ctx context.Context, l *lease) {
 	from := n.leases.clock.Now()
 	ttl, err := n.leases.conn.keepAlive(ctx, l.id)
 	switch {
@@ -94,13 +97,18 @@ func (n *line) renew(ctx context.Context) {
 	}
 }
 
-// lease returns the lease for a new place.
+// lease returns the lease for a new place. If the present lease is about to end, because a renewal
+// is late, lease renews it. With another lease, the places that have this one would be lost.
 func (n *line) lease(ctx context.Context) (clientv3.LeaseID, error) {
 	if !n.begin(ctx) {
 		return 0, ctx.Err()
 	}
 	defer func() { <-n.turn }()
-	if l := n.known(placeLength * time.Second / 2); l != nil {
+	const enough = placeLength * time.Second / 2
+	if l := n.known(0); l != nil && n.known(enough) == nil {
+		n.renewNow(ctx, l)
+	}
+	if l := n.known(enough); l != nil {
 		return l.id, nil
 	}
 	l, err := n.leases.grant(ctx, placeLength)

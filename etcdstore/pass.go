@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -60,7 +61,8 @@ func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 		if !ok || e.created <= afterRevision {
 			continue
 		}
-		if e.Shared || e.Alone || e.To != "" {
+		text := e.slot + e.ID
+		if e.Shared || e.Alone || e.To != "" || escape(text) != text { // toldText needs plain text
 			break
 		}
 		b.WriteString(e.slot + " " + e.ID + " " + strconv.FormatInt(e.modified, 36) + " " + strconv.FormatInt(int64(e.lease), 36) + ";")
@@ -92,13 +94,12 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // the deletion of the hold reports it, or works
 	}
-	told := record{Fence: fence, To: to.id, Next: rest}
-	grant := record{Fence: fence, ID: to.id, Since: time.Now().UnixMicro()}
+	grant := identity(fence, to.id) + `,"since":` + strconv.FormatInt(time.Now().UnixMicro(), 10) + "}"
 	conds := []*pb.Compare{
 		writtenAt(h.key, h.lastWrite()), writtenAt(h.own.key, h.own.modified), writtenAt(p.key(waiting, to.slot), to.modified),
 	}
 	todo := []*pb.RequestOp{
-		putKey(h.own.key, told.text(), to.lease), putKey(h.key, grant.text(), to.lease), putFence(p, fence, keeper),
+		putKey(h.own.key, toldText(fence, to.id, rest), to.lease), putKey(h.key, grant, to.lease), putFence(p, fence, keeper),
 	}
 	if h.told.key != "" {
 		conds = append(conds, writtenAt(h.told.key, h.told.modified))
@@ -114,16 +115,38 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
+// toldText returns the value of the place of a released hold, which is the JSON of a record.
+func toldText(fence uint64, to, next string) string {
+	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"to":"` + to + `","next":"` + next + `"}`
+}
+
+// toldOf reads what toldText wrote. A JSON decoder took 15 µs longer for 32 waiters, so toldOf uses
+// it only for the same JSON in another form.
+func toldOf(value []byte) (r record, ok bool) {
+	text, isTold := strings.CutPrefix(string(value), `{"fence":`)
+	fence, text, hasTo := strings.Cut(text, `,"to":"`)
+	to, text, hasNext := strings.Cut(text, `","next":"`)
+	next, ends := strings.CutSuffix(text, `"}`)
+	n, err := strconv.ParseUint(fence, 10, 64)
+	if isTold && hasTo && hasNext && ends && err == nil && !strings.ContainsAny(to+next, `"\`) {
+		return record{Fence: n, To: to, Next: next}, true
+	}
+	return r, json.Unmarshal(value, &r) == nil
+}
+
 // holdPassedOn returns the hold that a Release made for a waiter, if the event tells of one. l is
 // the lease of the places of this store.
 func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
-	told, ok := entryOf(w.place.dir, e.Kv)
-	if !ok || e.Type != mvccpb.Event_PUT || told.To != w.id || l == nil || l.id != told.lease {
+	if e.Type != mvccpb.Event_PUT {
+		return nil
+	}
+	told, ok := toldOf(e.Kv.Value)
+	if !ok || told.To != w.id || l == nil || int64(l.id) != e.Kv.Lease {
 		return nil
 	}
 	return &hold{
-		name: w.r.Name, id: w.id, key: w.place.key(exclusive, ""), modified: told.modified, fence: told.Fence,
-		own: keyVersion{w.key, w.created}, told: keyVersion{told.key, told.modified}, next: told.Next, brief: w.r,
+		name: w.r.Name, id: w.id, key: w.place.key(exclusive, ""), modified: e.Kv.ModRevision, fence: told.Fence,
+		own: keyVersion{w.key, w.created}, told: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Next, brief: w.r,
 		since: l.from, seen: l.from, renewed: l.from, end: l.endTime(),
 	}
 }
