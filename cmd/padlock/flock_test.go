@@ -26,7 +26,7 @@ func TestFlock(t *testing.T) {
 	case runtime.GOOS != "linux":
 		t.Skip("there is no flock(1) to compare with")
 	case realFlock == "":
-		t.Fatal("flock(1) is missing; it is in .ci/packages")
+		missing(t, "flock")
 	}
 	p := scripts("testdata/flock")
 	p.Setup = func(env *testscript.Env) error {

@@ -40,6 +40,7 @@ func scripts(dir string) testscript.Params {
 		Deadline:            time.Now().Add(5 * time.Minute), // a script that hangs is a failure
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition:           condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":      exits,
 			"waitfor":    waitFor,

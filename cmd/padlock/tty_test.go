@@ -28,7 +28,7 @@ func TestTerminal(t *testing.T) {
 	case runtime.GOOS != "linux":
 		t.Skip("terminals are tested on Linux")
 	case err != nil:
-		t.Fatal("tmux is missing; it is in .ci/packages")
+		missing(t, "tmux")
 	}
 	p := scripts("testdata/tty")
 	p.Setup = func(env *testscript.Env) error {
