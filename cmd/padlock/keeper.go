@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -180,7 +181,7 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 			go func() {
 				_ = conn.SetDeadline(time.Now().Add(keeperPatience))
 				var k keeping
-				if json.NewDecoder(conn).Decode(&k) != nil || !hmac.Equal([]byte(k.Proof), []byte(proofOf(token, asking, k.Nonce))) {
+				if json.NewDecoder(io.LimitReader(conn, keepingSize)).Decode(&k) != nil || !hmac.Equal([]byte(k.Proof), []byte(proofOf(token, asking, k.Nonce))) {
 					_ = conn.Close()
 					return
 				}
@@ -226,6 +227,10 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 // acceptPause is the pause after a connection that could not be accepted.
 const acceptPause = 50 * time.Millisecond
 
+// keepingSize bounds the bytes of a request and of an answer. Every user of the machine can connect
+// to a keeper, and must not be able to fill its memory.
+const keepingSize = 4096
+
 // keeperPatience is how long a keeper has for an answer.
 const keeperPatience = 10 * time.Second
 
@@ -242,7 +247,7 @@ func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error
 	k.Proof = proofOf(key.Token(), asking, k.Nonce)
 	var answer keeping
 	if err = json.NewEncoder(conn).Encode(k); err == nil {
-		err = json.NewDecoder(conn).Decode(&answer)
+		err = json.NewDecoder(io.LimitReader(conn, keepingSize)).Decode(&answer)
 	}
 	if err != nil && keeperGone(key) {
 		return answer, ended // it ended while it was asked

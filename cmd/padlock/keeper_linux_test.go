@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -77,6 +78,50 @@ func TestKeeperAcceptsAgain(t *testing.T) {
 	if answer, err := new(app).askKeeper(key, "extended", keeping{Extend: time.Hour}); err != nil || answer.Lost {
 		t.Errorf("after %v, the keeper answers %+v, %v", failure, answer, err)
 	}
+	socket.Close()
+	signals <- os.Interrupt
+	<-ended
+}
+
+// Every user of the machine can connect to a keeper. A request without end is cut off.
+func TestKeeperReadsShortRequests(t *testing.T) {
+	store, err := open.Store(t.Context(), "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := padlock.New(store)
+	defer l.Close(context.Background())
+	lock, err := l.TryAcquire(t.Context(), "deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token = keeperToken + "that-reads-little"
+	socket, err := net.Listen("unix", socketOf(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signals, ended := make(chan os.Signal, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		serveKeeper(lock, token, time.Hour, socket, signals)
+	}()
+	conn, err := net.Dial("unix", socketOf(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, block := 0, []byte(strings.Repeat("x", 1<<16))
+	for err = error(nil); err == nil && sent < 1<<26; sent += len(block) {
+		if sent == 0 {
+			block[0] = '"' // a text of JSON begins
+		} else {
+			block[0] = 'x'
+		}
+		_, err = conn.Write(block)
+	}
+	if err == nil {
+		t.Errorf("a keeper read %d bytes of a request", sent)
+	}
+	conn.Close()
 	socket.Close()
 	signals <- os.Interrupt
 	<-ended

@@ -41,6 +41,9 @@ func shellHint(command string) string {
 
 // cannotRun is the failure to find or to start a command.
 func cannotRun(command string, err error) *failure {
+	if killed, ok := errors.AsType[*supervise.KilledError](err); ok {
+		return supervisorKilled(command, killed.Signal)
+	}
 	switch {
 	case errors.Is(err, limits.ErrThreads), errors.Is(err, syscall.EAGAIN):
 		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), limits.ErrThreads)
@@ -55,4 +58,14 @@ func cannotRun(command string, err error) *failure {
 		return fail(exitCannotRun, "command", "", "%s cannot be executed; command not run (a script needs chmod +x)", show(command))
 	}
 	return fail(exitCannotRun, "command", "", "%s cannot be executed: %v; command not run", show(command), err)
+}
+
+// supervisorKilled explains that a signal ended the supervisor before it could say that the command
+// runs. A signal that asks to end is meant for padlock as a whole; systemd sends it to all
+// processes of a service.
+func supervisorKilled(command string, sig syscall.Signal) *failure {
+	if asksToEnd(sig) {
+		return fail(128+int(sig), "interrupted", "", "%s before %s was started; command not run", sig, show(command))
+	}
+	return fail(128+int(sig), "killed", "", "the supervisor of %s was ended by a signal (%s) at its start; killing %s", show(command), sig, show(command))
 }

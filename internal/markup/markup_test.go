@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"go/token"
 	"html"
 	"net/url"
 	"reflect"
@@ -59,10 +60,23 @@ func TestOnlyConstants(t *testing.T) {
 			t.Errorf("%s is of type %v, so a variable can be given", name, parameter)
 		}
 	}
-	for i := range reflect.TypeFor[URL]().NumField() {
-		if f := reflect.TypeFor[URL]().Field(i); f.IsExported() {
-			t.Errorf("other packages can set %s of an address", f.Name)
+	if c := reflect.TypeFor[constant](); c.PkgPath() == "" || token.IsExported(c.Name()) {
+		t.Errorf("other packages can convert a variable to %v", c)
+	}
+	for _, made := range []reflect.Type{reflect.TypeFor[URL](), reflect.TypeFor[Page]()} {
+		for i := range made.NumField() {
+			if f := made.Field(i); f.IsExported() {
+				t.Errorf("other packages can set %s of %v", f.Name, made)
+			}
 		}
+	}
+	part := reflect.TypeFor[Part]()
+	own := false
+	for i := range part.NumMethod() {
+		own = own || !part.Method(i).IsExported()
+	}
+	if !own {
+		t.Error("other packages can make parts of their own, which escape nothing")
 	}
 }
 

@@ -94,8 +94,7 @@ func readMessage(in io.Reader, m message) error {
 	if _, err := io.ReadFull(in, r.b); err != nil {
 		return err
 	}
-	m.fields(r)
-	return r.err
+	return r.message(m)
 }
 
 // writer appends fields to a message.
@@ -114,6 +113,15 @@ func (w *writer) text(s *string) {
 type reader struct {
 	b   []byte
 	err error
+}
+
+// message reads all fields of m. Nothing may follow them.
+func (r *reader) message(m message) error {
+	m.fields(r)
+	if r.err == nil && len(r.b) > 0 {
+		r.err = errMessage
+	}
+	return r.err
 }
 
 func (r *reader) damaged() bool { return r.err != nil }

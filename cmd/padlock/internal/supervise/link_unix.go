@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path"
@@ -75,9 +76,13 @@ func (p *process) fork(end int) (pid int, err error) {
 		return 0, err
 	}
 	return syscall.ForkExec(program, []string{os.Args[0], verb, p.spec.Title}, &syscall.ProcAttr{
-		Env: append(os.Environ(), variable+"="+fds), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Env:   append([]string{variable + "=" + fds}, os.Environ()...), // Go takes the first of two variables with the same name
+		Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 }
+
+// errNoPath is the error of a Linux without /proc.
+var errNoPath = errors.New("the path of padlock's program is unknown, because /proc is not mounted")
 
 // self returns the path of this program, which works even if its file has been replaced.
 func self() (string, error) {
@@ -85,10 +90,23 @@ func self() (string, error) {
 	if _, err := os.Stat(running); err == nil {
 		return running, nil
 	}
-	return os.Executable()
+	program, err := os.Executable()
+	if err != nil {
+		return "", errNoPath
+	}
+	return program, nil
 }
 
-func (p *process) join() { _, _ = p.os.Wait() }
+func (p *process) join() syscall.Signal {
+	state, err := p.os.Wait()
+	if err != nil {
+		return 0
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return status.Signal()
+	}
+	return 0
+}
 
 func (p *process) kill() error { return p.os.Kill() }
 
@@ -104,6 +122,12 @@ func Called() bool {
 	return len(os.Args) > 1 && os.Args[1] == verb && os.Getenv(variable) != ""
 }
 
+// notForUsers ends a supervisor that no padlock run has started.
+func notForUsers() {
+	_, _ = os.Stderr.WriteString("padlock: " + verb + " is started by padlock run only; unset " + variable + "\n")
+	os.Exit(64)
+}
+
 // Main is the supervisor's program. It passes signals to the front, which handles them. If the
 // front has died, Main calls orphan with the command's process group before it ends the job.
 func Main(signals <-chan os.Signal, orphan func(group int)) {
@@ -111,11 +135,13 @@ func Main(signals <-chan os.Signal, orphan func(group int)) {
 	for _, f := range bytes.Fields([]byte(os.Getenv(variable))) {
 		fd, err := strconv.Atoi(string(f))
 		if err != nil {
-			_, _ = os.Stderr.WriteString("padlock: this is not for you\n")
-			os.Exit(1)
+			notForUsers()
 		}
 		syscall.CloseOnExec(fd)
 		fds = append(fds, fd)
+	}
+	if len(fds) == 0 {
+		notForUsers()
 	}
 	job.SetName(path.Base(os.Args[0]))
 	var keep []*os.File

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 )
 
 // within is a supervisor in the same process as the front. If the front is killed, the kernel ends
@@ -22,7 +23,10 @@ func (w *within) startSupervisor() (io.ReadWriteCloser, error) {
 	return front, nil
 }
 
-func (w *within) join() { <-w.done }
+func (w *within) join() syscall.Signal {
+	<-w.done
+	return 0
+}
 
 func (*within) kill() error        { return nil }
 func (*within) takeOver(int, bool) {}

@@ -33,6 +33,13 @@ type startError struct{ cause error }
 func (e *startError) Error() string   { return ErrStart.Error() + ": " + e.cause.Error() }
 func (e *startError) Unwrap() []error { return []error{ErrStart, e.cause} }
 
+// KilledError means that a signal ended the supervisor before it had reported that the command runs.
+type KilledError struct{ Signal syscall.Signal }
+
+func (e *KilledError) Error() string {
+	return "the supervisor of the command was ended by a signal: " + e.Signal.String()
+}
+
 // Spec describes the job and the lease.
 type Spec struct {
 	Title  string   // the supervisor's name in lists of processes
@@ -72,7 +79,9 @@ type Process struct {
 
 // link is the supervisor's process as the front sees it.
 type link interface {
-	join()       // waits until the supervisor is gone and its files are closed
+	// join waits until the supervisor is gone and its files are closed. It returns the signal that
+	// ended the supervisor, or 0.
+	join() syscall.Signal
 	kill() error // kills only the supervisor; after join it does nothing
 	// takeOver ends the processes that the supervisor leaves running. Call it after join. If ended
 	// is true, the command had already ended.
@@ -81,8 +90,8 @@ type link interface {
 	startSupervisor() (io.ReadWriteCloser, error)
 }
 
-// Start starts the supervisor and, under it, the job. Its error is that of exec, or ErrStart. After
-// an error no process is left.
+// Start starts the supervisor and, under it, the job. Its error is that of exec, ErrStart or a
+// KilledError. After an error no process is left.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
@@ -223,10 +232,10 @@ func (p *Process) listen() {
 		}
 		p.hear(&n)
 	}
-	p.link.join()
+	killer := p.link.join()
 	_ = p.conn.Close()
 	if !p.over {
-		p.inherit()
+		p.inherit(killer)
 	}
 	close(p.gone)
 }
@@ -286,8 +295,9 @@ func (p *Process) commandEnded() bool {
 	}
 }
 
-// inherit is called when the supervisor has died before its job has ended. It ends the job.
-func (p *Process) inherit() {
+// inherit is called when the supervisor has died before its job has ended. It ends the job. killer
+// is the signal that ended the supervisor, or 0.
+func (p *Process) inherit(killer syscall.Signal) {
 	if !p.hung.Load() {
 		close(p.supervisorLost)
 	}
@@ -297,8 +307,12 @@ func (p *Process) inherit() {
 		p.exit = job.Exit{Signal: syscall.SIGKILL}
 		close(p.done)
 	}
+	why := ErrStart
+	if killer != 0 {
+		why = &KilledError{killer}
+	}
 	select {
-	case p.started <- ErrStart: // the supervisor died before it sent any news
+	case p.started <- why: // the supervisor died before it sent any news
 	default:
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +21,10 @@ import (
 // The supervisor is this program, started again.
 func TestMain(m *testing.M) {
 	if supervise.Called() {
+		if n, err := strconv.Atoi(os.Getenv("END_BY")); err == nil {
+			_ = syscall.Kill(os.Getpid(), syscall.Signal(n))
+			select {} // until the signal arrives
+		}
 		if os.Getenv("ANSWER_LATE") != "" {
 			supervise.AnswerWithin(patience)
 		}
@@ -169,6 +174,45 @@ func TestSupervisorKilled(t *testing.T) {
 	await(t, p.Gone(), "the job is killed")
 	if got := p.Exit().Signal; got != syscall.SIGKILL {
 		t.Errorf("ended by %v", got)
+	}
+}
+
+// A signal may come before the supervisor catches signals.
+func TestSupervisorEndedAtItsStart(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		t.Setenv("END_BY", strconv.Itoa(int(sig)))
+		_, err := supervise.Start(supervise.Spec{Path: "/bin/true", Args: []string{"true"}, Lease: supervise.Forever})
+		if killed, ok := errors.AsType[*supervise.KilledError](err); !ok || killed.Signal != sig {
+			t.Errorf("%v: %v", sig, err)
+		}
+	}
+}
+
+// A user's environment may have the variable of the supervisor.
+func TestVariableOfOthers(t *testing.T) {
+	for _, value := range []string{"9", "text", " ", ""} {
+		t.Setenv("PADLOCK_SUPERVISE", value)
+		p := start(t, "exit 4", nil)
+		await(t, p.Gone(), "it ends")
+		if got := p.Exit().Status(); got != 4 {
+			t.Errorf("%q: exit status %d, want 4", value, got)
+		}
+	}
+}
+
+// A user may start the supervisor.
+func TestStartedByUser(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"text", " "} {
+		cmd := exec.Command(self, "supervise", "name")
+		cmd.Env = append(os.Environ(), "PADLOCK_SUPERVISE="+value)
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != 64 || !strings.HasPrefix(string(out), "padlock: ") {
+			t.Errorf("%q: %v: %s", value, err, out)
+		}
 	}
 }
 

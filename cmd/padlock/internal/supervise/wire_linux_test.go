@@ -52,7 +52,31 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Any bytes are a message or an error.
+// A message that has lost bytes, or has more of them, is an error. An order without its end could
+// be another order.
+func TestDamagedMessages(t *testing.T) {
+	orders, reports := messages()
+	check := func(sent message, empty func() message) {
+		w := &writer{}
+		sent.fields(w)
+		for end := range w.b {
+			if err := (&reader{b: w.b[:end]}).message(empty()); err == nil {
+				t.Errorf("%+v: the first %d of %d bytes are a message", sent, end, len(w.b))
+			}
+		}
+		if err := (&reader{b: append(w.b, 0)}).message(empty()); err == nil {
+			t.Errorf("%+v: a byte may follow", sent)
+		}
+	}
+	for _, o := range orders {
+		check(o, func() message { return new(order) })
+	}
+	for _, n := range reports {
+		check(n, func() message { return new(news) })
+	}
+}
+
+// Any bytes are an error, or a message that arrives again as it is.
 func FuzzMessage(f *testing.F) {
 	orders, reports := messages()
 	for _, o := range orders {
@@ -67,10 +91,14 @@ func FuzzMessage(f *testing.F) {
 	}
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for end := range len(data) + 1 {
-			for _, m := range []message{new(order), new(news)} {
-				r := &reader{b: data[:end]}
-				m.fields(r)
+		for _, pair := range [][2]message{{new(order), new(order)}, {new(news), new(news)}} {
+			if (&reader{b: data}).message(pair[0]) != nil {
+				continue
+			}
+			w := &writer{}
+			pair[0].fields(w)
+			if err := (&reader{b: w.b}).message(pair[1]); err != nil || !reflect.DeepEqual(pair[0], pair[1]) {
+				t.Errorf("%+v arrives as %+v, %v", pair[0], pair[1], err)
 			}
 		}
 	})
