@@ -95,10 +95,10 @@ func writeUsage(c *cobra.Command) error {
 		b.WriteString(verbList(c, title, ""))
 	}
 	if c.HasAvailableLocalFlags() {
-		b.WriteString("\n\nFlags:\n" + strings.TrimRight(c.LocalFlags().FlagUsages(), " \n"))
+		b.WriteString("\n\nFlags:\n" + flagList(c.LocalFlags()))
 	}
 	if c.HasAvailableInheritedFlags() {
-		b.WriteString("\n\nFlags of all verbs:\n" + strings.TrimRight(c.InheritedFlags().FlagUsages(), " \n"))
+		b.WriteString("\n\nFlags of all verbs:\n" + flagList(c.InheritedFlags()))
 	}
 	if c.HasAvailableSubCommands() {
 		b.WriteString("\n\n\"" + c.CommandPath() + " VERB --help\" explains a verb.")
@@ -106,6 +106,15 @@ func writeUsage(c *cobra.Command) error {
 	b.WriteString("\n")
 	_, err := io.WriteString(c.OutOrStderr(), b.String())
 	return err
+}
+
+// helpWidth is the width of the lists of flags. The other lines of the help are as wide.
+const helpWidth = 90
+
+// flagList returns the flags with their explanations. An explanation that is too long for a line
+// goes on below.
+func flagList(flags *pflag.FlagSet) string {
+	return strings.TrimRight(flags.FlagUsagesWrapped(helpWidth), " \n")
 }
 
 // verbList returns the verbs of a group under a heading, or "" if the group has none.
