@@ -33,7 +33,8 @@ type startError struct{ cause error }
 func (e *startError) Error() string   { return ErrStart.Error() + ": " + e.cause.Error() }
 func (e *startError) Unwrap() []error { return []error{ErrStart, e.cause} }
 
-// KilledError means that a signal ended the supervisor before it had reported that the command runs.
+// KilledError means that a signal ended the supervisor before it had reported that the command
+// runs.
 type KilledError struct{ Signal syscall.Signal }
 
 func (e *KilledError) Error() string {
