@@ -28,8 +28,9 @@ type Counter interface {
 // A Tally counts the events of one name, or of several.
 type Tally interface {
 	// Count counts one event. Many goroutines call it at the same time. The Locker may hold its
-	// mutex during the call, so Count must not wait, and must not use the Locker. If Count panics,
-	// the Counter gets no more events, as any Observer.
+	// mutex during the call. So Count must not wait, must not use the Locker, and must not call
+	// runtime.Goexit, which T.FailNow of a test does. If Count panics, the Counter gets no more
+	// events, as any Observer.
 	Count(c Count)
 }
 
@@ -102,16 +103,20 @@ func (l *Locker) tallyOf(name string) *eventQueue {
 	if n := place.Load(); n != nil && n.name == name {
 		return n
 	}
-	n := l.newTally(name)
+	show := l.shown.Load()
+	n := l.newTally(name, show)
 	place.Store(n)
+	if l.shown.Load() != show { // ShowNames may have called forgetTallies before n was in its place
+		place.CompareAndSwap(n, nil)
+	}
 	return n
 }
 
-func (l *Locker) newTally(name string) *eventQueue {
+func (l *Locker) newTally(name string, show *func(string) string) *eventQueue {
 	w := l.cfg.observers[0]
 	n := &eventQueue{l: l, name: name, counter: w}
 	shown := withoutSlot(name)
-	if show := l.shown.Load(); show != nil {
+	if show != nil {
 		shown = (*show)(shown)
 	}
 	defer w.recovered(l)

@@ -265,3 +265,58 @@ func (s *countsReleases) Release(ctx context.Context, name, token string, keep t
 	s.released++
 	return s.Store.Release(ctx, name, token, keep)
 }
+
+// Close releases a lock that was just passed on to a waiter, before that waiter has come back to its
+// caller. The Counter gets both ends of that hold.
+func TestCloseBeforeAWaiterHasItsLock(t *testing.T) {
+	for range 300 {
+		var c tallier
+		l := padlock.New(elsewhere{memstore.New()}, padlock.Observe(&c), padlock.PassLocally(8, time.Minute))
+		k := acquire(t, l, "a")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			l.Acquire(context.Background(), "a")
+		}()
+		for l.Stats().Waiting == 0 {
+			runtime.Gosched()
+		}
+		release(t, k)
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		got := c.got("memory:a")
+		if begun, ended := strings.Count(got, "acquired"), strings.Count(got, "releasing"); begun != ended {
+			t.Fatalf("%d holds begin and %d end: %s", begun, ended, got)
+		}
+	}
+}
+
+// renamer is a Counter whose first Tally is wanted while names begin to be shown in another way.
+type renamer struct {
+	tallier
+	l     *padlock.Locker
+	names []string
+}
+
+func (r *renamer) TallyOf(store, name string) padlock.Tally {
+	if r.names = append(r.names, name); len(r.names) == 1 {
+		r.l.ShowNames(func(string) string { return "hidden" })
+	}
+	return r.tallier.TallyOf(store, name)
+}
+
+// A name that ShowNames hides is not counted under its old name later, even if ShowNames is called
+// while the Locker finds its Tally.
+func TestShowNamesDuringATally(t *testing.T) {
+	r := &renamer{}
+	r.l = padlock.New(memstore.New(), padlock.Observe(r))
+	defer r.l.Close(t.Context())
+	for range 3 {
+		release(t, acquire(t, r.l, "secret"))
+	}
+	if want := []string{"secret", "hidden"}; !slices.Equal(r.names, want) {
+		t.Errorf("Tallies are wanted for %q, want %q", r.names, want)
+	}
+}

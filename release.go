@@ -85,12 +85,13 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		}
 	}
 	next, bond := h.nextInLine(keep), h.bond
-	counts := h.cause == nil && l.tallies.release != nil && h.events.counts()
+	events := h.events // if Close releases h, the caller of Acquire may set h.events later
+	counts := h.cause == nil && l.tallies.release != nil && events.counts()
 	l.endHold(h, ErrReleased)
 	exported := h.exported
-	if h.events == nil || !h.events.all {
+	if events == nil || !events.all {
 		l.unlock()
-	} else if values := l.unlockSettled(h.events); l.addsValues() {
+	} else if values := l.unlockSettled(events); l.addsValues() {
 		ctx = valuesOf{ctx, values}
 	}
 	var p passed
@@ -100,13 +101,13 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	out, unsure, err := p.out, p.unsure, error(nil)
 	var at driver.Instant
 	if !p.done {
-		out, at, unsure, err = h.releaseAtStore(ctx, keep, usable, p)
+		out, at, unsure, err = h.releaseAtStore(ctx, events, keep, usable, p)
 	}
 	if before == nil && unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil) {
 		before = ErrLost // the lease or the connection may have ended before the lock was released
 	}
 	err = verdict(before, out, unsure && !exported, err)
-	if h.events != nil && !h.events.counts() {
+	if events != nil && !events.counts() {
 		h.announceRelease(err, p.by)
 	}
 	l.mu.Lock()
@@ -160,11 +161,11 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 // releaseAtStore sends the release up to three times, until the store replies. After that the
 // cleaner goes on with it. The result unsure is true if an earlier request, or the attempt to pass
 // h on, may have released h.
-func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, at driver.Instant, unsure bool, err error) {
+func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, at driver.Instant, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
 	for i := p.asked; ; i++ {
-		if release := l.tallies.release; release != nil && h.events.counts() {
+		if release := l.tallies.release; release != nil && events.counts() {
 			out, at, err = release(ctx, h.name, h.token, keep)
 		} else {
 			out, err = l.store.Release(ctx, h.name, h.token, keep)
@@ -181,7 +182,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, usable dr
 	if usable != never {
 		lease = max(h.ttl, usable.Sub(l.clock.Now())+h.ttl)
 	}
-	l.cleaner.add(cleanUp{h.name, h.token, keep, h.events}, lease)
+	l.cleaner.add(cleanUp{h.name, h.token, keep, events}, lease)
 	err = callerError(ctx, err)
 	if unsure {
 		err = withUncertain(err)
