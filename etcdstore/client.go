@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// After probeAfter without data, a connection is probed. Without an answer within probeFor, it
-	// is closed.
-	probeAfter = 5 * time.Second
+	// After probeAfter without data, a connection with a request or a watch is probed. Without an
+	// answer within probeFor, it is closed. Probes without a request are off: a server with default
+	// settings closes the connection after three of them, and gRPC writes an error to stderr.
+	probeAfter = 10 * time.Second // the shortest that gRPC allows
 	probeFor   = 3 * time.Second
 )
 
@@ -59,7 +60,6 @@ func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 		Context: c.ctx, Endpoints: c.server.Endpoints, TLS: c.server.TLS,
 		Username: user, Password: password, Logger: zap.NewNop(),
 		DialTimeout: patience / 2, DialKeepAliveTime: probeAfter, DialKeepAliveTimeout: probeFor,
-		PermitWithoutStream: true, // so that a store without requests also notices a dead connection
 		DialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: patience / 2,
