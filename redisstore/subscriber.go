@@ -43,6 +43,7 @@ func (sub *subscriber) listening(ctx context.Context, c *connected, w *waiter) (
 	sub.mu.Unlock()
 	select {
 	case <-up:
+		n.needClock()
 		return n, nil
 	default:
 	}
@@ -50,6 +51,7 @@ func (sub *subscriber) listening(ctx context.Context, c *connected, w *waiter) (
 	defer t.Stop()
 	select {
 	case <-up:
+		n.needClock()
 		return n, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -39,6 +39,10 @@ type subscription struct {
 	suspect chan struct{} // receives a value if the subscription may be dead and must be tried
 	moved   chan struct{} // receives a value if the slot of the channel may have moved
 	echo    chan int64    // the numbers of the trial messages that arrived
+
+	// With a primary:
+	clock  samples       // of the server to which the connection leads
+	ageing chan struct{} // receives a value if a new sample is needed
 }
 
 // newSubscription returns nil if no channel is in a slot of primary.
@@ -53,6 +57,7 @@ func newSubscription(sub *subscriber, primary string, owners slotOwners) *subscr
 	return &subscription{
 		sub: sub, primary: primary, channel: channel, up: make(chan struct{}),
 		suspect: make(chan struct{}, 1), moved: make(chan struct{}, 1), echo: make(chan int64, 1),
+		ageing: make(chan struct{}, 1),
 	}
 }
 
@@ -88,6 +93,7 @@ func (n *subscription) subscribe() error {
 	case <-n.moved: // the owners are read below
 	default:
 	}
+	n.clock.clear()
 	c, err := s.readyClient(s.ctx, false)
 	if err != nil {
 		return err
@@ -138,10 +144,10 @@ func (sub *subscriber) refuse(owners slotOwners) {
 	sub.refused = owners
 }
 
-// watch returns when the connection is lost or the slot has moved. The subscription writes nothing
-// on the connection, so its watchdog cannot notice that the server is frozen or was replaced.
-// Whenever something suggests that, the subscription sends itself a message, at most once a second.
-// Otherwise it sends nothing.
+// watch returns when the connection is lost or the slot has moved. The subscription usually writes
+// nothing on the connection, so its watchdog cannot notice that the server is frozen or was
+// replaced. Whenever something suggests that, the subscription sends itself a message, at most once
+// a second. While waiters come, it asks a primary for its time every three seconds.
 func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error {
 	suspect := n.suspect
 	var pause <-chan time.Time
@@ -153,6 +159,10 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 			return driver.ErrClosed
 		case <-n.moved:
 			return errMoved
+		case <-n.ageing:
+			if err := n.readClock(d); err != nil {
+				return err
+			}
 		case <-pause: // meanwhile, the gate has usually asked for the owners of the slots
 			if !n.stays(n.sub.s.gate.client.Load().owners) {
 				return errMoved
@@ -259,6 +269,34 @@ func (n *subscription) over() {
 	n.sub.lookAll(n)
 }
 
+// sampleEvery is how old a sample may be before a waiter that comes asks for a new one.
+const sampleEvery = 3 * time.Second
+
+// needClock asks for a new sample if the last one is old or of an earlier connection.
+func (n *subscription) needClock() {
+	s := n.sub.s
+	if a := n.clock.latest(); n.primary != "" && (a.turns != s.gate.turns.Load() || s.clock.Now().Sub(a.sent) > sampleEvery) {
+		signal(n.ageing)
+	}
+}
+
+// readClock takes a sample of the server's clock. It returns an error if the connection is lost.
+func (n *subscription) readClock(d rueidis.DedicatedClient) error {
+	s := n.sub.s
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	began := s.beginSample()
+	t, err := d.Do(ctx, d.B().Time().Build()).ToArray()
+	if _, refused := rueidis.IsRedisErr(err); refused {
+		return nil
+	}
+	if err != nil || len(t) < 2 {
+		return err
+	}
+	n.clock.addSample(began, number(&t[0])*1_000_000+number(&t[1]))
+	return nil
+}
+
 // receive passes a message on to its waiter.
 func (n *subscription) receive(m rueidis.PubSubMessage) {
 	if number, ok := strings.CutPrefix(m.Message, string(msgTrial)+" "); ok {
@@ -268,5 +306,9 @@ func (n *subscription) receive(m rueidis.PubSubMessage) {
 		}
 		return
 	}
-	n.sub.receive(m)
+	if m.Channel == shardChannel(n.channel) {
+		n.sub.receive(m, &n.clock)
+		return
+	}
+	n.sub.receive(m, nil)
 }

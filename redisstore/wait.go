@@ -211,7 +211,7 @@ func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err er
 		case m := <-a.w.called:
 			switch m.kind {
 			case msgHandedOver:
-				return a.s.reservation(m.value, m.handed, m.from), true, nil
+				return a.s.reservation(&m), true, nil
 			case msgGranted:
 				return driver.Grant{Fence: a.s.callerFence(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil
 			case msgTry:

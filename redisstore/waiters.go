@@ -35,7 +35,8 @@ type message struct {
 	// With msgGranted, this field has the time at which the lease began, or an earlier time. With
 	// msgHandedOver, it has the time at which the message arrived.
 	from   driver.Instant
-	handed int64 // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
+	handed int64    // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
+	clock  *samples // with msgHandedOver in a cluster: samples of the server that sent it, or nil
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
@@ -88,7 +89,9 @@ func (sub *subscriber) lookAll(n *subscription) {
 	}
 }
 
-func (sub *subscriber) receive(m rueidis.PubSubMessage) {
+// receive passes a message on to its waiter. The argument clock has samples of the server that sent
+// it, or is nil if that server is not known.
+func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
 	kind, rest, _ := strings.Cut(m.Message, " ")
 	number, value, _ := strings.Cut(rest, " ")
 	id, err := strconv.ParseUint(number, 10, 64)
@@ -109,7 +112,7 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 	called := message{kind: kind[0]}
 	if called.kind == msgHandedOver {
 		fence, handed, _ := strings.Cut(value, " ")
-		value, called.from, called.handed = fence, sub.s.clock.Now(), atoi(handed)
+		value, called.from, called.handed, called.clock = fence, sub.s.clock.Now(), atoi(handed), clock
 	}
 	called.value = atoi(value)
 	w.call(called)

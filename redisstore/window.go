@@ -38,13 +38,19 @@ import (
 //	the store has no fences                          nothing would protect a resource from a late holder
 //	Foreign, Replicas                                the hand-over is not the one of pass.lua, or is
 //	                                                 not confirmed
-//	a cluster                                        its servers have a clock each
+//	a cluster, and the message came by PUBLISH       its servers have a clock each
 //	the message has no time                          an older padlock sent it
 //	the sample is older than maxSampleAge            the two clocks may have drifted apart
 //	a connection was made or lost since the sample   the server may be another one, or may have
 //	                                                 restarted
 //	t0 + (h - S) is after p                          the server's clock was set forward
 //	less than half of the window is left             a claim could come too late
+
+// In a cluster, a sample is of the server to which the subscription is connected. A sharded message
+// comes from that server: SPUBLISH in a script fails at a server that does not have the slot of the
+// channel. If another server takes the slot over, the subscription ends. Should a message of the
+// new server arrive before that, the window is wrong by the time that the message travelled at
+// most, because it never begins after p.
 
 // maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
 // which is one per cent.
@@ -81,29 +87,43 @@ func (a *samples) addSample(b sample, micros int64) {
 	}
 }
 
+// clear forgets the sample, because the connection is another one.
+func (a *samples) clear() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = sample{}
+}
+
 func (a *samples) latest() sample {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last
 }
 
-// reservation returns the grant of a hand-over. The argument handed is the time of the hand-over on
-// the server's clock, in microseconds since 1970. The message about the hand-over arrived at p.
-func (s *Store) reservation(fence, handed int64, p driver.Instant) driver.Grant {
-	g := driver.Grant{Fence: s.callerFence(fence), TTL: driver.MaxReservation}
-	if from, ttl, ok := s.window(handed, p); ok {
+// reservation returns the grant of a hand-over.
+func (s *Store) reservation(m *message) driver.Grant {
+	g := driver.Grant{Fence: s.callerFence(m.value), TTL: driver.MaxReservation}
+	if from, ttl, ok := s.window(m.handed, m.from, m.clock); ok {
 		g.From, g.TTL = from, ttl
 	}
 	return g
 }
 
 // window returns the time in which a reservation can be used without a claim, or false if it is not
-// known.
-func (s *Store) window(handed int64, p driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
-	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || s.server.Cluster || handed == 0 {
+// known. The argument handed is the time of the hand-over on the server's clock, in microseconds
+// since 1970. The message about the hand-over arrived at p. In a cluster, clock has the samples of
+// the server that sent it, or is nil.
+func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from driver.Instant, ttl time.Duration, ok bool) {
+	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || handed == 0 {
 		return 0, 0, false
 	}
-	a := s.samples.latest()
+	if !s.server.Cluster {
+		clock = &s.samples
+	}
+	if clock == nil {
+		return 0, 0, false
+	}
+	a := clock.latest()
 	if a.sent == 0 || p.Sub(a.sent) > maxSampleAge || a.turns != s.gate.turns.Load() || !s.gate.open.Load() {
 		return 0, 0, false
 	}

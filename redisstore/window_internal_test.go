@@ -46,23 +46,26 @@ func TestWindowOf(t *testing.T) {
 // TestSampleOfTheSameServer starts with a sample that can be used, and removes one condition after
 // the other.
 func TestSampleOfTheSameServer(t *testing.T) {
+	var clock *samples
 	for what, c := range map[string]struct {
 		change func(s *Store)
 		handed int64
 		known  bool
 	}{
-		"as it is":                          {func(*Store) {}, 1, true},
-		"a connection was made or lost":     {func(s *Store) { s.gate.turns.Add(1) }, 1, false},
-		"the gate is closed":                {func(s *Store) { s.gate.open.Store(false) }, 1, false},
-		"the sample is 11 s old":            {func(s *Store) { s.samples.last.sent -= driver.Instant(11 * time.Second) }, 1, false},
-		"there is no sample":                {func(s *Store) { s.samples.last = sample{} }, 1, false},
-		"a message without a time":          {func(*Store) {}, 0, false},
-		"without fences":                    {func(s *Store) { s.config.fences = false }, 1, false},
-		"with pollers":                      {func(s *Store) { s.config.foreign = true }, 1, false},
-		"with replicas":                     {func(s *Store) { s.config.replicas = 1 }, 1, false},
-		"a cluster":                         {func(s *Store) { s.server.Cluster = true }, 1, false},
-		"an earlier reply that came later":  {func(s *Store) { s.samples.addSample(sample{sent: 1}, 1) }, 1, true},
-		"a reply in which there is no time": {func(s *Store) { s.samples.addSample(s.beginSample(), 0) }, 1, true},
+		"as it is":                           {func(*Store) {}, 1, true},
+		"a connection was made or lost":      {func(s *Store) { s.gate.turns.Add(1) }, 1, false},
+		"the gate is closed":                 {func(s *Store) { s.gate.open.Store(false) }, 1, false},
+		"the sample is 11 s old":             {func(s *Store) { s.samples.last.sent -= driver.Instant(11 * time.Second) }, 1, false},
+		"there is no sample":                 {func(s *Store) { s.samples.last = sample{} }, 1, false},
+		"a message without a time":           {func(*Store) {}, 0, false},
+		"without fences":                     {func(s *Store) { s.config.fences = false }, 1, false},
+		"with pollers":                       {func(s *Store) { s.config.foreign = true }, 1, false},
+		"with replicas":                      {func(s *Store) { s.config.replicas = 1 }, 1, false},
+		"a cluster":                          {func(s *Store) { s.server.Cluster = true }, 1, false},
+		"a cluster, and its server is known": {func(s *Store) { s.server.Cluster, clock = true, &s.samples }, 1, true},
+		"a cluster, after a reconnection":    {func(s *Store) { s.server.Cluster, clock = true, new(samples) }, 1, false},
+		"an earlier reply that came later":   {func(s *Store) { s.samples.addSample(sample{sent: 1}, 1) }, 1, true},
+		"a reply in which there is no time":  {func(s *Store) { s.samples.addSample(s.beginSample(), 0) }, 1, true},
 	} {
 		s, err := Open(t.Context(), Config{Addrs: []string{"127.0.0.1:1"}}, Lazy())
 		if err != nil {
@@ -70,12 +73,13 @@ func TestSampleOfTheSameServer(t *testing.T) {
 		}
 		s.gate.open.Store(true)
 		s.samples.addSample(s.beginSample(), 1_000_000)
+		clock = nil
 		c.change(s)
 		p := s.clock.Now()
 		if s.config.fences && s.samples.last.sent > 0 { // the same time has passed on the local clock and on the server's
 			c.handed *= 1_000_000 + int64(p.Sub(s.samples.last.sent)/time.Microsecond)
 		}
-		if _, _, known := s.window(c.handed, p); known != c.known {
+		if _, _, known := s.window(c.handed, p, clock); known != c.known {
 			t.Errorf("%s: the window is known: %v, want %v", what, known, c.known)
 		}
 		s.Close()

@@ -47,6 +47,18 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 	return r, nil
 }
 
+// startBusyNode starts a cluster of three primaries whose names are all at the first one. So this one
+// has as many names, and gets as many requests at a time, as a Redis without a cluster. What the
+// other two do for its hand-overs is counted too. If all three have such a load, each does its own
+// work and that for the other two, which is as much as all three do here.
+func startBusyNode(h *host.Host, n int) (*rig, error) {
+	r, err := startCluster(h, n)
+	if err == nil {
+		r.busy = 1
+	}
+	return r, err
+}
+
 // complete waits until a primary knows the owners of all slots.
 func complete(ctx context.Context, s *server.Server) error {
 	for {
@@ -58,11 +70,15 @@ func complete(ctx context.Context, s *server.Server) error {
 	}
 }
 
-// pickNames returns n names to hand over. In a cluster, each primary has as many of them as the
-// others, as it would with a great number of names.
+// pickNames returns n names to hand over. In a cluster, each of the busy primaries has as many of
+// them as the others, as it would with a great number of names.
 func (r *rig) pickNames(n int) (all []string, err error) {
 	const hashSlots = 16384
-	owned := make([]int, len(r.servers))
+	busy := r.busy
+	if busy == 0 {
+		busy = len(r.servers)
+	}
+	owned := make([]int, busy)
 	for i := 0; len(all) < n; i++ {
 		name, owner := fmt.Sprint("bench:scale:shared:", i), 0
 		if len(r.servers) > 1 {
@@ -76,7 +92,7 @@ func (r *rig) pickNames(n int) (all []string, err error) {
 			}
 			owner = number * len(r.servers) / hashSlots
 		}
-		if owned[owner]*len(r.servers) < n {
+		if owner < busy && owned[owner]*busy < n {
 			owned[owner]++
 			all = append(all, name)
 		}

@@ -34,6 +34,7 @@ type engine struct {
 type rig struct {
 	url     string
 	servers []*server.Server
+	busy    int  // how many primaries of a cluster have names; 0 means all
 	crash   bool // a restart is a crash; otherwise the server is asked to end, and saves its data
 
 	// data returns the bytes that the server's data take, and requests how many requests of clients
