@@ -47,10 +47,10 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 	return r, nil
 }
 
-// startBusyNode starts a cluster of three primaries whose names are all at the first one. So this one
-// has as many names, and gets as many requests at a time, as a Redis without a cluster. What the
-// other two do for its hand-overs is counted too. If all three have such a load, each does its own
-// work and that for the other two, which is as much as all three do here.
+// startBusyNode starts a cluster of three primaries whose names are all at the first one. So this
+// one has as many names, and gets as many requests at a time, as a Redis without a cluster. The
+// work of the other two for its hand-overs is counted too. If all three have such a load, each does
+// its own work and that for the other two, which is as much as all three do here.
 func startBusyNode(h *host.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {
