@@ -19,9 +19,9 @@ import (
 // patience is the longest time that a request waits for a silent server.
 const patience = driver.MaxSilence - 500*time.Millisecond
 
-// search is the longest time that a request looks for a primary. The caller tries again if it can
-// wait.
-const search = 2 * time.Second
+// searchTimeout is the longest time that a request looks for a primary. Then the request fails, and
+// the caller tries again if it can wait.
+const searchTimeout = 2 * time.Second
 
 // A conn is the collection of a store, with its client.
 type conn struct {
@@ -55,7 +55,7 @@ func connect(c *Config) (*conn, error) {
 	if o.AppName == nil {
 		o.SetAppName("padlock")
 	}
-	o.SetServerSelectionTimeout(search)
+	o.SetServerSelectionTimeout(searchTimeout)
 	durable := writeconcern.Majority()
 	journal := true
 	durable.Journal = &journal
@@ -67,7 +67,8 @@ func connect(c *Config) (*conn, error) {
 	return &conn{client: client, locks: client.Database(c.Database).Collection(c.Collection), hosts: o.Hosts}, nil
 }
 
-// begin counts a call, so that close waits for it, and limits its time. The caller calls end.
+// begin registers a call, so that close waits for it, and limits how long the call takes. The
+// caller must call end when the call is over.
 func (c *conn) begin(ctx context.Context) (limited context.Context, end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +104,9 @@ func (d dialer) DialContext(ctx context.Context, network, addr string) (net.Conn
 	return d(ctx, network, addr)
 }
 
-// badURI returns the error for a connection string that the client refuses. The client's text may
-// quote the string, so it is left out if the string contains a user.
+// badURI returns the error for a connection string that the client refuses. The client's error may
+// quote the string. If the string contains a user, and perhaps a password, badURI leaves out the
+// client's error.
 func badURI(uri string, err error) error {
 	if strings.Contains(uri, "@") {
 		return invalid("MongoDB's client refuses the connection string; check the hosts and the options")

@@ -38,8 +38,9 @@ const (
 )
 
 // failure returns the error that callers see. wrote is true if the request could change something.
-// If err is a context error although ctx has not ended, a limit of the store has ended the request.
-// The caller must not take that error for the end of its own context.
+// err may be a context error although ctx has not ended, because begin limits the time of a
+// request. The caller must not take such an error for the end of its own context, so failure hides
+// it.
 func failure(ctx context.Context, err error, wrote bool) error {
 	var refused mongo.CommandError
 	var doubt mongo.WriteException
@@ -92,17 +93,17 @@ func advice(err *mongo.CommandError) string {
 	return plain(err)
 }
 
-// isDuplicate reports whether another process made the same document at the same time. FerretDB 2
-// reports the error of its database as an internal one.
+// isDuplicate reports whether err means that another process inserted the same document at the same
+// time. FerretDB 2 reports that case as an internal error with the text of PostgreSQL.
 func isDuplicate(err error) bool {
 	return mongo.IsDuplicateKeyError(err) || err != nil && strings.Contains(err.Error(), "duplicate key value violates unique constraint")
 }
 
-// selection is a text in the client's error if the client found no server for a request.
+// selection is a text that the client's error contains if the client found no server for a request.
 const selection = "server selection error"
 
-// lastError returns the reason for which the client found no server. The client's own error
-// describes all servers.
+// lastError returns why the client found no server. It is only a part of the client's own error,
+// which describes all servers.
 func lastError(err error) string {
 	_, last, found := strings.Cut(err.Error(), "Last error: ")
 	if !found {

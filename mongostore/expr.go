@@ -15,7 +15,8 @@ import (
 const (
 	// clock is the server's clock. It stays the same during a request.
 	clock = "$$NOW"
-	// now is the server's clock in the stages of a pipeline after the first one, which copies it.
+	// now is the server's clock in all stages of a pipeline but the first. The first stage copies
+	// the clock there.
 	now = "$p.now"
 )
 
@@ -31,7 +32,8 @@ func op(name string, args ...expr) bson.D { return bson.D{{Key: name, Value: lis
 // a dollar sign.
 func literal(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
 
-// object is a document whose values are expressions. pairs has the names and values in turn.
+// object is a document whose values are expressions. pairs is a name, its value, the next name, its
+// value, and so on.
 func object(pairs ...any) bson.D {
 	d := bson.D{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -56,13 +58,14 @@ func some(array expr) expr           { return gt(size(array), int32(0)) }
 // or0 is x, or zero if x is missing.
 func or0(x, zero expr) expr { return op("$ifNull", x, zero) }
 
-// keepElements keeps the elements of an array for which cond holds. cond calls an element $$h.
+// keepElements keeps the elements of an array for which cond holds. The expression cond refers to
+// an element as $$h.
 func keepElements(array, cond expr) expr {
 	return bson.D{{Key: "$filter", Value: object("input", array, "as", "h", "cond", cond)}}
 }
 
-// mapElements makes a new array: change replaces every element for which cond holds. Both
-// expressions call an element $$h.
+// mapElements makes a new array. The result of change replaces every element for which cond holds.
+// Both expressions refer to an element as $$h.
 func mapElements(array, cond, change expr) expr {
 	return bson.D{{Key: "$map", Value: object("input", array, "as", "h", "in", either(cond, change, "$$h"))}}
 }
@@ -72,7 +75,7 @@ func lastTime(times expr) expr {
 	return bson.D{{Key: "$reduce", Value: object("input", times, "initialValue", now, "in", greatest("$$value", "$$this"))}}
 }
 
-// A branch is a condition and its result, for choose.
+// A branch of choose is a condition and the result if that condition holds.
 type branch struct{ when, then expr }
 
 // choose is the result of the first branch whose condition holds. Without such a branch, the result
@@ -100,7 +103,7 @@ func text(s string) any {
 	return bson.Binary{Data: []byte(s)}
 }
 
-// fromText is the reverse of text. ok is false for a value that text does not make.
+// fromText is the reverse of text. ok is false for a value that text never returns.
 func fromText(v bson.RawValue) (s string, ok bool) {
 	if s, ok = v.StringValueOK(); ok {
 		return s, true
@@ -109,13 +112,14 @@ func fromText(v bson.RawValue) (s string, ok bool) {
 	return string(b), ok
 }
 
-// microseconds is the server's clock on the scale of fences.
+// microseconds is the server's clock in microseconds since 1970. Fences use the same unit.
 var microseconds = op("$multiply", bson.D{{Key: "$toLong", Value: now}}, int64(1000))
 
-// nextFence is the fence of a new grant: microseconds since 1970, or one more than the last.
+// nextFence is the fence of a new grant. It is the largest of three numbers: the server's clock in
+// microseconds since 1970, the last fence plus one, and above plus one.
 func nextFence(above uint64) expr {
 	return greatest(add("$padlock.fence", int64(1)), int64(above)+1, microseconds)
 }
 
-// usedUp holds if a fence is too large.
+// usedUp is true if fence has reached driver.MaxFence, so that no higher fence is possible.
 func usedUp(fence expr) expr { return op("$gte", fence, int64(driver.MaxFence)) }

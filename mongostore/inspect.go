@@ -68,8 +68,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	return out, errors.Join(failed, failure(ctx, cursor.Err(), false))
 }
 
-// busyNames is the filter for the busy names that may begin with prefix. Strings are compared byte
-// by byte. Names that are not UTF-8 are binary data, which is ordered by its length first.
+// busyNames is the filter for the documents of busy names that may begin with prefix. MongoDB
+// compares strings byte by byte. Names that are not UTF-8 are binary data, which MongoDB orders by
+// length first, so the filter lets all of them pass.
 func busyNames(prefix string) bson.D {
 	for !utf8.ValidString(prefix) {
 		prefix = prefix[:len(prefix)-1]
@@ -84,7 +85,8 @@ func busyNames(prefix string) bson.D {
 	}
 }
 
-// following is the first string after all strings that begin with prefix, or "" if there is none.
+// following is the smallest string that is greater than all strings that begin with prefix. It is
+// "" if there is no such string.
 func following(prefix string) string {
 	runes := []rune(prefix)
 	for i := len(runes) - 1; i >= 0; i-- {
@@ -100,11 +102,12 @@ func following(prefix string) string {
 	return ""
 }
 
-// idDocument is the _id of the document with the store's id. No name has such a value.
+// idDocument is the _id of the document that holds the store's ID. The _id of a name is a string or
+// binary data, so it is never equal to idDocument.
 var idDocument = field("padlock", "store")
 
-// StoreID implements driver.Identifier. The id is a document of the collection. In Symfony's layout
-// there is none.
+// StoreID implements driver.Identifier. The ID is in a document of the collection. In Symfony's
+// layout there is no ID.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.symfony != nil {
 		return "", fmt.Errorf("an id of the store in Symfony's layout: %w", errors.ErrUnsupported)

@@ -31,14 +31,16 @@ import (
 const (
 	refuse = "refuse"
 
-	// nobody is the value of the field token while readers hold the name or the name cools down. A
-	// PHP client takes this value for the token of another client.
-	nobody = "padlock"
+	// nobodyToken is the value of the field token while readers hold the name or the name cools
+	// down. To a PHP client, this value looks like the token of another client.
+	nobodyToken = "padlock"
 
-	// version is the version of the record. A document with a newer one is left alone.
+	// version is the version of the record that this package reads and writes. It leaves documents
+	// with a newer version alone.
 	version = 1
 
-	// maxReaders is how many readers can hold a name together, since a document has at most 16 MB.
+	// maxReaders is the largest number of readers that can hold a name together. There is a limit
+	// because a document of MongoDB has at most 16 MB.
 	maxReaders = 1000
 
 	// forgetAfter is how long a document is kept after its last lease has ended.
@@ -49,7 +51,7 @@ var epoch = bson.DateTime(0)
 
 func set(pairs ...any) bson.D { return bson.D{{Key: "$set", Value: object(pairs...)}} }
 
-// untouched holds if no other program has written to the document since padlock did.
+// untouched is true if no other program has written to the document since padlock did.
 var untouched = and(
 	eq(or0("$token", nil), or0("$padlock.token", nil)),
 	eq(or0("$expires_at", nil), or0("$padlock.until", nil)),
@@ -75,13 +77,14 @@ var write = []bson.D{
 	set("p", merge("$p", object(
 		"token", choose("",
 			branch{in(false, "$p.rest.s"), op("$arrayElemAt", "$p.rest.t", int32(0))},
-			branch{or(some("$p.rest"), gt("$padlock.cool", now)), nobody}),
+			branch{or(some("$p.rest"), gt("$padlock.cool", now)), nobodyToken}),
 		"until", greatest(lastTime("$p.rest.u"), "$padlock.cool"),
 	))),
 	set("padlock", merge("$padlock", object(
 		"v", int32(version), "token", "$p.token", "until", "$p.until",
-		// The index must not remove a document before the clock has passed its fence. So it skips a
-		// document whose fence is far ahead of the clock.
+		// If the field old is true, the index may remove the document a week after its last lease
+		// has ended. By then, the clock must have passed the document's fence. So old is false if
+		// the fence is far ahead of the clock.
 		"old", op("$lt", "$padlock.fence", add(microseconds, (forgetAfter/2).Microseconds())),
 	))),
 	set("token", unlessRefused("$p.token", "token"),
@@ -90,15 +93,16 @@ var write = []bson.D{
 	{{Key: "$unset", Value: "p"}},
 }
 
-// unlessRefused is the new value of a field, or its old one if the operation is refused. A field
-// that was missing is removed. A stage $replaceWith would be shorter, but with it FerretDB 2 adds
-// another _id to the document each time.
+// unlessRefused is the new value of a field. If the operation is refused, it is the old value, and
+// a field that was missing stays missing. A stage $replaceWith would be shorter, but with it
+// FerretDB 2 adds another _id to the document each time.
 func unlessRefused(value expr, field string) expr {
 	return either(eq("$p.do", refuse), "$p.was."+field, value)
 }
 
-// pipeline puts the stages of an operation between open and write. Each of vars is a stage that
-// adds fields to p. It cannot use the fields that it adds.
+// pipeline returns the stages open, then the stages of one operation, and then the stages write.
+// Each element of vars becomes a stage that adds fields to p. The expressions of such a stage
+// cannot use the fields that the stage itself adds.
 func pipeline(decide expr, vars []bson.D, changes ...branch) []bson.D {
 	p := append([]bson.D{}, open...)
 	for _, v := range vars {
@@ -118,9 +122,9 @@ func holds(token any) expr { return in(token, "$p.live.t") }
 
 func isToken(token any) expr { return eq("$$h.t", token) }
 
-// intended is true if a reader waits for its promotion and has another token. An intent lasts at
-// most driver.MaxIntent. If one would last longer, the clock was set back, and the intent does not
-// count.
+// intended is true if a reader with another token waits for its promotion. An intent lasts at most
+// driver.MaxIntent. If an intent seems to last longer, the clock was set back, and the intent does
+// not count.
 func intended(token any) expr {
 	return and(gt("$padlock.intent.u", now), op("$lte", "$padlock.intent.u", timeAfter(driver.MaxIntent)),
 		in("$padlock.intent.t", "$p.live.t"), ne("$padlock.intent.t", token))
@@ -130,8 +134,8 @@ func intended(token any) expr {
 //
 //	state of the name                      do
 //	the token has a live hold              repeat: it gets a full lease
-//	Replaces has a live hold               replace: the token gets that hold, with a new fence
-//	Replaces, and it has none              refuse
+//	r.Replaces has a live hold             replace: the token gets that hold, with a new fence
+//	r.Replaces has no live hold            refuse
 //	others are in the way                  refuse
 //	the fences are used up                 refuse
 //	else                                   grant
@@ -164,7 +168,7 @@ func acquire(r *driver.Request) []bson.D {
 	)
 }
 
-// replace is acquire for a request with Replaces.
+// replace returns the pipeline of acquire for a request that has r.Replaces.
 func replace(r *driver.Request, token any, longer bson.D) []bson.D {
 	old := literal(text(r.Replaces))
 	taken := object("t", token, "f", "$p.fence", "b", now, "x", false, "h", literal(holderFields(&r.Holder)))
@@ -190,8 +194,8 @@ func extend(token string, ttl time.Duration) []bson.D {
 	)
 }
 
-// release removes the hold of a token. If the hold was live, release leaves the cool-down that was
-// asked for, or the rest of AtLeast.
+// release removes the hold of a token. If the hold was live, the name stays free of other holders
+// for the cool-down keep, or until the end of the hold's AtLeast if that is later.
 func release(token string, keep time.Duration) []bson.D {
 	t := literal(text(token))
 	end := greatest(timeAfter(keep), "$p.mine.l")
@@ -205,7 +209,7 @@ func release(token string, keep time.Duration) []bson.D {
 	)
 }
 
-// withdrawn is the intent of the name, or an empty one if that intent belongs to token.
+// withdrawn is the intent of the name, or an empty intent if the intent belongs to token.
 func withdrawn(token any) expr {
 	return either(eq("$padlock.intent.t", token), object(), "$padlock.intent")
 }
@@ -214,7 +218,8 @@ func withdrawn(token any) expr {
 //
 //	state of the name                       do
 //	the token has no live hold              refuse
-//	the mode is that of r, or a demotion    mode
+//	the hold has the mode of r              mode
+//	r makes an exclusive hold shared        mode
 //	another reader waits for its promotion  refuse
 //	there are other readers                 intend: new readers are kept out for a while
 //	the fences are used up                  refuse

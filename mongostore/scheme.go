@@ -38,8 +38,8 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 }
 
 // fromSymfony translates a DSN of PHP's Symfony, which is MongoDB's connection string with a
-// database and the parameter collection. Options that decide when a write is done are left out:
-// they apply to PHP's writes only.
+// database and the parameter collection. It leaves out the options that decide when a write counts
+// as done, because these options apply only to PHP's writes.
 func fromSymfony(dsn string) (*url.URL, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Host == "" || u.Opaque != "" || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
@@ -55,7 +55,7 @@ func fromSymfony(dsn string) (*url.URL, error) {
 		return nil, invalid("the DSN names the database and the collection: mongodb://HOST/DATABASE?collection=NAME")
 	}
 	for name := range query {
-		if slices.Contains(decides, strings.ToLower(name)) {
+		if slices.Contains(storeOptions, strings.ToLower(name)) {
 			query.Del(name)
 		}
 	}
@@ -65,8 +65,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return &there, nil
 }
 
-// servers returns the addresses in a URL. Those of mongodb+srv: are not known without a name
-// server.
+// servers returns the addresses of the servers that a URL names. It returns none for mongodb+srv:,
+// because only a name server knows these addresses.
 func servers(u *url.URL) (addresses []string, encrypted bool) {
 	srv := u.Scheme == schemes[1]
 	for name, values := range u.Query() {
@@ -91,9 +91,10 @@ func address(host string) string {
 	return net.JoinHostPort(strings.Trim(strings.TrimSuffix(host, ":"), "[]"), defaultPort)
 }
 
-// at returns a copy of u with another address for its only server. A member of a replica set names
-// the others, so the copy tells the client not to look for them. With TLS, at returns nil, because
-// the certificate would not fit the address.
+// at returns a copy of u with another address for its only server. A member of a replica set tells
+// the client the addresses of the other members, so the copy makes the client connect only to the
+// given address. With TLS, at returns nil, because the server's certificate would not fit the
+// address.
 func at(u *url.URL, address string) *url.URL {
 	addresses, encrypted := servers(u)
 	if len(addresses) != 1 || encrypted {

@@ -17,7 +17,7 @@ type record struct {
 	Until   bson.DateTime `bson:"until"` // what padlock wrote to expires_at
 	Old     bool          `bson:"old"`   // the index may remove the document a week after expires_at
 	Fence   int64         `bson:"fence"` // the highest fence so far
-	Holds   []hold        `bson:"holds"` // lapsed holds stay in it until somebody else gets the name
+	Holds   []hold        `bson:"holds"` // including lapsed holds, until somebody else gets the name
 	Intent  intent        `bson:"intent"`
 	Cool    bson.DateTime `bson:"cool"` // the name is kept free until this time
 	Cooled  holder        `bson:"cooled"`
@@ -48,7 +48,7 @@ type holder struct {
 	Plan  int64         `bson:"plan"` // milliseconds
 }
 
-// holderFields is a holder in the form of the document.
+// holderFields returns a holder in the form in which the document stores it.
 func holderFields(h *driver.Holder) bson.D {
 	d := bson.D{}
 	add := func(name string, v any, there bool) {
@@ -78,11 +78,11 @@ type state struct {
 	Now       bson.DateTime `bson:"now"`
 }
 
-// projection is the fields of a document that the store asks for, with the server's time.
+// projection selects the fields of a document that the store reads, and adds the server's time.
 var projection = object("token", int32(1), "expires_at", int32(1), "padlock", int32(1), "now", clock)
 
-// decode reads a document in the same way as the first stages of a pipeline. A token that padlock
-// did not write belongs to the hold of another program.
+// decode reads a document as the stages open do in a pipeline. A token that padlock did not write
+// belongs to the hold of another program.
 func decode(raw bson.Raw) (*state, error) {
 	var s state
 	if err := bson.Unmarshal(raw, &s); err != nil {
@@ -118,7 +118,7 @@ func (s *state) find(token string) *hold {
 	return nil
 }
 
-// live returns the hold of token if its lease lasts.
+// live returns the hold of token. It returns nil if there is none or if its lease has ended.
 func (s *state) live(token string) *hold {
 	if h := s.find(token); h != nil && h.Until > s.Now {
 		return h
@@ -138,8 +138,8 @@ func (s *state) held(token string) (*hold, error) {
 	}
 }
 
-// overtaken reports whether somebody may have taken the name since h was granted. A foreign hold
-// has no fence of its own, so nobody can tell.
+// overtaken reports whether somebody may have taken the name since h was granted. For a foreign
+// hold it returns true, because such a hold has no fence that could show it.
 func (s *state) overtaken(h *hold) bool { return h.Foreign || h.Fence < s.Record.Fence }
 
 // outcome returns the result of a Release of token in this state.
@@ -204,7 +204,7 @@ func (s *state) converted(r *driver.Request) (driver.Grant, error) {
 	return driver.Grant{}, heldBy(others)
 }
 
-// evicted returns the result of evict. s is the state before it.
+// evicted returns the result of evict. s is the state before the eviction.
 func (s *state) evicted(seen uint64) (uint64, error) {
 	fence := s.next(0)
 	switch {
@@ -226,8 +226,8 @@ func heldBy(holds []driver.Hold) error {
 	return err
 }
 
-// reports returns the cool-down and the live holds, without the hold of token. The times are by
-// this process's clock.
+// reports returns the cool-down and the live holds, without the hold of token. Their times are
+// times of this process's clock.
 func (s *state) reports(token string) (out []driver.Hold) {
 	wall := time.Now()
 	at := func(t bson.DateTime) time.Time { return wall.Add(t.Time().Sub(s.Now.Time())) }

@@ -71,7 +71,7 @@ func TestDocuments(t *testing.T) {
 		"lapsed, then others came":      {written("", instant, fenceNow+1, held("mine", -1, fenceNow, false)), driver.ErrLost, driver.Taken, false, 0},
 		"never held":                    {written("", instant, fenceNow), driver.ErrLost, driver.Gone, false, 0},
 		"others hold it":                {written("other", instant+50, fenceNow, held("other", 50, fenceNow, false)), driver.ErrLost, driver.Gone, false, 1},
-		"one of two readers":            {written(nobody, instant+50, fenceNow, held("mine", 50, fenceNow, true), held("other", 50, fenceNow, true)), nil, driver.Released, false, 2},
+		"one of two readers":            {written(nobodyToken, instant+50, fenceNow, held("mine", 50, fenceNow, true), held("other", 50, fenceNow, true)), nil, driver.Released, false, 2},
 		"PHP took it":                   {changed(mine, "token", "php"), driver.ErrLost, driver.Gone, true, 1},
 		"PHP extended it by this token": {changed(mine, "expires_at", instant+99), nil, driver.Released, true, 1},
 		"PHP's lease has ended":         {changed(changed(mine, "token", "php"), "expires_at", instant), driver.ErrLost, driver.Gone, false, 0},
@@ -108,7 +108,7 @@ func TestFenceOutlivesForeignHolds(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	free := written("", instant, fenceNow)
 	others := written("other", instant+50, fenceNow, held("other", 50, fenceNow, false))
-	readers := written(nobody, instant+50, fenceNow, held("mine", 50, fenceNow, true), held("other", 50, fenceNow, true))
+	readers := written(nobodyToken, instant+50, fenceNow, held("mine", 50, fenceNow, true), held("other", 50, fenceNow, true))
 	last := written("mine", instant+50, driver.MaxFence-1, held("mine", 50, driver.MaxFence-1, true))
 	wants := slices.Clone(readers)
 	wants[3].Value = append(slices.Clone(wants[3].Value.(bson.D)), bson.E{Key: "intent", Value: bson.D{{Key: "t", Value: "other"}, {Key: "u", Value: instant + 9}}})

@@ -62,12 +62,12 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// indexName is the name of the index that removes documents. Symfony's index has the same field in
-// the other direction, so both can exist.
+// indexName is the name of the index that removes documents. Symfony's index orders the same field
+// the other way, so both indexes can exist.
 const indexName = "padlock_forget"
 
-// prepare asks the server for an answer and makes the index. A user that may not make it can still
-// use locks.
+// prepare checks that the server answers, and makes the index. A user without the right to make the
+// index can still use locks.
 func (s *Store) prepare(ctx context.Context) error {
 	limited, end, err := s.conn.begin(ctx)
 	if err != nil {
@@ -114,7 +114,8 @@ type request struct {
 	before bool // returns the document as it was before the change
 }
 
-// document is the filter for the document of a name. It leaves out a document of a newer version.
+// document is the filter for the document of a name. It does not match a document that a newer
+// padlock has written.
 func document(name string) bson.D {
 	return bson.D{
 		{Key: "_id", Value: text(name)},
@@ -126,7 +127,7 @@ func document(name string) bson.D {
 var errNoDocument = errors.New("no document")
 
 // send carries out a request. If two processes make the same document at the same time, one of them
-// can get the error of a duplicate key. The document exists then, so send tries again.
+// can get an error about a duplicate key. By then the document exists, so send tries again.
 func (s *Store) send(ctx context.Context, r request) (*state, error) {
 	limited, end, err := s.conn.begin(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// symfony sends the requests of Symfony's MongoDbStore. They have no pipelines, and judge leases by
-// this process's wall clock, as PHP does.
+// symfony sends the same requests as Symfony's MongoDbStore. These requests have no pipelines. As
+// in PHP, the wall clock of this process decides whether a lease has ended.
 type symfony struct{ conn *conn }
 
 // A lease has the fields that the store reads from a document in Symfony's layout.
@@ -24,8 +24,10 @@ type lease struct {
 // wall is the wall clock in MongoDB's milliseconds.
 func wall() bson.DateTime { return bson.NewDateTimeFromTime(time.Now()) }
 
-// until is the end of a lease that begins at t.
-func until(t bson.DateTime, ttl time.Duration) bson.DateTime { return t + bson.DateTime(millis(ttl)) }
+// leaseEnd is the end of a lease that begins at t.
+func leaseEnd(t bson.DateTime, ttl time.Duration) bson.DateTime {
+	return t + bson.DateTime(millis(ttl))
+}
 
 // field is a document of one field.
 func field(name string, v any) bson.D { return bson.D{{Key: name, Value: v}} }
@@ -55,7 +57,7 @@ func (s *symfony) acquire(ctx context.Context, r *driver.Request) (driver.Grant,
 			{Key: "_id", Value: text(r.Name)},
 			{Key: "$or", Value: list{field("token", text(r.Token)), field("expires_at", field("$lte", t))}},
 		}
-		_, err := s.conn.locks.UpdateOne(limited, filter, take(r.Token, until(t, r.TTL)), options.UpdateOne().SetUpsert(true))
+		_, err := s.conn.locks.UpdateOne(limited, filter, take(r.Token, leaseEnd(t, r.TTL)), options.UpdateOne().SetUpsert(true))
 		if err == nil {
 			return driver.Grant{TTL: r.TTL}, nil
 		}
@@ -73,11 +75,12 @@ func (s *symfony) acquire(ctx context.Context, r *driver.Request) (driver.Grant,
 	return driver.Grant{}, failure(ctx, driver.ErrUnavailable, false)
 }
 
-// replace hands over the hold of r.Replaces. If r.Token has the hold already, replace renews it.
+// replace gives the hold of the token r.Replaces to the token r.Token. If r.Token has the hold
+// already, replace renews it.
 func (s *symfony) replace(ctx, limited context.Context, r *driver.Request) (driver.Grant, error) {
 	t := wall()
 	for _, token := range []string{r.Token, r.Replaces} {
-		result, err := s.conn.locks.UpdateOne(limited, ownHold(r.Name, token, t), take(r.Token, until(t, r.TTL)))
+		result, err := s.conn.locks.UpdateOne(limited, ownHold(r.Name, token, t), take(r.Token, leaseEnd(t, r.TTL)))
 		if err != nil {
 			return driver.Grant{}, failure(ctx, err, true)
 		}
@@ -99,7 +102,7 @@ func (s *symfony) extend(ctx context.Context, name, token string, ttl time.Durat
 	if ttl == 0 {
 		err = s.conn.locks.FindOne(limited, ownHold(name, token, t)).Decode(&d)
 	} else {
-		update := field("$max", field("expires_at", until(t, ttl)))
+		update := field("$max", field("expires_at", leaseEnd(t, ttl)))
 		err = s.conn.locks.FindOneAndUpdate(limited, ownHold(name, token, t), update,
 			options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&d)
 	}

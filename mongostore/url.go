@@ -47,13 +47,13 @@ const (
 
 var schemes = []string{"mongodb", "mongodb+srv"}
 
-// own lists the parameters of padlock. MongoDB's client does not get them.
-var own = []string{"collection", "layout", "lazy", "password-file"}
+// ownParams has the names of padlock's parameters. MongoDB's client does not get them.
+var ownParams = []string{"collection", "layout", "lazy", "password-file"}
 
-// connects lists, in lower case, the options of MongoDB's connection string that a URL may have.
-// The options that decide when a write or a read is done are not in this list, because the store
-// sets them itself.
-var connects = []string{
+// connectOptions has, in lower case, the options of MongoDB's connection string that a URL may
+// have. The options that decide when a write or a read is done are missing, because the store sets
+// them itself.
+var connectOptions = []string{
 	"appname", "authmechanism", "authmechanismproperties", "authsource", "compressors", "connecttimeoutms",
 	"directconnection", "heartbeatfrequencyms", "loadbalanced", "localthresholdms", "maxconnecting", "maxidletimems",
 	"maxpoolsize", "minpoolsize", "replicaset", "retryreads", "retrywrites", "servermonitoringmode", "srvmaxhosts",
@@ -61,8 +61,8 @@ var connects = []string{
 	"tlscertificatefile", "tlscertificatekeyfile", "tlsinsecure", "tlsprivatekeyfile", "zlibcompressionlevel",
 }
 
-// decides lists the options of MongoDB's connection string that the store sets itself.
-var decides = []string{
+// storeOptions has the options of MongoDB's connection string that the store sets itself.
+var storeOptions = []string{
 	"fsync", "journal", "maxstalenessseconds", "readconcernlevel", "readpreference", "readpreferencetags",
 	"serverselectiontimeoutms", "sockettimeoutms", "timeoutms", "w", "wtimeoutms", "waitqueuetimeoutms",
 }
@@ -108,7 +108,7 @@ func parseURL(u *url.URL) (*target, error) {
 	if t.file != "" {
 		rest.User = nil
 	}
-	for _, name := range own {
+	for _, name := range ownParams {
 		query.Del(name)
 	}
 	rest.RawQuery = query.Encode()
@@ -116,7 +116,8 @@ func parseURL(u *url.URL) (*target, error) {
 	return t, nil
 }
 
-// hasMechanism reports whether the URL says how to log in. Some ways need no password.
+// hasMechanism reports whether the URL names an authentication mechanism. Some mechanisms need no
+// password.
 func hasMechanism(query url.Values) bool {
 	for name := range query {
 		if strings.EqualFold(name, "authMechanism") {
@@ -145,10 +146,10 @@ func (t *target) read(query url.Values) error {
 			return invalid("lazy: it is yes or no")
 		case name == "password-file":
 			t.file = value
-		case slices.Contains(decides, strings.ToLower(name)):
+		case slices.Contains(storeOptions, strings.ToLower(name)):
 			return invalid("%s: the store decides this itself: it writes with majority and journal, reads from the primary, and waits for a silent server for 4.5 s", name)
-		case !slices.Contains(own, name) && !slices.Contains(connects, strings.ToLower(name)):
-			return invalid("there is no parameter %q; there are %s, and MongoDB's options of the connection", name, strings.Join(own, ", "))
+		case !slices.Contains(ownParams, name) && !slices.Contains(connectOptions, strings.ToLower(name)):
+			return invalid("there is no parameter %q; there are %s, and MongoDB's options of the connection", name, strings.Join(ownParams, ", "))
 		}
 	}
 	return nil

@@ -17,14 +17,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A conn is a connection that the store has taken out of the pool, so that nobody else uses it.
-// Once it has ended, it is closed and never used again. A goroutine pings the server from time to
-// time, so that the end is noticed.
+// A conn is a connection that the store has taken out of the pool, so that no other code uses it.
+// When a conn has ended, the store closes it and never uses it again. To notice that end, a
+// goroutine pings the server from time to time.
 type conn struct {
 	sc      *sql.Conn
 	id      string        // the number of the session
 	place   string        // names the server, to distinguish it from others
-	mark    string        // the lock by which the session is recognised
+	mark    string        // name of a lock that only this session has, by which it is recognised
 	socket  net.Conn      // nil if the pool does not call Dialed
 	until   time.Time     // the deadline of the socket; guarded by mu
 	every   time.Duration // between pings, if there are holds
@@ -71,7 +71,7 @@ func (c *conn) query(text string) ([]row, error) {
 // queryOne runs a statement that returns one row.
 func (c *conn) queryOne(text string) (row, error) { return c.within(c.limit, text) }
 
-// within is like one, with another time limit.
+// within is like queryOne, with another time limit.
 func (c *conn) within(limit time.Duration, text string) (row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,9 +124,10 @@ func (c *conn) sendStatement(limit time.Duration, text string) (out []row, err e
 
 var errDriver = invalid("the driver of the pool cannot send a statement as a text; use github.com/go-sql-driver/mysql")
 
-// runRaw calls f with the driver's connection. That costs less than package sql's own methods,
-// which start a goroutine for each query. The driver also needs time for a context that can end. So
-// the limit is a deadline of the socket, if the store knows the socket.
+// runRaw calls f with the driver's connection. That costs less than the methods of package
+// database/sql, which start a goroutine for each query. A context that can end also costs the
+// driver time. So if the store knows the socket, runRaw limits the time with a deadline of the
+// socket instead of a context.
 func (c *conn) runRaw(limit time.Duration, f func(ctx context.Context, dc any) error) error {
 	if !c.alive() {
 		return &connError{err: context.Cause(c.bound), unsent: true}
@@ -146,8 +147,8 @@ func (c *conn) runRaw(limit time.Duration, f func(ctx context.Context, dc any) e
 	return nil
 }
 
-// setLimit sets the deadline of the socket. That costs time, so one deadline serves several
-// statements.
+// setLimit sets the deadline of the socket. Because that costs time, setLimit leaves a deadline
+// alone that is nearly right, and one deadline serves several statements.
 func (c *conn) setLimit(limit time.Duration) {
 	now := time.Now()
 	if left := c.until.Sub(now); left > limit*7/8 && left <= limit {
@@ -184,8 +185,8 @@ func read(rows sqldriver.Rows) (out []row, err error) {
 	}
 }
 
-// failed decides what an error means. After a refusal by the server, the connection remains usable.
-// Any other error ends the connection.
+// failed decides what an error means. If the server refused a statement, the connection remains
+// usable. Any other error ends the connection.
 func (c *conn) failed(err error) error {
 	if number(err) != 0 && !hasNumber(err, endings...) {
 		return err
@@ -196,12 +197,13 @@ func (c *conn) failed(err error) error {
 }
 
 // judge reads the columns that the constant "checked" adds to a statement. They begin at r[i]. If
-// the server may not grant locks in this session, judge ends the connection.
+// they show that the session cannot be used for locks, judge ends the connection.
 func (c *conn) judge(r row, i int) error {
 	return c.demand(r[i].String == c.id, r[i+1].String)
 }
 
-// demand ends the connection if another session answered or if the server is read-only.
+// demand ends the connection if another session answered, or if the server is read-only and the
+// store is not lenient.
 func (c *conn) demand(same bool, readOnly string) error {
 	switch {
 	case !same:
@@ -240,7 +242,8 @@ func (c *conn) verify(key string) error {
 // lookEvery is how often a connection with holds checks its socket. The check needs no statement.
 const lookEvery = 100 * time.Millisecond
 
-// watch runs until the connection has ended, and notices that end. Then it closes the connection.
+// watch looks after the connection until it has ended, and then closes it. While no statement runs,
+// watch checks from time to time whether the connection has ended.
 func (c *conn) watch() {
 	timer := time.NewTimer(c.every)
 	defer timer.Stop()
@@ -263,8 +266,8 @@ func (c *conn) watch() {
 	c.closeConn()
 }
 
-// lookAtSocket checks whether the socket has been closed, and asks the server if it is time for
-// that. The caller holds mu.
+// lookAtSocket pings the server if a ping is due. Otherwise, if the session has locks, it checks
+// whether the socket has been closed. The caller holds mu.
 func (c *conn) lookAtSocket() {
 	switch {
 	case c.pingDue():
@@ -274,7 +277,8 @@ func (c *conn) lookAtSocket() {
 	}
 }
 
-// peek looks at the socket, if it is known. The caller holds mu.
+// peek checks whether the socket has been closed, if the store knows the socket. The caller holds
+// mu.
 func (c *conn) peek() {
 	if c.socket == nil {
 		return
@@ -294,7 +298,7 @@ func (c *conn) peek() {
 // restBefore is how long a connection must have been without statements before refresh checks it.
 const restBefore = 50 * time.Millisecond
 
-// A connection may have been idle for a long time. refresh reports whether it is alive. Without
+// refresh reports whether a connection is alive that may have been idle for a long time. Without
 // refresh, the first request after a restart of the server would fail with an unknown outcome.
 func (c *conn) refresh() bool {
 	if c.mu.TryLock() { // otherwise a statement is running
@@ -319,8 +323,8 @@ func (c *conn) pingDue() bool {
 	return silent > c.keep || c.load.Load() > 0 && silent > c.every/2
 }
 
-// loseConn ends the connection, and with it everything that depends on it. Then the goroutine of
-// watch closes it.
+// loseConn ends the connection because of err, and with it all holds of the connection. The
+// goroutine that runs watch then closes the connection.
 func (c *conn) loseConn(err error) {
 	c.end(fmt.Errorf("%w: the connection to the server ended: %w", driver.ErrLost, err))
 }
@@ -337,7 +341,7 @@ func (c *conn) closeConn() {
 	c.shutDown()
 	if !c.mu.TryLock() {
 		if c.socket != nil {
-			c.socket.Close() // without a socket, the end of bound ends the statement
+			c.socket.Close() // if the socket is not known, the end of c.bound ends the statement
 		}
 		c.mu.Lock()
 	}

@@ -17,7 +17,7 @@ import (
 // connectLimit is the longest time that connecting may take.
 const connectLimit = 4 * time.Second
 
-// A dialer takes connections from the pool for good, and sets their sessions up.
+// A dialer takes connections from the pool, which never gets them back, and sets up their sessions.
 type dialer struct {
 	db       *sql.DB
 	cfg      *config
@@ -104,9 +104,10 @@ func (d *dialer) setUp(c *conn) error {
 	return nil
 }
 
-// checkVersion reports whether the server is MariaDB. In servers before MariaDB 10.0.2 and MySQL
-// 5.7.5, a session can have one lock only, and a second one frees the first without an error.
-// Servers that are only a little newer lack the setting that bounds a statement.
+// checkVersion reports whether the server is MariaDB. It returns an error if the server is too old.
+// In servers before MariaDB 10.0.2 and MySQL 5.7.5, a session can have only one lock: when it takes
+// a second lock, the server releases the first one without an error. Servers that are only a little
+// newer lack the setting that limits the time of a statement.
 func checkVersion(version string) (mariaDB bool, err error) {
 	least := [3]int{5, 7, 8}
 	text := version
@@ -127,10 +128,11 @@ func checkVersion(version string) (mariaDB bool, err error) {
 	return mariaDB, nil
 }
 
-// checkProxy returns an error if a proxy shares sessions between clients. Behind such a proxy, a
-// second connection may get the session of the first one while the first one is idle. While the
-// proxy is busy, the check may not notice that. So each new connection is compared with the store's
-// other connections, and every statement that takes a lock checks again.
+// checkProxy returns an error if a proxy shares sessions between clients. Behind such a proxy, two
+// connections may have the same session. If c is the only connection, checkProxy opens a second one
+// and compares the two. While the proxy is busy, it may give them two sessions, and the check
+// notices nothing. So each new connection is compared with the store's other connections, and every
+// statement that takes a lock checks the session again.
 func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	alone := true
 	for _, other := range d.live() {
@@ -164,8 +166,8 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// conflict is like compare, but the second connection may have ended unnoticed. A server that was
-// restarted gives the numbers of old connections to new ones.
+// conflict is like compare, but the connection other may have ended unnoticed. In that case there
+// is no conflict: a server that was restarted gives the numbers of old sessions to new ones.
 func conflict(c, other *conn) error {
 	err := compare(c, other)
 	if err == nil {

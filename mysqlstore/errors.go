@@ -19,7 +19,7 @@ const (
 	deniedTable      = 1142
 )
 
-// endings are the numbers with which the server says that it ends the connection.
+// endings are the error numbers with which the server says that it ends the connection.
 var endings = []uint64{
 	1053, // the server shuts down
 	1152, // the connection was aborted
@@ -75,8 +75,8 @@ var (
 	errNull         = fmt.Errorf("%w: the server could not give the lock: GET_LOCK returned NULL", driver.ErrUnavailable)
 )
 
-// failure returns the error that callers see. If the server refused a statement, nothing was
-// changed.
+// failure returns the error that callers see. If the server refused a statement, the error is not
+// ErrUncertain, because the statement changed nothing.
 func failure(err error) error {
 	switch yes, unsent := connEnded(err); {
 	case err == nil:

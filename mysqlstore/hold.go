@@ -72,8 +72,9 @@ type heldTokens struct {
 	tries map[string]*try
 }
 
-// A try is the turn of one caller that tries to take a lock. The server does not exclude a session
-// from its own locks. So two tries for one lock never run in one session at the same time.
+// A try makes callers that want the same lock take turns. The server would grant the lock to a
+// session that already has it. So two callers must not try to take one lock in one session at the
+// same time.
 type try struct {
 	turn chan struct{}
 	refs int
@@ -166,8 +167,8 @@ func (hs *heldTokens) claimed(h *hold) {
 	h.state = held
 }
 
-// inTheWay returns the hold of this process on a lock. The server cannot find this conflict,
-// because it lets a session take a lock twice.
+// inTheWay returns an error if this process already holds a lock, and nil otherwise. The server
+// cannot find this conflict, because it lets a session take a lock twice.
 func (hs *heldTokens) inTheWay(key string) *driver.HeldError {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -79,8 +79,8 @@ func (s *Store) heldBy(c *conn, l *layout, key string) error {
 	return held
 }
 
-// recordPause is a pause of look. A holder writes its row only after the grant. If the row is older
-// than the grant, look reads the row again after this pause.
+// recordPause is how long lookUp waits before it reads a row again. A holder writes its row only
+// after the grant, so lookUp may first find the row of the holder before.
 const recordPause = 3 * time.Millisecond
 
 // lookUp asks the server for the holder and the fence of a lock. If nobody holds the lock, the
@@ -111,12 +111,13 @@ func (s *Store) lookUp(c *conn, l *layout, key string) (*driver.Hold, uint64, er
 	}
 }
 
-// read reads a row. The first column is the session that has the lock. The columns of the constant
-// "described" follow. read also reports whether that session wrote the row.
+// read returns the hold that a row describes. The first column is the session that has the lock.
+// The columns of the constant "described" follow. current reports whether that session wrote the
+// row. Otherwise, the row is about an earlier holder, and read returns only what the server knows.
 func (s *Store) read(c *conn, r row) (hold driver.Hold, current bool) {
 	if r[0] != r[4] {
 		hold = s.session(c, r[0].String)
-		hold.Foreign = s.cfg.symfony // in the other layout, only padlock has locks
+		hold.Foreign = s.cfg.symfony // in padlock's own layout, no other program takes these locks
 		return hold, false
 	}
 	_ = json.Unmarshal([]byte(r[2].String), &hold.Holder) // a holder that cannot be read stays unknown

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// ownPrefix begins the names of padlock's locks. With 56 hexadecimal digits after it they have
-	// 64 characters, which is the most that MySQL allows. Symfony's names are 64 hexadecimal
-	// digits, so the two never meet. All letters are small, because servers differ in whether they
-	// tell small letters from capital ones.
+	// ownPrefix begins the names of padlock's locks. With the 56 hexadecimal digits that follow, a
+	// name has 64 characters, which is the most that MySQL allows. Symfony's names are 64
+	// hexadecimal digits, so they are never equal to padlock's. All letters are lower-case, because
+	// only some servers distinguish lower-case letters from capital ones.
 	ownPrefix = "padlock:"
 	// markPrefix begins the name of the lock by which a session is recognised.
 	markPrefix = "padlock!"
@@ -22,11 +22,12 @@ const (
 type keyring struct {
 	symfony   bool
 	namespace string
-	database  string // of the table of fences, in small letters; the locks of a server have no database
+	database  string // of the table of fences; it is hashed into the name, because a lock belongs to the whole server
 }
 
-// lockName returns the server's name of a lock. It is 224 bits of a hash, or, with SymfonyLayout,
-// the SHA-256 that PHP's Symfony locks. It has no character that is special in SQL.
+// lockName returns the name of a lock in the server. It contains 224 bits of a hash. With
+// SymfonyLayout, it is the SHA-256 that PHP's Symfony locks. No character of the name is special in
+// SQL.
 func (k *keyring) lockName(name string) string {
 	if k.symfony {
 		sum := sha256.Sum256([]byte(name))

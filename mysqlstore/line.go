@@ -2,7 +2,8 @@ package mysqlstore
 
 import "slices"
 
-// A waiter is a call of Wait for which no session is free.
+// A waiter is a call of Wait that has a place in the line: either no session is free for it, or it
+// does not reserve the lock.
 type waiter struct {
 	key     string
 	reserve bool
@@ -27,7 +28,8 @@ func (l *line) remove(w *waiter) {
 // countAhead returns how many waiters came before w.
 func (l *line) countAhead(w *waiter) int { return max(0, slices.Index(l.waiters, w)) }
 
-// give hands a free slot to the first waiter that can use it.
+// give hands a free slot to the first waiter that reserves a lock, and reports whether there is
+// one.
 func (l *line) give(sl *slot) bool {
 	for _, w := range l.waiters {
 		if w.reserve {
@@ -39,8 +41,8 @@ func (l *line) give(sl *slot) bool {
 	return false
 }
 
-// wake wakes waiters for a lock that this process has released. It wakes every waiter without
-// reserve, and the first waiter with reserve.
+// wake wakes waiters for a lock that this process has released. It wakes all waiters that do not
+// reserve the lock, and the first of the waiters that do.
 func (l *line) wake(key string) {
 	first := true
 	for _, w := range l.waiters {

@@ -33,7 +33,7 @@ type pool struct {
 type slot struct {
 	dialing sync.Mutex
 	c       *conn // guarded by pool.mu; nil or dead if there is none
-	taken   bool  // a wait uses the slot, or the hold that the wait got uses it; guarded by pool.mu
+	taken   bool  // a wait uses the slot, or a hold that was granted to a wait; guarded by pool.mu
 }
 
 // live returns the connections that are alive.
@@ -163,7 +163,8 @@ func (p *pool) anyConn() (*conn, error) {
 	}
 }
 
-// waiter returns a free slot for a wait. If there is none, it returns a place in the line.
+// waiter returns a free slot for a wait that reserves the lock. If no slot is free, or if the wait
+// does not reserve the lock, waiter returns a place in the line.
 func (p *pool) waiter(key string, reserve bool) (*slot, *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,8 +192,8 @@ func (p *pool) giveBack(sl *slot) {
 	sl.taken = p.line.give(sl)
 }
 
-// leaveLine ends a place in the line. If the waiter was given a slot meanwhile, the slot goes to
-// the next waiter.
+// leaveLine removes w from the line. If w was given a slot meanwhile, the slot goes to the next
+// waiter.
 func (p *pool) leaveLine(w *waiter) {
 	p.mu.Lock()
 	p.line.remove(w)
@@ -217,7 +218,7 @@ func (p *pool) countAhead(w *waiter) int {
 	return p.line.countAhead(w)
 }
 
-// closeAll ends all connections. Their goroutines close them.
+// closeAll ends all connections. The goroutines that run watch then close them.
 func (p *pool) closeAll() {
 	p.mu.Lock()
 	p.closed = true

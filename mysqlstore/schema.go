@@ -14,10 +14,10 @@ const (
 	sweepRow   = "padlock sweep"
 )
 
-// Schema returns the statements that create the table of fences in a database ("" for the one of
-// the connection). The store runs them itself if the table is missing and its user may create
-// tables. Afterwards, a user needs SELECT, INSERT and UPDATE on the table. With DELETE too, the
-// store removes old rows.
+// Schema returns the statements that create the table of fences in a database. "" means the
+// database of the connection. The store runs the statements itself if the table is missing and its
+// user may create tables. Afterwards, the user needs SELECT, INSERT and UPDATE on the table. If the
+// user also has DELETE, the store removes old rows.
 func Schema(database string) ([]string, error) {
 	table, err := fenceTable(database)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The text of a statement contains its values. So one round trip is enough, even if the driver
-// would prepare a statement with parameters. Names of locks have no special characters, and other
-// texts are written in hexadecimal.
+// Every statement contains its values as text, instead of parameters. So it costs one round trip,
+// even if the driver would first prepare a statement that has parameters. Names of locks have no
+// special characters, and other texts are written in hexadecimal.
 
 const (
 	// now is the server's clock in microseconds since 1970. It does not depend on the time zone of
@@ -17,15 +17,15 @@ const (
 	now      = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 	maxFence = "9007199254740992"
 
-	// describe is the first statement of a session. The last column identifies the server. The
-	// statement also takes the lock of the session's mark. The name of that lock is inserted
-	// between describe and describeRest.
+	// describe and describeRest are the two parts of the first statement of a session, which also
+	// takes the lock of the session's mark. The name of that lock is inserted between the two. The
+	// last column of the result identifies the server.
 	describe     = "SELECT CONNECTION_ID(), DATABASE(), VERSION(), @@global.read_only, GET_LOCK('"
 	describeRest = "', 0), CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)"
 	clusters     = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'"
 
-	// checked has the columns that every statement that takes a lock adds to its result. They show
-	// that the session is the right one and that the server may grant locks.
+	// checked is a list of columns, which every statement that takes a lock adds to its result.
+	// They show whether the right session has answered and whether the server may grant locks.
 	checked = ", CONNECTION_ID(), @@global.read_only"
 )
 
@@ -38,7 +38,8 @@ func setTimeout(d time.Duration) string {
 }
 
 // setUp makes the settings of the session independent of those of the server and the driver.
-// rowWait bounds the wait for the row of a fence, and for a table that somebody has locked.
+// rowWait limits how long a statement waits for the row of a fence, or for a table that somebody
+// has locked.
 func setUp(mariaDB bool, timeout, rowWait time.Duration) string {
 	longest := "max_execution_time = 0"
 	if mariaDB {
@@ -48,8 +49,8 @@ func setUp(mariaDB bool, timeout, rowWait time.Duration) string {
 	return setTimeout(timeout) + ", autocommit = 1, innodb_lock_wait_timeout = " + seconds + ", lock_wait_timeout = " + seconds + ", " + longest
 }
 
-// take makes one try for a lock, or waits for it. The time-out is never negative: MariaDB returns
-// NULL for −1.
+// take returns the statement that tries once to take a lock, or that waits for it. The wait must
+// not be negative: MariaDB returns NULL for −1.
 func take(key string, wait time.Duration) string {
 	return "SELECT GET_LOCK('" + key + "', " + strconv.Itoa(int(wait/time.Second)) + ")" + checked
 }
@@ -58,15 +59,18 @@ func unlock(key string) string { return "SELECT RELEASE_LOCK('" + key + "')" }
 
 func isFree(key string) string { return "SELECT IS_FREE_LOCK('" + key + "')" }
 
-// owner returns the session that has a lock, or NULL.
+// owner returns the statement that reads which session has a lock. The result is NULL if none has
+// it.
 func owner(key string) string { return "SELECT IS_USED_LOCK('" + key + "')" }
 
-// ping also checks that the session is the one that has the mark.
+// ping returns the statement that checks whether the server answers, and whether the session is the
+// one that has the mark.
 func ping(mark string) string {
 	return "SELECT IS_USED_LOCK('" + mark + "') = CONNECTION_ID(), @@global.read_only"
 }
 
-// checkMine makes the same check as ping, and also checks that the session has a lock.
+// checkMine returns a statement that makes the same checks as ping, and also checks that the
+// session has a lock.
 func checkMine(mark, key string) string {
 	return ping(mark) + ", IS_USED_LOCK('" + key + "') = CONNECTION_ID()"
 }
@@ -81,9 +85,10 @@ func text(s string) string {
 	return "x'" + hex.EncodeToString([]byte(s)) + "'"
 }
 
-// mint mints the fence of a lock that the session has: microseconds since 1970, or one more than
-// the last fence. The reply has the fence as the last inserted id. If the highest possible fence
-// was reached, that id is 0 and nothing is written.
+// mint returns the statement that mints a fence for a lock that the session has. The fence is the
+// largest of three numbers: the server's clock in microseconds since 1970, the last fence plus one,
+// and above plus one. The server returns the fence as the last inserted id. If there is no higher
+// fence, that id is 0 and the fence in the table stays as it was.
 func (s *statements) mint(key string, above uint64, name, mark, holder string) string {
 	const next = "GREATEST(fence + 1, VALUES(fence))"
 	room := next + " < " + maxFence
@@ -106,10 +111,11 @@ func (s *statements) fence(key string) string {
 	return "SELECT fence FROM " + s.table + " WHERE lock_name = '" + key + "'"
 }
 
-// described are the columns of a row of the table that describe the holder: the fence, the holder,
-// the time in microseconds for which it has held the lock, and the session with the mark in the
-// row. If another session has the lock, the row describes an earlier holder. The name of a lock
-// must not be NULL in MySQL, so it is '-' if there is no mark.
+// described is a list of columns about the holder of a lock, from the row f of the table. The
+// columns are the fence, the holder, the time in microseconds since the holder got the lock, and
+// the session that has the mark in the row. If another session has the lock, the row is about an
+// earlier holder. MySQL does not allow NULL as the name of a lock, so the name is '-' if there is
+// no row.
 const described = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.
@@ -124,8 +130,9 @@ func (s *statements) holdersOf(prefix string) string {
 		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
 }
 
-// dueSweep records that a sweep of the table begins, and returns its time as the last inserted id.
-// If the last sweep was not long ago, it returns 0.
+// dueSweep returns the statement that records the time at which a sweep of the table begins. The
+// last inserted id is that time. It is 0 if the last sweep was less than sweepEvery ago. Then the
+// statement records nothing.
 func (s *statements) dueSweep() string {
 	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '-', 0, '')" +
@@ -137,15 +144,16 @@ func olderThan(age time.Duration) string {
 	return "fence < " + now + " - " + strconv.FormatInt(age.Microseconds(), 10)
 }
 
-// oldRows reads the next rows that are old, and whether their locks are free.
+// oldRows returns the statement that reads the next batch of old rows, and whether their locks are
+// free.
 func (s *statements) oldRows(after string, keep time.Duration) string {
 	return "SELECT lock_name, IS_FREE_LOCK(lock_name) FROM " + s.table + " WHERE lock_name > " + text(after) + " AND lock_name <> '" + versionRow + "' AND " + olderThan(keep) +
 		" ORDER BY lock_name LIMIT " + strconv.Itoa(sweepBatch)
 }
 
-// removeRows removes rows that are still old. If a process takes one of these locks meanwhile,
-// there are two cases: it raises the fence before the removal, and the row stays; or it makes the
-// row again.
+// removeRows returns the statement that removes the rows that are still old. A process may take one
+// of these locks meanwhile. If it mints its fence before the removal, the row is no longer old and
+// stays. If it mints its fence after the removal, it makes a new row.
 func (s *statements) removeRows(locks []string, keep time.Duration) string {
 	var list []string
 	for _, l := range locks {

@@ -65,7 +65,8 @@ func cluster(c *conn) (driver.Finding, error) {
 	return f, err
 }
 
-// replica tells whether the server copies another one. Not every user may read that.
+// replica tells whether the server is a replica of another one. Not every user has the right to
+// read that.
 func replica(c *conn) (driver.Finding, error) {
 	f := driver.Finding{Name: "replica", Value: "no"}
 	rows, err := c.query("SHOW REPLICA STATUS")
@@ -82,8 +83,8 @@ func replica(c *conn) (driver.Finding, error) {
 	return f, err
 }
 
-// proxy tells whether a proxy that shares sessions was seen. If the ping sees such a proxy, it ends
-// the connection.
+// proxy pings the server. If the ping notices a proxy that shares sessions, it ends the connection,
+// and Status returns an error.
 func proxy(c *conn) (driver.Finding, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

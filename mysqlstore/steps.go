@@ -24,7 +24,8 @@ func (s *Store) check(r *driver.Request) error {
 	return nil
 }
 
-// enterHeld is holds.enter for a token that must have a live hold.
+// enterHeld begins an operation on a token, as holds.enter does. It returns an error if the token
+// has no live hold.
 func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error) {
 	h, err := s.holds.enter(ctx, name, token)
 	if err != nil {
@@ -43,8 +44,7 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 	return h, nil
 }
 
-// undo releases a lock that the session may have. It returns the error that the caller passes to
-// it.
+// undo releases a lock that the session may have. It always returns the error why.
 func (s *Store) undo(c *conn, key string, why error) error {
 	if _, err := c.queryOne(unlock(key)); err != nil {
 		c.loseConn(err)
@@ -52,9 +52,10 @@ func (s *Store) undo(c *conn, key string, why error) error {
 	return why
 }
 
-// settle finds out whether the session of a connection that ended is gone. Until it is gone, that
-// session may have the lock of h. A newer session may have got the same number. The mark tells them
-// apart, so settle never ends another session.
+// settle makes sure that the session of h is gone. The connection of h has ended, but until the
+// session is gone, it may have the lock of h. settle kills the session that has the mark of h. It
+// does not look for the number of the session, because a newer session may have got the same
+// number.
 func (s *Store) settle(h *hold) error {
 	c, err := s.pool.anyConn()
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 
 var errUnclaimed = errors.New("a reservation was not claimed")
 
-// clear forgets the hold of h, and wakes the waiters of this process for the lock.
+// clear notes that h no longer has its lock, and wakes the waiters of this process for that lock.
 func (s *Store) clear(h *hold) {
 	c, back := h.c, h.back
 	if c != nil {

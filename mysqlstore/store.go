@@ -117,7 +117,7 @@ func (s *Store) useTable(c *conn, l *layout) error {
 		err = makeTable(c, l.keys.database)
 	}
 	if keep := s.cfg.keepFor(); err == nil && keep > 0 && !s.cfg.lenient {
-		s.calls.Work.Go(s.sweeper(l, keep).background) // once, because prepare succeeds once
+		s.calls.Work.Go(s.sweeper(l, keep).background) // prepare succeeds only once, so there is one sweeper
 	}
 	return err
 }

@@ -25,7 +25,7 @@ type sweeper struct {
 	sql     statements
 	keep    time.Duration
 	live    func() []*conn                           // the connections of this store
-	connect func(ctx context.Context) (*conn, error) // makes one that no hold depends on
+	connect func(ctx context.Context) (*conn, error) // makes a connection on which no hold depends
 	ctx     context.Context                          // canceled when the store is closed
 }
 
@@ -49,8 +49,8 @@ func (w *sweeper) sweepDue() bool {
 	return err == nil && at != 0
 }
 
-// sweep goes through the table in the order of the locks, in batches. It uses a connection of its
-// own, so a batch that takes long delays nobody.
+// sweep removes old rows in batches, in the order of the names of the locks. It uses a connection
+// of its own, so a batch that takes long delays no other operation.
 func (w *sweeper) sweep(pause time.Duration) (removed int, err error) {
 	c, err := w.connect(w.ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An Opener connects to servers. Package sqlstore/drivers/mysql has one, so a program links that
-// driver only if it names the package.
+// An Opener connects to servers. Package sqlstore/drivers/mysql has an Opener, so only programs
+// that import that package link the driver.
 type Opener struct {
 	// Parameters lists the URL parameters that Open understands. FromURL rejects all others.
 	Parameters []string
@@ -30,8 +30,8 @@ type Opener struct {
 	At func(u *url.URL, address string) *url.URL
 }
 
-// FromURL opens the store that a URL names. o chooses the driver; sqlstore/drivers/mysql has
-// AdvisoryOpener:
+// FromURL opens the store that a URL names, with the driver of o. For o, use AdvisoryOpener of package
+// sqlstore/drivers/mysql. The URL has one of these forms:
 //
 //	mysql+advisory://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
 //	mysql+advisory://[USER[:PASSWORD]@]/DATABASE?socket=/run/mysqld/mysqld.sock

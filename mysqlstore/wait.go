@@ -69,7 +69,8 @@ func (s *Store) endReason(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// known is like prepare, but returns nil if the server cannot be reached.
+// known is like prepare, but if the server cannot be reached, it returns neither a layout nor an
+// error.
 func (s *Store) known(ctx context.Context) (*layout, error) {
 	if l := s.ready.Load(); l != nil {
 		return l, nil
@@ -143,8 +144,8 @@ func (s *Store) waitIn(ctx context.Context, place *slot, l *layout, key string, 
 		g, err = s.handedOver(ctx, place, c, l, key, r)
 	}
 	if g.TTL == 0 {
-		// The server would soon end the session as idle. Until the session is closed, it may have
-		// the lock.
+		// The session cannot be used again: the server would soon end it as idle, and until it is
+		// closed, it may have the lock.
 		c.loseConn(errUnclaimed)
 		s.pool.giveBack(place)
 	}
@@ -154,9 +155,9 @@ func (s *Store) waitIn(ctx context.Context, place *slot, l *layout, key string, 
 	return g, err
 }
 
-// block waits in the server's queue until the session has the lock, or ctx ends. The end of ctx
-// ends the connection, and with it the lock if it was granted at the last moment. The server
-// notices the end of the connection within a second, or when it grants the lock.
+// block waits in the server's queue until the session has the lock, or ctx ends. When ctx ends,
+// block ends the connection, and with it the lock if the server granted it at the last moment. The
+// server notices the end of the connection within a second, or when it grants the lock.
 func (s *Store) block(ctx context.Context, c *conn, key string) (granted bool, err error) {
 	if err := s.endReason(ctx); err != nil {
 		return false, err

@@ -7,10 +7,10 @@ import (
 )
 
 // Acquire implements driver.Store. It asks all members at once (under [All] one after the other).
-// It decides when a quorum has granted, or when so many members refuse that no quorum is left. If
-// Acquire fails, it returns after the members that granted have released the hold. Members whose
-// answer is unknown release it in the background. If this process has the hold already, a repeated
-// request renews it.
+// It decides as soon as a quorum has granted the lock, or so many members have refused it that no
+// quorum is left. If Acquire fails, it first releases the hold at the members that granted it. At
+// members whose answer is unknown, it releases the hold in the background. If this process has the
+// hold already, a repeated request renews it.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err

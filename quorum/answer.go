@@ -55,7 +55,7 @@ type answer struct {
 	state    driver.State
 	err      error
 	fast     bool // the answer came in the first half of the timeout
-	settled  bool // nothing is left at the member, and nothing can arrive any more
+	settled  bool // the member has no hold, and no late request can arrive there
 	released bool // the hold may be gone because this process released it
 }
 
@@ -91,10 +91,11 @@ func (s *Store) reachesQuorum(answers []answer) func() bool {
 	return func() bool { return count(answers, yes) >= s.need }
 }
 
-// refuses reports whether no quorum is left after n members have refused.
+// refuses reports whether a quorum is impossible after n members have refused.
 func (s *Store) refuses(n int) bool { return n > len(s.members)-s.need }
 
-// refusal returns the error of a member to which the request was invalid or unsupported, or nil.
+// refusal returns the error of the first member that rejected the request as invalid or
+// unsupported, or nil if no member did.
 func refusal(answers []answer) error {
 	for i := range answers {
 		if answers[i].verdict == refused {

@@ -14,7 +14,7 @@ import (
 // readers want to be promoted, the first member decides: the reader whose intent it has noted may
 // wait. The other reader gets ErrPromotionConflict.
 //
-// If a demotion returns ErrUncertain, other readers may have come in already.
+// If a demotion returns ErrUncertain, other readers may already share the lock.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -74,9 +74,10 @@ func (c *conversion) convertMember(ctx context.Context, i int, m *member, report
 	}
 }
 
-// convertAt converts the hold at member i. Its caller has the hold's turn there (slot.turn). While
-// a demotion whose outcome is unknown may still arrive, convertAt refuses a promotion, because the
-// late demotion would let readers in afterwards.
+// convertAt converts the hold at member i. The caller must have the hold's turn at that member
+// (slot.turn). If the outcome of a demotion is unknown, that demotion may still arrive at the
+// member. Meanwhile, convertAt refuses a promotion, because the late demotion would let readers in
+// afterwards.
 func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
 	sl := &h.slots[i]
 	s.mu.Lock()
@@ -161,7 +162,7 @@ func (c *conversion) accept(fence uint64) driver.Grant {
 	return s.grant(h, c.sent, c.answers)
 }
 
-// markOtherMode notes which members may still have another mode.
+// markOtherMode notes at which members the hold may still have another mode.
 func (c *conversion) markOtherMode() {
 	for i := range c.answers {
 		if v := c.answers[i].verdict; v != yes && v != gone {
@@ -195,8 +196,8 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, c.failed(ctx, conflicted, back, cause)
 }
 
-// failed returns the error of a promotion that failed and left the shared hold as it was. The last
-// answers are those of the members that were asked to convert the hold back to shared.
+// failed returns the error of a promotion that failed and left the shared hold as it was. back has
+// the answers of the members to the request to convert the hold back to shared.
 func (c *conversion) failed(ctx context.Context, conflicted bool, back []answer, cause error) error {
 	s := c.s
 	unknown := count(back, unsure) + count(back, pending) + count(back, busy)
@@ -213,7 +214,7 @@ func (c *conversion) failed(ctx context.Context, conflicted bool, back []answer,
 	return s.fail(driver.ErrUnavailable, c.answers, nil)
 }
 
-// lead returns the first answer, in the order of the members, that grants or refuses the promotion.
+// lead returns the verdict of the first member that granted or refused the promotion.
 func (c *conversion) lead() verdict {
 	for i := range c.answers {
 		if v := c.answers[i].verdict; v == yes || v == held || v == conflict {

@@ -7,9 +7,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// win ends the vote as won. It first reads the answers that came in the meantime, and returns false
-// if the vote is not won with them. If a member grants later, the method ask writes the fence to
-// that member.
+// win marks the vote as won. First it reads the answers that have come in meanwhile. If they show
+// that there is no quorum after all, win returns false. If a member grants later, the method ask
+// writes the fence to that member.
 func (t *try) win(ctx context.Context) bool {
 	t.second = t.s.newRound(ctx, t.h, t.round.patience, len(t.answers))
 	t.s.mu.Lock()
@@ -62,8 +62,8 @@ func (t *try) isSecure(g driver.Grant) bool {
 	return (t.swap || t.r.AtLeast == 0) && (!t.s.fences || g.Fence >= t.fence)
 }
 
-// secure sets AtLeast and raises the fence at a member that granted. Its caller has the hold's turn
-// there (slot.turn).
+// secure sets AtLeast and raises the fence at a member that granted. The caller must have the
+// hold's turn at that member (slot.turn).
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
 	if t.isSecure(g) {
@@ -137,13 +137,13 @@ func (t *try) settled(secured []answer) driver.Grant {
 			old.endHold()
 		}
 		if h.mode == unknown && s.toldShared(t.answers) {
-			h.setMode(true) // even if the exporter's key says exclusive
+			h.setMode(true) // even if the imported key says that the hold is exclusive
 		}
 	}
 	return s.grant(h, t.sent, secured)
 }
 
-// lose releases what members granted and returns the error of the try.
+// lose releases the hold at the members that granted it, and returns the error of the try.
 func (t *try) lose(ctx context.Context, cause error) error {
 	s := t.s
 	s.mu.Lock()
@@ -156,8 +156,9 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.patience)
 	if unknown > 0 {
-		// If only some members still hold something, that blocks no caller as long as the other
-		// members make a quorum. But members that cannot be asked do not count for that quorum.
+		// Members that still have the hold block other callers only if the remaining members are
+		// too few for a quorum. A member that cannot be asked does not help to make that quorum, so
+		// it counts here too.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {
@@ -179,18 +180,19 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	return s.fail(driver.ErrUnavailable, t.answers, nil)
 }
 
-// contended reports whether another try may succeed. There are two such cases. In the first,
-// something was in the way that an earlier try of this caller left behind. In the second, the
-// members that could be asked would make a quorum without the other callers' holds. Usually these
-// callers and this one split the vote, but it cannot be known whether one of them holds the name.
+// contended reports whether another try may succeed. In one case, something was in the way that an
+// earlier try of this caller had left behind. In the other case, the members that granted the lock
+// and those that refused it because of other callers would together be a quorum. Usually this
+// caller and the others have split the vote then, but it is also possible that one of the others
+// holds the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
 	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
 }
 
-// swapOpen returns the error of a hand-over if it cannot be known whether the hand-over has a
-// quorum. Members that handed over keep the new token, because a repetition with this token may win
-// the others. The hold cannot be handed back, because that would need the members that do not
+// swapOpen returns the error of a hand-over that may or may not have a quorum. The members that
+// handed the hold over keep the new token, because a repeated request with this token may win the
+// other members. The hold cannot be handed back, because that would need the members that do not
 // answer.
 func (t *try) swapOpen(cause error) error {
 	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {

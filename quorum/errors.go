@@ -128,9 +128,9 @@ func (s *Store) heldError(answers []answer) error {
 	return e
 }
 
-// merger combines what members report about one name. They do not report tokens. So if two members
-// report holds with the same host, process, label and mode, these count as one hold. If one member
-// reports two such holds, they count as two.
+// merger combines what members report about one name. Members do not report tokens. So if two
+// members report holds with the same host, process, label and mode, these count as one hold. If one
+// member reports two such holds, they count as two.
 type merger struct{ groups []group }
 
 // dropReleased drops a hold if at least as many other members report a cool-down that the same

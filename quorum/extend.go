@@ -8,10 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store. A quorum must confirm the hold. If so many members deny it that
-// no quorum is left, the hold is lost at once. Members that do not answer do not make it lost. If a
-// member denies the hold, for example because it restarted empty, it gets the hold back if a quorum
-// of other members confirms the hold in the same round.
+// Extend implements driver.Store. A quorum must confirm the hold. If so many members deny the hold
+// that no quorum is left, it is lost at once. A member that does not answer does not count as
+// denying it. If a member denies the hold, for example because the member restarted empty, it gets
+// the hold back if a quorum of other members confirms the hold in the same round.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Grant{}, err
@@ -139,8 +139,8 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	}()
 }
 
-// mend gives the hold, or its mode, back to member i. Its caller has the hold's turn there
-// (slot.turn). mend is called only right after a quorum of other members confirmed the hold,
+// mend gives the hold, or its mode, back to member i. The caller must have the hold's turn at that
+// member (slot.turn). mend is called only right after a quorum of other members confirmed the hold,
 // because then no other caller can have had the name. At any other time, another caller may have
 // had the name since the hold was last confirmed, and the hold must not come back.
 func (s *Store) mend(h *hold, i int, patience time.Duration) {

@@ -41,7 +41,7 @@ func (s *Store) await(ctx context.Context, g *gate, p place) error {
 	if i := slices.Index(g.queue, p); i >= 0 {
 		g.queue = slices.Delete(g.queue, i, i+1)
 	} else {
-		g.letIn() // the turn came at the same instant
+		g.letIn() // the turn came at the same instant as the end of ctx
 	}
 	return ctx.Err()
 }

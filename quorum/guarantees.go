@@ -92,9 +92,9 @@ func smallestLimit[T int | time.Duration](s *Store, of func(*member) T) (limit T
 	return limit
 }
 
-// promotion is Atomic if the members that promote atomically are a quorum. During a promotion, no
-// other caller can then get the name at a quorum. If a re-grant at the other members fails, the
-// atomic members are enough to keep the shared hold.
+// promotion returns Atomic if the members that promote atomically are a quorum. Then no other
+// caller can get the name at a quorum during a promotion. The other members promote by a re-grant.
+// If that fails, the atomic members are enough to keep the shared hold.
 func (s *Store) promotion() driver.Promotion {
 	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
 	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })

@@ -68,7 +68,7 @@ func (s *Store) isLive(h *hold) bool {
 const lineUp = 500 * time.Millisecond
 
 // beginCall starts a call that may change the hold of token. If it returns no error, its caller
-// must call finish.
+// must call finishCall.
 func (s *Store) beginCall(ctx context.Context, name, token string) (*hold, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func (h *hold) unwatch() {
 	}
 }
 
-// watch ends the hold at member i when bound ends. bound stands for the connection or process that
-// the hold is bound to. The caller holds mu.
+// watch makes the hold at member i end when the context bound ends. bound ends together with the
+// connection or process that the hold at this member depends on. The caller holds mu.
 func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl := &h.slots[i]
 	if bound == nil || bound == sl.bound {
@@ -216,26 +216,27 @@ func (s *Store) restAtLeast(h *hold) time.Duration {
 // forever is the length of a lease that does not end by itself.
 const forever = time.Duration(math.MaxInt64)
 
-// leaseLeft returns the part of a lease that is certain, counted from sent, the instant just before
+// leaseLeft returns how much of a lease is certain. It counts from sentAt, the instant just before
 // the request.
-func leaseLeft(sent driver.Instant, g *driver.Grant) time.Duration {
+func leaseLeft(sentAt driver.Instant, g *driver.Grant) time.Duration {
 	if g.TTL == 0 {
 		return forever
 	}
 	d := g.TTL
-	if g.From != 0 && g.From < sent {
-		d -= sent.Sub(g.From)
+	if g.From != 0 && g.From < sentAt {
+		d -= sentAt.Sub(g.From)
 	}
 	return max(d, 1)
 }
 
-// leaseOfQuorum returns how long a quorum of the members that said yes keeps the hold, counted from
-// sent. It returns 0 if the hold does not end by itself.
-func (s *Store) leaseOfQuorum(sent driver.Instant, answers []answer) time.Duration {
+// leaseOfQuorum returns how long a quorum of the members that said yes keeps the hold. It counts
+// from sentAt, the instant just before the first request. It returns 0 if the hold does not end by
+// itself.
+func (s *Store) leaseOfQuorum(sentAt driver.Instant, answers []answer) time.Duration {
 	var ends []time.Duration
 	for i := range answers {
 		if answers[i].verdict == yes {
-			ends = append(ends, leaseLeft(sent, &answers[i].grant))
+			ends = append(ends, leaseLeft(sentAt, &answers[i].grant))
 		}
 	}
 	slices.Sort(ends)
@@ -246,7 +247,7 @@ func (s *Store) leaseOfQuorum(sent driver.Instant, answers []answer) time.Durati
 	return ttl
 }
 
-// grant returns the Grant of a hold that answers confirm. The caller holds mu.
+// grant updates h after answers have confirmed it, and returns its Grant. The caller holds mu.
 func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Grant {
 	ttl := s.leaseOfQuorum(sent, answers)
 	if ttl == 0 {

@@ -92,7 +92,7 @@ func (s *settings) run(ctx context.Context) error {
 			if s.which == "covered" && all || s.which == "all" && !all || ctx.Err() != nil {
 				continue
 			}
-			if err := s.one(ctx, row, all); err != nil {
+			if err := s.runRow(ctx, row, all); err != nil {
 				return fmt.Errorf("%s: %w\n  the same again: %s", row.Name, err, s.again(row.Name, all))
 			}
 		}
@@ -103,7 +103,8 @@ func (s *settings) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drawn returns as many rows as -most allows. It prints the names of the others.
+// drawn returns the rows that -draw selects, as many as -most allows. It prints the names of the
+// rows that it leaves out.
 func (s *settings) drawn(rows []rig.Row) []rig.Row {
 	if s.most == 0 || len(rows) <= s.most {
 		return rows
@@ -124,8 +125,8 @@ func (s *settings) drawn(rows []rig.Row) []rig.Row {
 	return left
 }
 
-// one runs a row. If the row had to pass and did not, one adds it to broken.
-func (s *settings) one(ctx context.Context, row rig.Row, all bool) error {
+// runRow runs a row. If the row had to pass and did not, runRow adds a summary to s.broken.
+func (s *settings) runRow(ctx context.Context, row rig.Row, all bool) error {
 	if s.done(row, all) {
 		s.Say(row.Name + ": done before")
 		return nil

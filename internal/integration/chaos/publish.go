@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
-// publish adds a line to one of the two tables in the page that -append names: the table of covered
-// faults or the table of all faults. A mark in the page stands at the end of each table.
+// publish adds a line to the page that -append names. The page has two tables: one for the covered
+// faults and one for all faults. A mark in the page shows where each table ends.
 func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdict) error {
 	if s.append == "" {
 		return nil
@@ -33,11 +33,11 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 	return os.WriteFile(s.append, []byte(summed(page)), 0o644)
 }
 
-// The sum of the table of covered faults stands between the marks sumBegins and sumEnds. The mark
-// tableBegins stands before the first line of that table.
+// The page also has a summary of the table of covered faults, between the marks sumBegins and
+// sumEnds. The mark tableBegins stands before the first line of that table.
 const sumBegins, sumEnds, tableBegins = "<!-- sum -->", "<!-- end of sum -->", "<!-- covered -->"
 
-// summed updates the sum. It does not change a page without the marks.
+// summed returns the page with a new summary. It returns a page that lacks the marks as it is.
 func summed(page string) string {
 	head, rest, found1 := strings.Cut(page, sumBegins)
 	_, tail, found2 := strings.Cut(rest, sumEnds)
@@ -49,7 +49,8 @@ func summed(page string) string {
 	return head + sumBegins + "\n" + sumOf(table) + "\n" + sumEnds + tail
 }
 
-// sumOf adds up the lines of a table, and counts the runs without a violation.
+// sumOf returns the summary of a table: the totals of all runs, and of the runs without a
+// violation.
 func sumOf(table string) string {
 	var all, clean struct{ runs, grants, faults int }
 	for _, text := range strings.Split(table, "\n") {

@@ -1,4 +1,4 @@
-// Package judge judges the histories of the soak with porcupine.
+// Package judge checks with porcupine whether the histories of the soak are linearizable.
 package judge
 
 import (

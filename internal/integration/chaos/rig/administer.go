@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// administer calls f with a connection to the server itself.
+// administer calls f with a connection that goes to the database directly, not through the proxy of
+// a worker.
 func (d *database) administer(url string, f func(ctx context.Context, conn *sql.Conn) error) error {
 	db, _, err := d.open(url)
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// alone is the row in which each process has only one goroutine, and often gives a request up while
-// the network is slow. No fault of the row ends a connection. So a process needs its two
-// connections, one for requests and one for messages, and no more: a request that was given up must
-// not close the connection that it was sent on. If the release of a request that was given up
-// overtook the request, the name would stay taken, which breaks I6 or I8.
+// alone returns the row that checks how many connections a process opens. Each process has only one
+// goroutine, which often gives up a request while the network is slow. No fault of this row ends a
+// connection. So each process needs only two connections: one for requests and one for messages. A
+// process that gives up a request must not close the connection on which it sent the request. If
+// the release that follows overtook that request, the name would stay locked, and the run would
+// break the invariant I6 or I8.
 func alone(query string) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		servers, err := s.redis(1, server.RedisOptions{})
@@ -37,12 +38,13 @@ func alone(query string) func(*Site) (*setup, error) {
 	}
 }
 
-// The keys of commandsOf are the faults that end no connection. The value is the number of
-// connections that the rig itself opens for the fault.
+// commandsOf has the faults that end no connection. The value is how many connections the rig
+// itself opens to cause the fault.
 var commandsOf = map[string]int{"latency": 0, "script flush": 1, "memory full": 2}
 
-// impatient makes callers give up often, both on names that others hold and on their own names. On
-// its own names a caller waits only if the network is slow.
+// impatient sets a load in which callers often give up a request. Some of the names are held by
+// other processes. The other names belong to one caller each, which waits for them only if the
+// network is slow.
 func impatient(l *soak.Load) {
 	l.Hot, l.Warm, l.ToHot, l.Own, l.Cancel = 1, 8, 30, 30, 40
 	l.MinTTL, l.MaxTTL = time.Second, 2*time.Second
@@ -51,9 +53,10 @@ func impatient(l *soak.Load) {
 
 var received = regexp.MustCompile(`total_connections_received:(\d+)`)
 
-// fewConnections returns an error if the workers made more connections than they need. The engine
-// makes some for its looks at the beginning and the end. A worker that stood still may rightly take
-// its connections for dead.
+// fewConnections returns an error if the workers opened more connections than they need. The limit
+// includes the connections that the engine opens to look at the store at the beginning and the end
+// of the run. A worker that was killed or stopped may open two more: after a stop, the worker may
+// rightly conclude that its connections are dead.
 func fewConnections(s *server.Server, out *soak.Outcome, workers int) error {
 	info, err := askFor(s.Addr(), "INFO stats")
 	if err != nil {

@@ -21,15 +21,16 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/drivers/sqlite"
 )
 
-// A database is a kind of database in which the locks of a row are.
+// A database is a kind of database that can hold the locks of a row.
 type database struct {
-	start func(*Site, string) *server.Server // starts the server with its data in a directory, or in any directory if "" is given; nil if the database is a file
-	// url returns the URL of the locks in the database at an address, or in a directory. admin
-	// returns the URL for open, which connects as an administrator.
+	start func(*Site, string) *server.Server // starts a server with its data in the given directory, or in any directory if it is ""; nil if the database is a file
+	// url returns the URL with which a worker opens the store. Its argument is the address of the
+	// server, or the directory of the database file. admin returns the URL that the function open
+	// needs to connect as an administrator.
 	url, admin   func(at string) string
 	open         func(url string) (*sql.DB, sqlstore.Listener, error)
-	kill         string // SQL that ends all other connections
-	table        string // the table of which all rows are deleted
+	kill         string // a query that returns SQL statements, which end all other connections
+	table        string // the table that the fault "rows deleted" empties
 	lock, unlock []string
 	disk         disk
 }
@@ -39,7 +40,7 @@ var (
 		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, kill: killPostgres,
 		table: "public.padlock_locks",
 		lock:  lockPostgres("public.padlock_locks"), unlock: []string{"ROLLBACK"},
-		disk: disk{size: 192, after: "SELECT pg_switch_wal()"},
+		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
 	}
 	advisory = database{
 		start: postgresServer, admin: postgresURL, open: postgres.Open, kill: killPostgres,
@@ -48,7 +49,7 @@ var (
 		},
 		table: "public.padlock_fences",
 		lock:  lockPostgres("public.padlock_fences"), unlock: []string{"ROLLBACK"},
-		disk: disk{size: 192, after: "SELECT pg_switch_wal()"},
+		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
 	}
 	mariaDB = database{
 		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, kill: killMaria,
@@ -67,7 +68,7 @@ var (
 		admin: sqliteURL, url: sqliteURL, open: sqlite.Open,
 		table: "padlock_locks",
 		lock:  []string{"BEGIN IMMEDIATE"}, unlock: []string{"ROLLBACK"},
-		disk: disk{size: 16, before: "PRAGMA wal_checkpoint(TRUNCATE)"},
+		disk: disk{size: 16, sqlBefore: "PRAGMA wal_checkpoint(TRUNCATE)"},
 	}
 	symfonyFile = database{
 		admin: sqliteURL, open: sqlite.Open,
@@ -79,7 +80,8 @@ var (
 
 const killMaria = "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'"
 
-// mariaServer starts a server whose tables have little room.
+// mariaServer starts a server whose tables are all in one file of at most 24 MB, so that a fault
+// can fill it.
 func mariaServer(s *Site, _ string) *server.Server {
 	return server.MariaDBWith(&s.host, server.MariaDBOptions{Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
 }
@@ -90,7 +92,7 @@ func lockPostgres(table string) []string {
 	return []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"}
 }
 
-// postgresServer starts a server whose log of changes is so small that it fits on a small disk.
+// postgresServer starts a server whose write-ahead log is limited, so that it fits on a small disk.
 func postgresServer(s *Site, dir string) *server.Server {
 	return server.Postgres(&s.host, server.PostgresOptions{Within: dir, Args: []string{"-c", "max_connections=300", "-c", "max_wal_size=48MB", "-c", "min_wal_size=32MB"}})
 }
@@ -137,8 +139,8 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 	}
 }
 
-// supervised restarts a crashed server before the next fault, as a supervisor would. MariaDB 10.11
-// crashed by itself in about one of twenty runs.
+// supervised changes the faults so that each one first restarts the server if it has crashed, as a
+// supervisor would. MariaDB 10.11 crashed by itself in about one of twenty runs.
 func supervised(alive func() error, faults []soak.Fault) []soak.Fault {
 	for i := range faults {
 		begin := faults[i].Begin
@@ -232,7 +234,8 @@ func (d *database) killOthers(admin string) error {
 	})
 }
 
-// lockTable locks the table, as a migration or a backup does. Nobody else can use it.
+// lockTable returns a fault in which an administrator locks the table, as a migration or a backup
+// does. Nobody else can use the table meanwhile.
 func (d *database) lockTable(admin string) soak.Fault {
 	return soak.Fault{Kind: "table locked", Last: tableLocked, Grace: 4 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
 		db, _, err := d.open(admin)
@@ -257,8 +260,8 @@ func (d *database) lockTable(admin string) soak.Fault {
 	}}
 }
 
-// deleteRows deletes all rows, which makes all locks free at once. The documentation forbids
-// administrators to do that.
+// deleteRows returns a fault in which an administrator deletes all rows, which frees all locks at
+// once. The documentation forbids administrators to do that.
 func (d *database) deleteRows(admin string) soak.Fault {
 	return soak.Fault{Kind: "rows deleted", Grace: 4 * time.Second, Begin: func(*rand.Rand, int) (func() error, error) {
 		return nil, d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {

@@ -17,16 +17,17 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// A disk says how small the disk of a database is.
+// A disk describes the small disk on which a row puts its database.
 type disk struct {
 	size int // in MB; 0 means that the database has no disk of its own
-	// The first text is SQL that is run before the disk is filled. The second is SQL that is
-	// sometimes run afterwards. After both, the database needs room for its next change.
-	before, after string
+	// sqlBefore runs before the disk is filled. sqlAfter runs after that, in every second fault on
+	// average. Each of them makes sure that the next change of the database needs more room on the
+	// disk.
+	sqlBefore, sqlAfter string
 }
 
-// smallDisk mounts a file system of size MB in memory and returns its directory. It returns "" if
-// size is 0 or this process may not mount. In that case, the row has no fault of a full disk.
+// smallDisk mounts a file system in memory, of the given size in MB, and returns its directory. It
+// returns "" if size is 0 or this process is not allowed to mount. Then no fault fills a disk.
 func (s *Site) smallDisk(size int) (string, error) {
 	if size == 0 || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return "", nil
@@ -44,12 +45,12 @@ func (s *Site) smallDisk(size int) (string, error) {
 
 const diskFull = "disk full"
 
-// fill fills the disk, and frees the room later. A server may end itself if it has no room. Then
-// fill starts it again. srv is nil if the database is a file.
+// fill returns a fault that fills the disk and frees the room later. A server may stop because it
+// has no room. In that case, fill starts the server again. srv is nil if the database is a file.
 func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
 	ballast := filepath.Join(dir, "ballast")
 	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 8 * time.Second, Weight: 2, Begin: func(dice *rand.Rand, _ int) (func() error, error) {
-		d.say(admin, d.disk.before)
+		d.say(admin, d.disk.sqlBefore)
 		undo := func() error {
 			err := os.Remove(ballast)
 			if srv == nil || err != nil {
@@ -61,7 +62,7 @@ func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
 			return nil, errors.Join(err, undo())
 		}
 		if dice.IntN(2) == 0 {
-			d.say(admin, d.disk.after)
+			d.say(admin, d.disk.sqlAfter)
 		}
 		return undo, nil
 	}}
@@ -107,13 +108,14 @@ func (d *database) revive(admin string, srv *server.Server) error {
 	return try(func() { srv.Kill(); srv.Restart(true) })
 }
 
-// fillTable fills the file in which the server keeps all tables with rows of another table. That
-// file has a limit, so afterwards the server has no room for any change.
+// fillTable returns a fault that adds rows to another table, until the file in which the server
+// keeps all tables is full. The size of that file is limited, so the server then has no room for
+// any change.
 func (d *database) fillTable(admin string) soak.Fault {
 	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 6 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
 		undo := func() error {
 			return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-				for { // the server needs a little room for the change, and its own clean-up frees some
+				for { // the statement needs a little room, and the server's own clean-up frees some
 					err := execute(ctx, conn, []string{"DROP TABLE IF EXISTS ballast"})
 					if err == nil || ctx.Err() != nil {
 						return err

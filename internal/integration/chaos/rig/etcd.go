@@ -31,9 +31,9 @@ func etcdMembers(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{stage}, open: Open, faults: append(networkFaults(links), etcdFaults(servers)...), log: servers[0].Log}, nil
 }
 
-// etcdFaults returns faults that hit one member at a time, so the others are a majority. The member
-// may be the leader. An election takes half a second to a second, and a restarted member has to
-// catch up.
+// etcdFaults returns faults that hit one member at a time, so that the other members are a
+// majority. The member may be the leader. The grace of the faults is long because an election takes
+// half a second to a second, and because a restarted member has to catch up.
 func etcdFaults(servers []*server.Server) []soak.Fault {
 	const grace = 8 * time.Second
 	on := []string{"a member of etcd"}

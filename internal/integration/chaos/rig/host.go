@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// host lets a program that is not a test use internal/server.
+// host implements testing.TB, so that a program that is not a test can use internal/server.
 type host struct {
 	testing.TB
 	ends []func()
 }
 
-// failure is the value with which host panics to end a test that cannot continue.
+// failure is the value with which the methods Fatal, Fatalf and Skip of a host panic. The function
+// try turns it into an error.
 type failure struct{ why string }
 
 func (e failure) Error() string { return e.why }
@@ -27,7 +28,7 @@ func (*host) Fatal(a ...any)            { panic(failure{fmt.Sprint(a...)}) }
 func (*host) Skip(a ...any)             { panic(failure{fmt.Sprint(a...)}) }
 func (*host) Fatalf(f string, a ...any) { panic(failure{fmt.Sprintf(f, a...)}) }
 
-// end runs the clean-ups in the opposite order.
+// end runs the functions that were registered with Cleanup, the last one first.
 func (h *host) end() {
 	for len(h.ends) > 0 {
 		last := len(h.ends) - 1
@@ -37,7 +38,7 @@ func (h *host) end() {
 	}
 }
 
-// try runs f and returns an error if f panics as a failed test does.
+// try runs f. If f calls Fatal, Fatalf or Skip of a host, try returns an error.
 func try(f func()) (err error) {
 	defer func() {
 		switch e := recover().(type) {

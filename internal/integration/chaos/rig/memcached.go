@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// The faults of memcached do not include a stopped server. Such a server may end leases early, and
-// the store's Guarantees say so.
+// memcached returns the row of memcached. None of its faults stops the server's process for a
+// while, because that may end leases early, as the store's Guarantees say.
 func memcached(s *Site) (*setup, error) {
 	var srv *server.Server
 	if err := try(func() { srv = server.Memcached(&s.host) }); err != nil {

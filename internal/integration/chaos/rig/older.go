@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// olderText contains the commits of the older padlocks that run together with this one in some
-// rows.
+// olderText is older.txt. It names the commit of the older padlock for each group of rows in which
+// an older padlock runs together with this one.
 //
 //go:embed older.txt
 var olderText string
@@ -34,8 +34,8 @@ func olderCommit(text, group string) (string, error) {
 }
 
 // older builds this program as it was at a commit and returns the path of the binary. The source
-// comes from the git history of the clone in which the soak runs. With -trimpath, Go compiles it
-// once for all rows, although each row has another directory.
+// comes from the git history of the clone in which the soak runs. Because of -trimpath, all rows
+// share Go's build cache, although each row builds in its own directory.
 func (s *Site) older(commit string) (string, error) {
 	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
@@ -77,9 +77,9 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// rolling derives a row from another one. Half of the workers begin with the older padlock and the
-// others with this one. Then each worker is replaced by the other build. So there is an upgrade and
-// a downgrade at the same time. Both builds use the same names. older.txt has the commit of the
+// rolling makes a row with an upgrade and a downgrade out of a row without. At first, half of the
+// workers run the older padlock and the other half run this one. Then each worker is replaced by a
+// worker of the other build. All workers use the same names. older.txt has the commit for the
 // group.
 func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {

@@ -34,7 +34,9 @@ func (p proxy) point(upstream string) error {
 	return p.Update(&toxiproxy.Proxy{Listen: p.Listen, Upstream: upstream, Enabled: true})
 }
 
-// poison adds toxics. Each is given as type, direction and attributes.
+// poison adds faults, which toxiproxy calls toxics, to the connections through the proxy. A toxic
+// is given as its type, direction and attributes. The function that poison returns removes the
+// toxics.
 func (p proxy) poison(toxics ...[3]string) (func() error, error) {
 	for _, t := range toxics {
 		text := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {%s}}`, t[0], t[1], t[2])

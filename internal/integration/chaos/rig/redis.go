@@ -30,8 +30,8 @@ func tellOne(addr, command string) error {
 	return err
 }
 
-// askFor sends one command over a new connection and returns the reply. If the reply is a text, it
-// returns the text.
+// askFor sends one command over a new connection and returns the first line of the reply. If the
+// reply is a bulk string, askFor returns the string instead.
 func askFor(addr, command string) (string, error) {
 	const patience = 15 * time.Second // long enough for a busy machine
 	conn, err := net.DialTimeout("tcp", addr, patience)
@@ -68,10 +68,11 @@ func restart(kind string, servers []*server.Server, keep bool, grace time.Durati
 	}}
 }
 
-// guardTTL is the max-ttl of all Redis stores in the soak. A restart guard waits as long.
+// guardTTL is the max-ttl of all Redis stores in the soak. After a restart of the server, the
+// restart guard waits for the same time.
 const guardTTL = 2 * time.Second
 
-// urls returns the URL of server i for each worker. It leads through the worker's own proxy.
+// urls returns the URL of server i for each worker. The URL leads through the worker's own proxy.
 func urls(links [][]proxy, i int, query string) (out []string) {
 	for _, worker := range links {
 		out = append(out, fmt.Sprintf("redis://%s?max-ttl=%v&%s", worker[i].Listen, guardTTL, query))
@@ -79,7 +80,7 @@ func urls(links [][]proxy, i int, query string) (out []string) {
 	return out
 }
 
-// redisFaults returns the faults that a Redis server survives in any configuration.
+// redisFaults returns the faults that the store covers with every configuration of Redis.
 func redisFaults(servers []*server.Server) []soak.Fault {
 	on := soak.Targets(serverTarget, len(servers))
 	at := func(kind string, weight int, last time.Duration, begin func(*server.Server) error, undo func(*server.Server) error) soak.Fault {
@@ -108,8 +109,9 @@ func flush(servers []*server.Server) soak.Fault {
 	}}
 }
 
-// jump sets the clock of all servers forward, with the shim under which they run. The clock is not
-// set back afterwards. If it were, leases would last longer than the run.
+// jump returns a fault that sets the clocks of all servers forward. It writes the offset of the
+// clocks to file, which the clock shim in the servers reads. The clocks are not set back
+// afterwards. If they were, leases would last longer than the run.
 func jump(file string) soak.Fault {
 	offset := int64(0)
 	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Begin: func(d *rand.Rand, _ int) (func() error, error) {
@@ -124,9 +126,9 @@ func jump(file string) soak.Fault {
 	}}
 }
 
-// failover cuts the link to the replica, kills the primary a moment later and makes the replica the
-// primary, as a Sentinel would. After that, the old primary comes back as the replica, without
-// data.
+// failover has a primary and its replica. Its fault cuts the link between the two, kills the
+// primary a moment later and makes the replica the primary, as a Sentinel would. After that, the
+// old primary comes back as the replica, without data.
 type failover struct {
 	servers []*server.Server // the first one is the primary
 	links   [][]proxy

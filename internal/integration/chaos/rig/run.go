@@ -26,9 +26,9 @@ type Options struct {
 // Covered reports whether the store's guarantees include this kind of fault.
 func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
 
-// immortal are functions whose goroutines may still run in this process after a run. They are the
-// threads that start children, and sometimes a goroutine of toxiproxy for a connection that ended
-// while a toxic was added or removed.
+// immortal has the functions whose goroutines may still run in this process after a run. Some of
+// these goroutines start child processes. Others belong to toxiproxy: sometimes a connection ends
+// while a toxic is added or removed, and its goroutine stays.
 var immortal = []string{"internal/soak.init", "internal/server.init", "Shopify/toxiproxy"}
 
 // Run soaks the store of a row once.

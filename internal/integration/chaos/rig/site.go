@@ -27,7 +27,7 @@ type Site struct {
 	host    host
 	toxic   *toxiproxy.ApiServer
 	dir     string
-	build   func(commit string) (binary string, err error) // replaces the method older in a test; may be nil
+	build   func(commit string) (binary string, err error) // replaces Site.older in a test; may be nil
 	shim    string                                         // path of the file with the offset of the servers' clocks; "" if there is no shim
 }
 
@@ -45,8 +45,8 @@ func NewSite(workers int) (*Site, error) {
 // End stops all servers and removes all files of the site.
 func (s *Site) End() error { return try(s.host.end) }
 
-// Open opens the store of a configuration. That is a URL, or "majority" or "all" followed by URLs,
-// separated by spaces.
+// Open opens the store of a configuration. A configuration is a URL, or the word "majority" or
+// "all" followed by URLs, separated by spaces.
 func Open(ctx context.Context, config string) (driver.Store, error) {
 	words := strings.Fields(config)
 	var members []driver.Store
@@ -72,7 +72,8 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 
 var rules = map[string]quorum.Rule{"majority": quorum.Majority, "all": quorum.All}
 
-// redis starts servers, under the clock shim if there is one.
+// redis starts n servers. If there is a C compiler for the clock shim, the shim is loaded into the
+// servers, so that faults can set their clocks.
 func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, err error) {
 	if err := s.useShim(); err != nil {
 		return nil, err
@@ -91,7 +92,8 @@ func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, er
 	return servers, nil
 }
 
-// Fast starts a Redis server whose clock runs fast by the given share until End.
+// Fast starts a Redis server whose clock runs too fast until End. Each second, the clock gains the
+// given share of a second.
 func (s *Site) Fast(share float64) (*server.Server, error) {
 	servers, err := s.redis(1, server.RedisOptions{})
 	if err != nil {
@@ -129,7 +131,7 @@ func (s *Site) Fast(share float64) (*server.Server, error) {
 
 var errNoShim = errors.New("there is no C compiler for the clock shim")
 
-// useShim builds the shim if there is a C compiler.
+// useShim builds the clock shim if there is a C compiler and the shim does not exist yet.
 func (s *Site) useShim() error {
 	cc, err := exec.LookPath("gcc")
 	if err != nil || s.shim != "" {

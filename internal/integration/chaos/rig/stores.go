@@ -93,7 +93,8 @@ func files(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
 }
 
-// semaphores causes no fault, because it would hit the semaphores of other programs on the machine.
+// semaphores returns the row of semstore. The row has no fault of its own, because such a fault
+// would also hit the semaphores of other programs on the machine.
 func semaphores(s *Site) (*setup, error) {
 	config := slices.Repeat([]string{"semaphore:?hash=xxh128"}, s.Workers)
 	return &setup{stages: [][]string{config}, open: Open}, nil
@@ -169,7 +170,8 @@ func majority(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
 }
 
-// mixed is a majority of three kinds of stores. A fault hits one server at a time.
+// mixed returns a row with a quorum of three kinds of stores. All servers are the same target for
+// the faults of servers, so that only one server is hit at a time.
 func mixed(s *Site) (*setup, error) {
 	servers, err := s.redis(1, server.RedisOptions{})
 	if err != nil {
@@ -197,8 +199,8 @@ func mixed(s *Site) (*setup, error) {
 	return set, postgreSQL.prepare(postgresURL(pg.Addr()))
 }
 
-// moving returns a row that moves from one server to another. In the stage between, both servers
-// are used.
+// moving returns a row whose locks move from one server to another. The workers use the first
+// server in the first stage, both servers in the second, and the second server in the third.
 func moving(s *Site) (*setup, error) {
 	servers, err := s.redis(2, server.RedisOptions{})
 	if err != nil {
