@@ -57,7 +57,7 @@ type conversion struct {
 	fence uint64 // set before the stage becomes won, and not changed afterwards
 }
 
-// convertMember is the script that converts the hold at one member.
+// convertMember is the memberCall that converts the hold at one member.
 func (c *conversion) convertMember(ctx context.Context, i int, m *member, report func(answer)) {
 	var a answer
 	a.grant, a.err = c.s.convertAt(ctx, c.h, i, c.r)

@@ -77,9 +77,9 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 	return s.grant(h, sent, answers)
 }
 
-// extendMember is the script that extends the hold at one member. If the member denies the hold, it
-// waits until the round is decided. If the other members confirmed the hold, extendMember gives it
-// back to this member.
+// extendMember is the memberCall that extends the hold at one member. If the member denies the
+// hold, extendMember waits until the round is decided. If the other members confirmed the hold, it
+// gives the hold back to this member.
 func (c *confirmation) extendMember(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.slots[i]
 	var a answer

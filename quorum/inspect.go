@@ -143,9 +143,9 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 }
 
 // Break implements driver.Breaker. seenFence is the fence that Inspect reported. Break first asks
-// each member for its present hold, and then lets the member break that hold and no other. Break
-// succeeds if the members that are left are too few for a quorum of the former holder. The fence
-// that Break returns is greater than the former holder's and less than all later ones.
+// each member for its present hold, and then makes the member break exactly that hold. It succeeds
+// if the former holder is left with fewer members than a quorum. The fence that Break returns is
+// greater than the former holder's and less than all later ones.
 //
 // ErrUncertain means that too few members are known to have broken their hold, or that there is no
 // such fence because the members' clocks are too far apart.
@@ -191,7 +191,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 			minted = append(minted, answers[i].grant.Fence)
 		}
 	}
-	overlap := len(answers) - s.need + 1 // any set of so many members contains a member of every quorum
+	overlap := len(answers) - s.need + 1 // any set of this many members has a member in common with every quorum
 	switch {
 	case len(minted) >= overlap:
 		slices.Sort(minted)

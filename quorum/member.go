@@ -27,8 +27,8 @@ type member struct {
 	unsettled atomic.Int64           // how many releases are under way here without a certain outcome
 }
 
-// maxUnsettled is how many unsettled releases make a member count as out of order. Such a member is
-// left out of new holds until some releases are settled, so that it does not delay them.
+// maxUnsettled is the number of unsettled releases at which a member counts as out of order. Such a
+// member gets no new holds until some releases are settled, so that it does not delay them.
 const maxUnsettled = 256
 
 func newMember(i int, store driver.Store) *member {

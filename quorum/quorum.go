@@ -77,7 +77,7 @@ func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. The default is
 // a twentieth of the lease, but at least 25 ms and at most 500 ms. It must be longer than a round
-// trip. A member that does not answer may delay a call by a few times as much.
+// trip. A member that does not answer may delay a call by a few times this timeout.
 func MemberTimeout(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
 // WithClock makes the store measure time with clock instead of driver.SystemClock. The members must
@@ -187,7 +187,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// enter counts a call, so that Close can wait for it and for the requests that it begins.
+// enter registers a call, so that Close waits for it and for the requests that it begins.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *Store) valid(r *driver.Request) error {
 	return nil
 }
 
-// timeout is how long one request about a lease of ttl may take.
+// timeout is how long one request to one member may take if the lease of the hold is ttl.
 func (s *Store) timeout(ttl time.Duration) time.Duration {
 	if s.patience != 0 {
 		return s.patience

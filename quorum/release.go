@@ -40,8 +40,8 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	released := func() bool { return countOutcome(answers, driver.Released) >= s.need }
 	err := r.collect(ctx, answers, patience+grace, released)
 	if err == nil && released() {
-		// The other members mostly answer at the same time, so that the next holder finds all
-		// members free. Release waits for them no longer than the first answers took.
+		// The other members usually answer at about the same time. Release waits for them, so that
+		// the next holder finds all members free, but no longer than the first answers took.
 		r.collect(ctx, answers, max(time.Millisecond, time.Since(began)), func() bool { return false })
 	}
 	if out, certain := s.outcome(answers); certain {
@@ -53,8 +53,8 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	return driver.Gone, s.openError(answers, err)
 }
 
-// whomToRelease returns the members that may still have something of the hold, and the answers of
-// the others, which are known already. The caller holds mu.
+// whomToRelease returns in ask the members that may still have the hold. Its first result has the
+// answers of the other members, which are known without a request. The caller holds mu.
 func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
 	for i := range h.slots {
@@ -68,10 +68,10 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	return answers, ask
 }
 
-// outcome returns what became of the hold, if that is certain. It is not enough that the hold is
-// over. Members that have not answered may still keep other callers from a quorum, and the name
-// must be free when Release returns. A member's answer that it has no hold does not count if this
-// process has asked that member to release the hold before.
+// outcome returns what became of the hold, if that is certain. It is not certain just because the
+// hold is over: the name must be free when Release returns, and members that have not answered may
+// still keep other callers from a quorum. A member's answer that it has no hold does not count if
+// this process has asked that member to release the hold before.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -83,7 +83,7 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	case !s.refuses(count(answers, yes) - released - passed):
 		return driver.Gone, false
 	case s.refuses(expired):
-		// If a caller had taken the name since, it would have needed one of these members.
+		// A caller that had taken the name since then would have needed one of these members.
 		return driver.Expired, true
 	case s.refuses(taken):
 		return driver.Taken, true
@@ -109,9 +109,9 @@ func countOutcome(answers []answer, o driver.Outcome) (n int) {
 	return n
 }
 
-// withdraw releases what members may have granted to a lost try. It waits only for the members that
-// granted, because the others probably do not answer. It returns the number of members at which
-// something may still be left.
+// withdraw releases the holds that members may have granted to a lost try. It waits only for the
+// members that granted, because the others probably do not answer. It returns the number of members
+// at which something may still be left.
 func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 	answers := s.ballot(unasked)
 	granted := s.ballot(unasked)
@@ -155,9 +155,10 @@ func countSettled(answers []answer) (n int) {
 	return n
 }
 
-// freeAt begins to release h at the members in ask. Under [All] it does so in reverse order,
-// waiting for each member that answers. Otherwise a caller that takes the members in order could
-// find the first one free and the second one taken.
+// freeAt begins to release h at the members in ask. Under [All] it goes through them in reverse
+// order. As long as they answer in time, it waits for the answer of each member that granted before
+// it asks the next one. Otherwise a caller that asks the members in order could find the first one
+// free and the second one taken.
 func (s *Store) freeAt(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
 	r := s.newRound(ctx, h, patience, 2*len(s.members))
 	inOrder := s.rule == All
@@ -178,10 +179,10 @@ const (
 )
 
 // settlement is the release of a hold at one member. It lasts until it is certain that nothing of
-// the hold is left there and that nothing more can arrive. The danger is a late request that
-// grants, or a late release that would end a later grant of the same token. As long as the
-// settlement lasts, it keeps the hold's turn at the member. So no new request with the token is
-// sent there.
+// the hold is left at the member and that no earlier request can still arrive there. A late request
+// could grant the hold again, and a late release could end a later grant of the same token. As long
+// as the settlement lasts, it keeps the hold's turn at the member, so that no new request with the
+// token is sent there.
 //
 // A token at one member (slot) is in one of these states:
 //
@@ -308,8 +309,8 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	for !a.settled && a.verdict != refused {
 		switch {
 		case a.verdict == yes:
-			// A late request may still arrive, but nothing else. This wait is short, so it
-			// continues even if the store closes.
+			// Nothing is left at the member, but a late request may still arrive there. The wait
+			// for that is short, so it continues even if the store closes.
 			<-time.After(late)
 		case last || x.s.clock.Now() > x.until:
 			return

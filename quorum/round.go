@@ -7,8 +7,8 @@ import (
 )
 
 // round is a group of requests to members that are under way at once. The requests do not end with
-// the caller's context, so a request is completed even if the caller stops waiting for it. They end
-// by themselves after the time patience.
+// the caller's context, so a request is completed even if the caller stops waiting for it. Each
+// request has the timeout patience.
 type round struct {
 	s        *Store
 	h        *hold           // the hold that the requests are for; nil if they need no order
@@ -20,9 +20,9 @@ type round struct {
 	running  atomic.Int32
 }
 
-// script makes requests to one member. It runs while it has the hold's turn there (slot.turn). It
-// reports one answer, and may continue after that.
-type script func(ctx context.Context, i int, m *member, report func(answer))
+// memberCall makes requests to one member. It runs while it has the hold's turn at that member
+// (slot.turn). It reports one answer, and may continue after that.
+type memberCall func(ctx context.Context, i int, m *member, report func(answer))
 
 // newRound returns a round for at most n answers.
 func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n int) *round {
@@ -34,7 +34,8 @@ func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n
 	return r
 }
 
-// endRound notes that the caller of newRound will begin no more requests.
+// endRound notes that a request has ended, or that the caller of newRound will begin no more
+// requests.
 func (r *round) endRound() {
 	if r.running.Add(-1) == 0 {
 		r.cancel()
@@ -43,10 +44,10 @@ func (r *round) endRound() {
 
 // askMember begins f at member i. It takes a place in the hold's line there at once. So the
 // requests of one hold arrive in the order of the calls of askMember.
-func (r *round) askMember(i int, f script) { r.beginAt(r.ctx, i, f) }
+func (r *round) askMember(i int, f memberCall) { r.beginAt(r.ctx, i, f) }
 
-// askLater is ask with a timeout that begins now, not when the round began.
-func (r *round) askLater(i int, f script) {
+// askLater is like askMember, but the timeout begins now, not when the round began.
+func (r *round) askLater(i int, f memberCall) {
 	ctx, cancel := context.WithTimeout(r.base, r.patience)
 	r.beginAt(ctx, i, func(ctx context.Context, i int, m *member, report func(answer)) {
 		defer cancel()
@@ -54,7 +55,7 @@ func (r *round) askLater(i int, f script) {
 	})
 }
 
-func (r *round) beginAt(ctx context.Context, i int, f script) {
+func (r *round) beginAt(ctx context.Context, i int, f memberCall) {
 	r.running.Add(1)
 	r.s.work.Add(1)
 	var p place
@@ -67,7 +68,7 @@ func (r *round) beginAt(ctx context.Context, i int, f script) {
 	go r.perform(ctx, i, p, f)
 }
 
-func (r *round) perform(ctx context.Context, i int, p place, f script) {
+func (r *round) perform(ctx context.Context, i int, p place, f memberCall) {
 	defer r.s.work.Done()
 	defer r.endRound()
 	report := func(a answer) {
@@ -89,7 +90,7 @@ func (r *round) perform(ctx context.Context, i int, p place, f script) {
 }
 
 // everybody begins f at all members, and returns pending answers for them.
-func (r *round) everybody(f script) []answer {
+func (r *round) everybody(f memberCall) []answer {
 	for i := range r.s.members {
 		r.askMember(i, f)
 	}

@@ -92,9 +92,9 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 	return t
 }
 
-// leftAt reports whether an earlier try of this caller may have left something at member i. If it
-// reports false once, it stays false, because no request with a spent token is sent any more. The
-// caller holds mu.
+// leftAt reports whether an earlier try of this caller may have left something at member i. Once
+// leftAt has returned false, it always returns false, because no request with a spent token is sent
+// any more. The caller holds mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.slots[i]
@@ -156,9 +156,9 @@ func (t *try) probe() driver.Request {
 	return r
 }
 
-// acquireMember is the script for a first request. If a member grants after the vote is won, it
-// secures the hold there. If the vote is lost by then, a release already waits in line behind this
-// request.
+// acquireMember is the memberCall of a first request. If the member grants after the vote is won,
+// acquireMember secures the hold there. If the vote is lost by then, a release is already in line
+// behind this request.
 func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
@@ -193,9 +193,9 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	t.second.answers <- a // a late grant counts for writing the fence, like the others
 }
 
-// mayAsk notes that a request is being sent. If no request may be sent, it puts the reason into the
-// answer a. The second result tells whether the member may still have something that an earlier try
-// of this caller left there.
+// mayAsk reports whether a request may be sent, and notes that it is being sent. If it may not be
+// sent, mayAsk puts the reason into the answer a. left tells whether the member may still have
+// something that an earlier try of this caller left there.
 func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -246,9 +246,9 @@ func (t *try) vote(ctx context.Context) error {
 const minRest = 2 * time.Millisecond
 
 // hearRest makes a reader that has a quorum wait a little for the other members. Each member gives
-// all readers the same fence, which the first of them minted. So all readers that get answers from
-// all members find the same greatest fence. A member that answers too late may have a
-// greater fence, which only the next reader gets.
+// all its readers the fence that it minted for the first of them. So all readers that get answers
+// from all members find the same greatest fence. A member that answers too late may have a greater
+// fence, which only the next reader gets.
 func (t *try) hearRest(ctx context.Context, limit time.Duration) {
 	if count(t.answers, yes) >= t.s.need {
 		t.round.collect(ctx, t.answers, limit, func() bool { return false })
@@ -288,9 +288,9 @@ func (t *try) overdue() {
 // standing returns the stage that follows from the answers so far.
 //
 // If several callers come at once, each may get a part of the members and none a quorum. Then one
-// caller goes on asking for a while, and all others release what they have. Of the members that
-// answer, take the first in order: the caller that has the hold there goes on. So one caller always
-// succeeds, without depending on chance.
+// caller goes on asking for a while, and all others release what they have. Which caller goes on is
+// decided by the members that answer: it is the caller that has the hold at the first of them, in
+// the order of the members. So one caller always succeeds, without depending on chance.
 func (t *try) standing(now time.Time) stage {
 	s := t.s
 	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
@@ -310,7 +310,8 @@ func (t *try) standing(now time.Time) stage {
 	case pending:
 		return undecided
 	case held:
-		// The pending answers may show whether the error is ErrHeld, or whether it cannot be known.
+		// The pending answers may show that the error is ErrHeld. Without them, that is not
+		// certain.
 		if count(t.answers, pending) > 0 && !s.refuses(count(t.answers, held)) {
 			return undecided
 		}

@@ -30,12 +30,11 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, s.wait(ctx, h, r)
 }
 
-// nowAndThen is how long Wait lasts at most, apart from up to a quarter that is added or subtracted
-// at random.
-const nowAndThen = time.Second
+// waitLimit is how long Wait lasts at most. Up to a quarter of it is added or subtracted at random.
+const waitLimit = time.Second
 
 func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
-	queued, leave := context.WithTimeout(ctx, jittered(nowAndThen, nowAndThen/4))
+	queued, leave := context.WithTimeout(ctx, jittered(waitLimit, waitLimit/4))
 	defer leave()
 	answers := s.ballot(pending)
 	replies := make(chan answer, len(answers))
@@ -44,8 +43,8 @@ func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
 	}
 	err := s.listen(ctx, queued, answers, replies)
 	leave()
-	// The call leaves the members' queues before it returns. If that takes too long, it continues
-	// in the background.
+	// Wait leaves the members' queues before it returns. If that takes too long, it goes on in the
+	// background.
 	t := time.NewTimer(s.timeout(r.TTL))
 	defer t.Stop()
 	for count(answers, pending) > 0 {
@@ -66,7 +65,7 @@ func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-
 			return nil
 		}
 		if queued.Err() != nil {
-			return ctx.Err() // nil if ctx has not ended and only nowAndThen is over
+			return ctx.Err() // nil if ctx has not ended and only waitLimit is over
 		}
 		if failed := len(answers) - count(answers, yes) - count(answers, pending); s.refuses(failed) {
 			if err := refusal(answers); err != nil {

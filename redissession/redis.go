@@ -143,7 +143,7 @@ func script(name string) *rueidis.Lua {
 	return rueidis.NewLuaScript(string(text))
 }
 
-// unsent reports whether err means that nothing was sent. err is not a reply.
+// unsent reports whether err, which is not a reply of the server, means that nothing was sent.
 func unsent(err error) bool {
 	var dial *redisconn.DialError
 	return errors.As(err, &dial) || errors.Is(err, rueidis.ErrNoSlot)

@@ -20,8 +20,9 @@ var (
 	valueDiscard = script("value_discard")
 )
 
-// versionKeep is how long the version of a key is remembered after a Discard. If a function began
-// before the Discard and ends after that time, its outdated value may be kept.
+// versionKeep is how long the version of a key is remembered after a Discard. A function that makes
+// a value may begin before the Discard and end after this time. Its value is outdated, but may be
+// kept.
 const versionKeep = 24 * time.Hour
 
 // Values keeps the values of a stampede.Cache. The server's clock gives their age. A key that was

@@ -34,8 +34,9 @@ for _ = 1, tonumber(ARGV[7]) do
 end
 if changed[2] then return changed end
 
--- The server does the addition, since a number in Lua has 53 bits only. It may refuse an addition
--- after earlier ops were done. Then undo reverts them.
+-- The server does the additions, since a number in Lua has 53 bits only. The server may refuse an
+-- addition when earlier ops of this commit are already done. Then the function undo reverts these
+-- ops.
 local before = {}
 local function undo()
   if create then return call('DEL', K) end
