@@ -32,6 +32,19 @@ func (p *poller) until(err error) {
 	}
 }
 
+// pollRefused replaces a shorter last pause if a server is out of reach. So the next pause is
+// between 10 and 300 ms or more.
+const pollRefused = 100 * time.Millisecond
+
+// failed notes the error of a wait. A server that refuses connections is down, and thousands of
+// processes may wait for it, so the first pauses are long and differ much. After a lost reply the
+// first pause stays short, because the server usually answers the next request.
+func (p *poller) failed(err error) {
+	if errors.Is(err, ErrUnavailable) {
+		p.last = max(p.last, pollRefused)
+	}
+}
+
 func (p *poller) next() time.Duration {
 	p.l.mu.Lock()
 	spread := p.l.random.Uint64()

@@ -247,6 +247,7 @@ func (a *attempt) head() error {
 			return err
 		default:
 			trouble = err
+			poll.failed(err)
 			a.l.sleep(ctx, poll.next())
 		}
 		a.renewToken()

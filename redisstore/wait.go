@@ -25,6 +25,7 @@ type wait struct {
 	asked   bool           // a message asked the waiter to look soon
 	queued  bool           // the token was in the queue at the last look
 	down    driver.Instant // when the server was first found unreachable, or 0
+	retry   time.Duration  // the last pause while the server is unreachable
 }
 
 // Wait implements driver.Waiter. The queue is first come, first served across all processes, and a
@@ -70,7 +71,7 @@ func (a *wait) wait() (driver.Grant, error) {
 			if err = a.waitEnded(err); err != nil {
 				return driver.Grant{}, err
 			}
-			next = spread(50 * time.Millisecond)
+			next = spread(a.pause())
 		}
 		if g, done, err := a.sleepUntil(next); done || err != nil {
 			return g, err
@@ -109,7 +110,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	if err != nil {
 		return g, 0, err
 	}
-	a.down = 0
+	a.down, a.retry = 0, 0
 	// If the place in the queue is gone, the name was handed over and the message did not arrive.
 	if a.queued && (reply.kind != replyWait || reply.number(1) == 1) {
 		on.maybeDead()
@@ -174,6 +175,18 @@ func (a *wait) joinGranted(began sample, fence int64) (g driver.Grant, next time
 	s.samples.addSample(began, fence) // the fence of a name that was free is the server's time
 	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: began.sent, TTL: ceilMillis(a.r.TTL)}, nil)
 	return g, 0, err
+}
+
+// While the server is unreachable, each pause between two looks is twice as long as the one before.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 400 * time.Millisecond
+)
+
+// pause returns the mean of the next pause after a look that failed.
+func (a *wait) pause() time.Duration {
+	a.retry = min(max(2*a.retry, firstRetry), lastRetry)
+	return a.retry
 }
 
 // waitEnded returns the error that ends the wait, or nil if the wait continues.

@@ -115,8 +115,12 @@ func answer(g driver.Grant, err error) (driver.Grant, error) {
 const longLook = 15 * time.Second
 
 // firstRetry is how long a wait pauses, on average, before it asks a server that is down for the
-// second time. After that, each pause is twice as long, up to a second.
-const firstRetry = 50 * time.Millisecond
+// second time. After that, each pause is twice as long, up to lastRetry. All this is as in
+// redisstore.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 400 * time.Millisecond
+)
 
 // wait is a waiter in the server's queue.
 type wait struct {
@@ -162,7 +166,7 @@ func (c *queueClient) Wait(ctx context.Context, r driver.Request, reserve bool) 
 		}
 		// The connections of all processes broke at the same instant, so the pauses are random.
 		pause(ctx, retry/2+rand.N(retry))
-		retry = min(2*retry, time.Second)
+		retry = min(2*retry, lastRetry)
 	}
 }
 

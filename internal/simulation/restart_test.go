@@ -25,8 +25,8 @@ func noStorm(t *testing.T, r Result, processes int, queue bool) {
 	if r.Peak > 4*r.PerSecond {
 		t.Errorf("%d requests in a second after the restart, and at most %d before", r.Peak, r.PerSecond)
 	}
-	if most := 20 * processes; r.Refused > most {
-		t.Errorf("%d refused connections in a second, want at most 20 for each process", r.Refused)
+	if most := 15 * processes / 2; r.Refused > most {
+		t.Errorf("%d refused connections in a second, want at most 7.5 for each process", r.Refused)
 	}
 	most := 20 + processes/100
 	if !queue {
