@@ -85,7 +85,7 @@ func TestBatchWithTrouble(t *testing.T) {
 // TestBatchInCluster extends leases in many slots of three nodes.
 func TestBatchInCluster(t *testing.T) {
 	t.Parallel()
-	nodes := cluster(t)
+	nodes := server.RedisCluster(t)
 	opened, err := fromURL("redis+cluster://" + nodes[0].Addr())(t.Context())
 	if err != nil {
 		t.Fatal(err)

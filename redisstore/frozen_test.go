@@ -80,7 +80,7 @@ func TestClusterFrozen(t *testing.T) {
 }
 
 func clusterFrozen(t *testing.T, user, rights string) {
-	nodes := cluster(t)
+	nodes := server.RedisCluster(t)
 	for _, n := range nodes {
 		ask(t, n, "CONFIG", "SET", "cluster-require-full-coverage", "no")
 		ask(t, n, append([]string{"ACL", "SETUSER", user}, strings.Fields(rights)...)...)
@@ -142,7 +142,7 @@ func ownsSlot(t *testing.T, n *server.Server, key string) bool {
 // names of a frozen node.
 func TestFrozenNodeStallsNobody(t *testing.T) {
 	t.Parallel()
-	nodes := cluster(t)
+	nodes := server.RedisCluster(t)
 	for _, n := range nodes {
 		ask(t, n, "CONFIG", "SET", "cluster-require-full-coverage", "no")
 	}

@@ -3,8 +3,6 @@ package redisstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -157,52 +155,10 @@ func TestTLS(t *testing.T) {
 	srv.Resume()
 }
 
-// cluster starts three primaries that share the slots.
-func cluster(t *testing.T) []*server.Server {
-	var nodes []*server.Server
-	for i := range 3 {
-		nodes = append(nodes, server.Start(t, clusterNode(i)))
-	}
-	for _, n := range nodes[1:] {
-		ask(t, nodes[0], "CLUSTER", "MEET", "127.0.0.1", portOf(n), strconv.Itoa(n.Place().Extra[0]))
-	}
-	for _, n := range nodes {
-		eventually(t, "the cluster is complete", func() bool {
-			info := ask(t, n, "CLUSTER", "INFO")
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384") && strings.Contains(info, "cluster_size:3")
-		})
-	}
-	return nodes
-}
-
-func clusterNode(i int) server.Spec {
-	slots := []string{"0-5460", "5461-10922", "10923-16383"}[i]
-	return server.Spec{
-		Name: "redis-cluster-node", Package: "redis-server", Binary: []string{"redis-server", "valkey-server"}, ExtraPorts: 1,
-		Args: func(p server.Place) []string {
-			return []string{
-				"--bind", "127.0.0.1", "--dir", p.Dir, "--save", "", "--port", strconv.Itoa(p.Port),
-				"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port", strconv.Itoa(p.Extra[0]),
-			}
-		},
-		Prepare: func(_ context.Context, p server.Place) error {
-			return p.Write("nodes.conf", fmt.Appendf(nil, "%040x 127.0.0.1:%d@%d myself,master - 0 0 %d connected %s\n"+
-				"vars currentEpoch %d lastVoteEpoch 0\n", p.Port, p.Port, p.Extra[0], i+1, slots, i+1))
-		},
-		Ready: func(ctx context.Context, p server.Place) error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
-			if err == nil {
-				err = conn.Close()
-			}
-			return err
-		},
-	}
-}
-
 // TestCluster runs the whole suite on a cluster of three primaries.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	nodes := cluster(t)
+	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()
 	drivertest.Run(t, drivertest.Harness{Open: fromURL(address)})
 	t.Run("string", func(t *testing.T) {

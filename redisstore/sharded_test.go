@@ -68,7 +68,7 @@ func handedOver(t *testing.T, nodes []*server.Server, from, to *redisstore.Store
 // primary that has names with waiters.
 func TestShardedMessages(t *testing.T) {
 	t.Parallel()
-	nodes := cluster(t)
+	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()
 	a, b := clusterStore(t, address), clusterStore(t, address)
 	for i, node := range nodes {
@@ -89,7 +89,7 @@ func TestShardedMessages(t *testing.T) {
 // older padlock, and stores that use them wake each other. No waiter has to look by itself.
 func TestMessagesWithoutShards(t *testing.T) {
 	t.Parallel()
-	nodes := cluster(t)
+	nodes := server.RedisCluster(t)
 	acl, err := os.ReadFile("testdata/users.acl")
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestMessagesWithoutShards(t *testing.T) {
 // while a waiter waits.
 func TestSlotMoves(t *testing.T) {
 	t.Parallel()
-	nodes := cluster(t)
+	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()
 	a, b := clusterStore(t, address), clusterStore(t, address)
 	name := nameOn(t, nodes[0], "job")
@@ -209,7 +209,7 @@ func moveSlot(t *testing.T, nodes []*server.Server, slot string, from, to int) {
 // uses the reservation without a claim.
 func TestClusterHandsOverWithoutAClaim(t *testing.T) {
 	t.Parallel()
-	nodes := cluster(t)
+	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()
 	a, b := clusterStore(t, address), clusterStore(t, address)
 	for i, node := range nodes {

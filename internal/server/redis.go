@@ -155,14 +155,18 @@ func (o RedisOptions) dial(ctx context.Context, p Place) (net.Conn, error) {
 // askServer sends a command in Redis' protocol, RESP. It returns the first line of the reply, which
 // begins with the reply's type ("+OK", ":1", "-ERR …").
 func askServer(conn net.Conn, args ...string) (string, error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(args))
-	for _, a := range args {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
-	}
-	if _, err := conn.Write([]byte(b.String())); err != nil {
+	if _, err := conn.Write(redisCommand(args)); err != nil {
 		return "", err
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	return strings.TrimRight(line, "\r\n"), err
+}
+
+// redisCommand is a command in RESP.
+func redisCommand(args []string) []byte {
+	b := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b
 }

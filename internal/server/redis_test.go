@@ -144,6 +144,22 @@ func TestRedisCluster(t *testing.T) {
 	}
 }
 
+// TestRedisClusterOfThree: each primary serves its own slots, and names the owner of the others.
+func TestRedisClusterOfThree(t *testing.T) {
+	nodes := RedisCluster(t)
+	for i, name := range []string{"b", "c", "a"} { // slots 3300, 7365 and 15495
+		for j, n := range nodes {
+			reply, err := askServer(connect(t, "tcp", n.Addr()), "SET", name, "v")
+			if owner := strings.HasPrefix(reply, "+OK"); err != nil || owner != (i == j) {
+				t.Errorf("SET %s at node %d: %q, %v", name, j, reply, err)
+			}
+			if i != j && !strings.HasSuffix(reply, " "+nodes[i].Addr()) {
+				t.Errorf("node %d says that %s is elsewhere: %q, want %s", j, name, reply, nodes[i].Addr())
+			}
+		}
+	}
+}
+
 func TestRedisTLS(t *testing.T) {
 	certs := NewTLS(t)
 	s := Redis(t, RedisOptions{TLS: certs, Password: "secret"})

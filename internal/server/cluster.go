@@ -1,0 +1,116 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clusterSlots are the slots of the primaries of RedisCluster.
+var clusterSlots = []string{"0-5460", "5461-10922", "10923-16383"}
+
+// RedisCluster starts a Redis Cluster of three primaries that share the slots. It returns when each
+// of them knows the owners of all slots.
+func RedisCluster(t testing.TB) (nodes []*Server) {
+	t.Helper()
+	for i := range clusterSlots {
+		nodes = append(nodes, Start(t, clusterNode(i)))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	first := nodes[0].Place()
+	for _, n := range nodes[1:] {
+		p := n.Place()
+		if reply, err := askText(ctx, first, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(p.Port), strconv.Itoa(p.Extra[0])); err != nil {
+			t.Fatalf("CLUSTER MEET: %q, %v", reply, err)
+		}
+	}
+	for _, n := range nodes {
+		if err := awaitCluster(ctx, n.Place()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return nodes
+}
+
+// awaitCluster waits until a primary knows the owners of all slots.
+func awaitCluster(ctx context.Context, p Place) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text, err := askText(ctx, p, "CLUSTER", "INFO")
+		if err != nil {
+			return fmt.Errorf("CLUSTER INFO: %w", err)
+		}
+		if strings.Contains(text, "cluster_state:ok") && strings.Contains(text, "cluster_slots_ok:16384") &&
+			strings.Contains(text, "cluster_size:"+strconv.Itoa(len(clusterSlots))) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the cluster is not complete: %w, it says %q", ctx.Err(), text)
+		}
+	}
+}
+
+// clusterNode is one primary of a cluster. Its table of nodes is written before it starts, so that
+// no commands are needed to give it its slots.
+func clusterNode(i int) Spec {
+	return Spec{
+		Name: "redis-cluster-node", Package: "redis-server", Binary: []string{"redis-server", "valkey-server"}, ExtraPorts: 1,
+		Args: func(p Place) []string {
+			return []string{
+				"--bind", "127.0.0.1", "--dir", p.Dir, "--save", "", "--port", strconv.Itoa(p.Port),
+				"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port", strconv.Itoa(p.Extra[0]),
+			}
+		},
+		Prepare: func(_ context.Context, p Place) error {
+			return p.Write("nodes.conf", fmt.Appendf(nil, "%040x 127.0.0.1:%d@%d myself,master - 0 0 %d connected %s\n"+
+				"vars currentEpoch %d lastVoteEpoch 0\n", p.Port, p.Port, p.Extra[0], i+1, clusterSlots[i], i+1))
+		},
+		Ready: func(ctx context.Context, p Place) error {
+			_, err := askText(ctx, p, "PING")
+			return err
+		},
+	}
+}
+
+// askText sends a command to a Redis without a password, and returns the text of its reply.
+func askText(ctx context.Context, p Place, args ...string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write(redisCommand(args)); err != nil {
+		return "", err
+	}
+	r := bufio.NewReader(conn)
+	line, err := r.ReadString('\n')
+	line = strings.TrimRight(line, "\r\n")
+	switch {
+	case err != nil:
+		return "", err
+	case strings.HasPrefix(line, "-"):
+		return "", fmt.Errorf("redis says %q", line)
+	case !strings.HasPrefix(line, "$"):
+		return line[1:], nil
+	}
+	n, err := strconv.Atoi(line[1:])
+	if err != nil || n < 0 {
+		return "", fmt.Errorf("redis says %q: %w", line, err)
+	}
+	text := make([]byte, n)
+	_, err = io.ReadFull(r, text)
+	return string(text), err
+}
