@@ -29,6 +29,7 @@ type Store struct {
 	checked atomic.Bool // check has succeeded
 	waits   waits       // the waiters of this process
 	crowd   crowd
+	handed  recentNames // the names in the state handed; see advice.go
 	samples samples
 }
 

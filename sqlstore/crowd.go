@@ -6,43 +6,60 @@ import (
 	"time"
 )
 
-// A crowd remembers the names that more than one process asks for. For these names the store skips
-// the single-statement shortcuts: they work only for a free name or for a hold without waiters, so
-// here they would only cost a request.
-type crowd struct {
+// recentNames remembers names for some time.
+type recentNames struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-const (
-	crowdFor = 2 * time.Second // how long a name is remembered after others asked for it
-	maxCrowd = 1024            // most names that are remembered
-)
+// maxRecent is the most names that are remembered.
+const maxRecent = 1024
+
+// note remembers a name for the given time.
+func (n *recentNames) note(name string, d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.until == nil {
+		n.until = map[string]time.Time{}
+	}
+	now := time.Now()
+	if len(n.until) >= maxRecent {
+		maps.DeleteFunc(n.until, func(_ string, t time.Time) bool { return t.Before(now) })
+	}
+	if len(n.until) < maxRecent {
+		n.until[name] = now.Add(d)
+	}
+}
+
+func (n *recentNames) forget(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.until, name)
+}
+
+// has reports whether a name is remembered.
+func (n *recentNames) has(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t, ok := n.until[name]
+	return ok && time.Now().Before(t)
+}
+
+// A crowd remembers the names that more than one process asks for. For these names the store skips
+// the single-statement shortcuts: they work only for a free name or for a hold without waiters, so
+// here they would only cost a request.
+type crowd struct{ recentNames }
+
+const crowdFor = 2 * time.Second // how long a name is remembered after others asked for it
 
 // noteOthers remembers whether others ask for a name.
 func (c *crowd) noteOthers(name string, others bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !others {
-		delete(c.until, name)
-		return
-	}
-	if c.until == nil {
-		c.until = map[string]time.Time{}
-	}
-	now := time.Now()
-	if len(c.until) >= maxCrowd {
-		maps.DeleteFunc(c.until, func(_ string, t time.Time) bool { return t.Before(now) })
-	}
-	if len(c.until) < maxCrowd {
-		c.until[name] = now.Add(crowdFor)
+	if others {
+		c.note(name, crowdFor)
+	} else {
+		c.forget(name)
 	}
 }
 
 // isCrowded reports whether others have asked for a name within the last crowdFor.
-func (c *crowd) isCrowded(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, ok := c.until[name]
-	return ok && time.Now().Before(t)
-}
+func (c *crowd) isCrowded(name string) bool { return c.has(name) }

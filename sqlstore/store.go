@@ -133,6 +133,7 @@ func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, er
 	if !ok || err != nil {
 		return false, err
 	}
+	s.noteHanded(name, to.to)
 	s.wakeReserved(ctx, []reservation{to})
 	looks := opaque("")
 	if next != nil && !next.Push {

@@ -199,6 +199,9 @@ func (w *wait) joinQueue(ctx context.Context, known *seen) (g driver.Grant, fini
 		w.s.waits.reserve(w.r.Token)
 		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.timeUntil(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
 	case res.hold != nil:
+		if !w.joined {
+			w.s.handed.forget(w.r.Name)
+		}
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.timeUntil(now), Shared: res.hold.Shared}, true, 0, nil
 	}
 	return g, false, w.placed(st, st.aheadOf(token), push, now), nil
