@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,8 +124,8 @@ func inTwoSteps(kind session.OpKind) func(session.Store, context.Context, string
 }
 
 // meeting returns a function for a broken store to call between its two steps. The function waits
-// until it is called a second time for the same key, but at most for a second. So two commits read
-// before one of them writes.
+// until it is called a second time for the same key, but at most for two seconds. So two commits
+// read before one of them writes.
 func meeting() func(key string) {
 	var mu sync.Mutex
 	waiting := make(map[string]chan bool)
@@ -142,7 +143,7 @@ func meeting() func(key string) {
 		mu.Unlock()
 		select {
 		case <-me:
-		case <-time.After(time.Second):
+		case <-time.After(2 * time.Second):
 			mu.Lock()
 			defer mu.Unlock()
 			if waiting[key] == me {
@@ -338,11 +339,20 @@ func revive(s session.Store, ctx context.Context, key string, r session.Record) 
 }
 
 // moveCopy reads the session in one step and moves that copy in another, so it loses later writes.
+// Between the two steps it waits for a write, if many writes of the session came before.
 func moveCopy() func(session.Store, context.Context, string, session.Change) (session.Result, error) {
+	const many = 5
 	var mu sync.Mutex
+	var writes sync.Map // by key: an *atomic.Int64
 	return func(s session.Store, ctx context.Context, key string, c session.Change) (session.Result, error) {
+		n, _ := writes.LoadOrStore(key, new(atomic.Int64))
+		written := n.(*atomic.Int64)
 		if c.Move.To == "" {
-			return s.Commit(ctx, key, c)
+			res, err := s.Commit(ctx, key, c)
+			if err == nil {
+				written.Add(1)
+			}
+			return res, err
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -350,7 +360,10 @@ func moveCopy() func(session.Store, context.Context, string, session.Change) (se
 		if err != nil || c.Version != "" && c.Version != r.Version {
 			return session.Result{}, &session.ConflictError{}
 		}
-		<-time.After(40 * time.Millisecond)
+		before, end := written.Load(), time.Now().Add(2*time.Second)
+		for before > many && written.Load() == before && time.Now().Before(end) {
+			<-time.After(time.Millisecond)
+		}
 		c.Version = ""
 		for _, f := range r.Fields {
 			c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: f.Key, Value: f.Value})

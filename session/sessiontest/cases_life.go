@@ -16,11 +16,11 @@ func (c *check) gone() bool {
 }
 
 func ttlEnds(c *check) {
+	start := time.Now() // the reply to Commit may be late
 	_, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, TTL: c.Expire, Ops: []session.Op{c.put("a", "1")}})
 	if err != nil {
 		c.failf("%v", err)
 	}
-	start := time.Now()
 	c.eventually("the session has expired", c.gone)
 	if took := time.Since(start); took < c.Expire/2 {
 		c.errorf("it ended after %v, want %v", took, c.Expire)
