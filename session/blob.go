@@ -161,7 +161,8 @@ func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result
 	return res, nil
 }
 
-// missing distinguishes a session that moved from one that does not exist.
+// missing returns a *MovedError if the session has moved, and ErrNotFound if it does not exist. It
+// returns any other err as it is.
 func (b *blobSessions) missing(ctx context.Context, key string, err error) error {
 	if !b.ownTombstoneKeys() || !errors.Is(err, ErrNotFound) {
 		return err

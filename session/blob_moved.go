@@ -84,7 +84,8 @@ const (
 
 func isClaim(blob *Blob) bool { return blob != nil && bytes.HasPrefix(blob.Data, []byte(claimPrefix)) }
 
-// findBeside returns the tombstone of a session that is not at its own key, or ErrNotFound.
+// findBeside returns the tombstone that is at the second key, and the data that the session had. It
+// returns ErrNotFound if there is no tombstone, or if there is still only a claim after claimWait.
 func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved, error) {
 	end := time.Now().Add(claimWait)
 	for wait := time.Millisecond; ; wait = min(2*wait, claimWait/20) {
@@ -130,7 +131,8 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
 }
 
-// claim is step 1. It renews an existing claim. It returns nil if the session has left its key.
+// claim takes step 1. If there is a claim already, it renews that claim. It returns nil if the
+// session has left its key.
 func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 	beside := key + movedSuffix
 	now, err := b.getOrNil(ctx, beside)
@@ -156,7 +158,7 @@ func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// confirm is step 3. If its error is ErrNotFound, the session was deleted meanwhile. After any
+// confirm takes step 3. If its error is ErrNotFound, the session was deleted meanwhile. After any
 // other error the tombstone may have been written.
 func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombstone []byte, ttl time.Duration) error {
 	now, err := b.getOrNil(ctx, beside)
@@ -172,8 +174,8 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
 }
 
-// deleteBeside removes the session first and then the value at the second key. So if a move has
-// removed the session before, the move finds that its claim is gone.
+// deleteBeside removes the session first and then the value at the second key. So a move that has
+// already removed the session finds that its claim is gone.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {

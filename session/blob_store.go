@@ -8,8 +8,9 @@ import (
 )
 
 // A BlobStore keeps one value per key: for example Redis strings, or the rows of a table. FromBlobs
-// makes a Store of it. Its methods are safe for concurrent use, and each is one atomic step. Errors
-// are as with Store. Package sessiontest checks all of this (RunBlobs).
+// makes a Store of it. Its methods are safe for concurrent use, and each is one atomic step. They
+// return the same errors as the methods of a Store. Package sessiontest checks all of this
+// (RunBlobs).
 type BlobStore interface {
 	// Get returns the value at key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Blob, error)
@@ -46,8 +47,8 @@ type blobSessions struct {
 // ownTombstoneKeys reports whether tombstones have keys of their own, next to those of sessions.
 func (b *blobSessions) ownTombstoneKeys() bool { return b.traits.CommitsNeedLock }
 
-// pause waits for a random time before a swap is tried again. The bound of that time grows with the
-// number of collisions.
+// pause waits for a random time before a swap is tried again. The more collisions there were, the
+// longer that time can be.
 func pause(ctx context.Context, try int) error {
 	if try < 2 {
 		return nil
@@ -55,7 +56,7 @@ func pause(ctx context.Context, try int) error {
 	return sleep(ctx, rand.N(min(time.Duration(try)*200*time.Microsecond, 5*time.Millisecond)))
 }
 
-// sleep waits before a step. If ctx ends meanwhile, nothing was written.
+// sleep waits for d. If ctx ends first, the error is ErrUnavailable, because nothing was written.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -14,7 +14,7 @@ type fieldSet interface {
 	Delete(key string) error
 }
 
-// adder adds to an encoded integer; old is nil if there is none.
+// adder adds delta to an encoded integer. old is nil if there is no integer yet.
 type adder func(old []byte, delta int64) ([]byte, error)
 
 // apply applies ops in order. After an error the fields must not be used any more.

@@ -27,7 +27,7 @@ func (s *state) saveState(ctx context.Context) error {
 	s.stage = saved
 	err := s.saveHeld(ctx)
 	if errors.Is(err, ErrClosed) {
-		s.stage = open // the answer began while Commit waited; it will save the session
+		s.stage = open // the answer began while Commit waited; its first byte will save the session
 		return err
 	}
 	s.release(ctx)
@@ -85,8 +85,8 @@ func (s *state) applyNow(ctx context.Context, op Op) ([]byte, error) {
 	return res.Values[len(ops)], nil
 }
 
-// commit applies ops in the store, under the lock if there are locks, and then to s. If it fails,
-// the session has failed, unless only the ops were refused. s.mu is held.
+// commit applies ops in the store, under the lock if there are locks, and then to s. An error makes
+// all further calls fail, unless it only means that the ops were refused. s.mu is held.
 func (s *state) commit(ctx context.Context, ops []Op) (Result, error) {
 	start := time.Now()
 	res, err := s.commitStore(ctx, ops)

@@ -48,7 +48,7 @@ func From(ctx context.Context) *Session {
 	return noSession(ctx)
 }
 
-// From is the function From for a program with several Managers: it returns the session of m.
+// From returns the session of m. It is for programs with several Managers; see the function From.
 func (m *Manager) From(ctx context.Context) *Session {
 	if s := m.find(ctx); s != nil {
 		return &Session{s, ctx}

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// DefaultCookieName is the cookie's name. With this prefix, browsers refuse a cookie of that name
-// that comes from another host of the same domain, or from an attacker on plain HTTP.
+// DefaultCookieName is the name of the cookie unless Cookie.Name says otherwise. Because of its
+// prefix, browsers refuse a cookie of this name that comes from another host of the same domain, or
+// from an attacker on plain HTTP.
 const DefaultCookieName = "__Host-session"
 
 // Cookie is the Option that describes the cookie with the id. Empty fields keep their defaults. The
@@ -78,7 +79,7 @@ func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 	return h
 }
 
-// idFrom returns the first id in r's cookies that has the form of an id, or "".
+// idFrom returns the value of the first session cookie in r that has the form of an id, or "".
 func (m *Manager) idFrom(r *http.Request) string {
 	for _, c := range r.CookiesNamed(m.cfg.cookie.Name) {
 		if m.cfg.ids.valid(c.Value) {

@@ -77,8 +77,8 @@ func (s *state) destroy(ctx context.Context) error {
 	return nil
 }
 
-// find returns the key at which the session is now, or "" if there is none. oldID reports that the
-// client sent an old id, which does not allow it to end the session. find succeeds even if the data
+// find returns the key at which the session is now, or "" if there is none. If oldID is true, the
+// client sent an old id, with which a client cannot end the session. find succeeds even if the data
 // are unreadable.
 func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
 	key = s.key

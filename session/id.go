@@ -12,7 +12,7 @@ import (
 // is made twice.
 const idBytes = 32
 
-// idRules say what ids look like and at which keys the store keeps sessions.
+// idRules say what ids look like and which keys the sessions have in the store.
 type idRules struct {
 	php    bool
 	prefix string // of the keys of sessions
@@ -29,7 +29,7 @@ func (r *idRules) newID() string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// valid reports whether id has the form of an id. It is called before the store is.
+// valid reports whether id has the form of an id. The Manager asks the store only for valid ids.
 func (r *idRules) valid(id string) bool {
 	if r.php {
 		return len(id) >= 22 && len(id) <= 256 && strings.Trim(id, phpIDLetters) == ""

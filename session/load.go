@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// use is the beginning of every call. It checks whether the session may be used, and loads it if it
-// is not loaded. s.mu is held.
+// use checks whether the session may be used, and loads it if it is not loaded. All calls that read
+// or write the session begin with use. s.mu is held.
 func (s *state) use(ctx context.Context, write bool) error {
 	switch {
 	case s.abandoned:
@@ -39,7 +39,7 @@ func (s *state) use(ctx context.Context, write bool) error {
 // that many new ids in one grace period.
 const maxHops = 16
 
-// load reads the session, under the lock if the mode wants it.
+// load reads the session. It takes the lock if the mode needs it.
 func (s *state) load(ctx context.Context) error {
 	s.touched = true
 	start := time.Now()

@@ -60,8 +60,8 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	return unlock, check, nil
 }
 
-// refused describes the failure without the lock's name. In PHP mode that name contains the
-// session's id.
+// refused turns the error of Acquire into an error without the lock's name. In PHP mode that name
+// contains the session's id.
 func (p *padlockLocks) refused(key string, waited time.Duration, err error) error {
 	var held *padlock.HeldError
 	if !errors.As(err, &held) {
@@ -232,10 +232,10 @@ func (s *state) lockEnded(ctx context.Context, err error) error {
 	return nil // the conditions of the commit protected the session
 }
 
-// canDoWithout reports whether the session can be used without its lock after err. This is so if no
-// other request holds the lock and the lock store cannot be reached, or grants no locks for a while
-// after a restart. Then the conditions of commits protect the session, unless other programs write
-// it.
+// canDoWithout reports whether the session can be used without its lock after err. That is so if
+// the lock store cannot be reached, or grants no locks for a while after a restart, and no other
+// request is known to hold the lock. Then the conditions of commits protect the session, unless
+// other programs write it.
 func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	if s.m.traits.CommitsNeedLock || !errors.Is(err, errLocksDown) {
 		return false

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// A Manager gives requests their sessions. It is safe for concurrent use; a
-// program needs one per kind of session.
+// A Manager gives requests their sessions. It is safe for concurrent use. A program needs one
+// Manager for each kind of session.
 type Manager struct {
 	store  Store
 	traits Traits

@@ -30,7 +30,7 @@ type Memory struct {
 type memoryShard struct {
 	mu       sync.Mutex
 	sessions map[string]*memorySession
-	sweepAt  int // number of sessions at which the next new one starts a sweep
+	sweepAt  int // a new session starts a sweep if there are this many
 }
 
 type memorySession struct {
@@ -121,7 +121,8 @@ func (m *Memory) sweepNow(sh *memoryShard, now time.Time) {
 	m.count.Add(int64(len(sh.sessions) - before))
 }
 
-// reserve counts a session that is about to be made, if there is room. No shard may be locked.
+// reserve counts a session that is about to be made, if there is room. The caller must not hold the
+// lock of any shard.
 func (m *Memory) reserve() error {
 	if m.count.Add(1) <= int64(m.max) {
 		return nil

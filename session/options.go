@@ -88,8 +88,8 @@ func ValueCodec(codec Codec) Option {
 }
 
 // IdleTimeout ends a session that was not used for d. With 0, only its Lifetime ends it. The
-// default is DefaultIdleTimeout. The end is moved only after a tenth of d has passed, so a session
-// may end that much earlier.
+// default is DefaultIdleTimeout. A use of the session moves its end only after a tenth of d has
+// passed, so a session may end that much earlier.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
 // Lifetime ends every session d after it was made, even if it is in use. With 0 there is no such
@@ -100,8 +100,8 @@ func Lifetime(d time.Duration) Option { return option(func(c *config) { c.lifeti
 // requests get 503 at once. The default is DefaultMaxWaiters.
 func MaxWaiters(n int) Option { return option(func(c *config) { c.maxWaiters = n }) }
 
-// MaxSize bounds the bytes of all keys and encoded values of a session together. The default is
-// DefaultMaxSize. A write that would exceed it is refused with ErrTooLarge, even if several
+// MaxSize limits the bytes of all keys and encoded values of a session together. The default is
+// DefaultMaxSize. A write that would exceed the limit is refused with ErrTooLarge, even if several
 // requests write at the same time. A session that is already larger can still be read and made
 // smaller.
 func MaxSize(bytes int) Option { return option(func(c *config) { c.maxSize = bytes }) }
