@@ -11,8 +11,8 @@ import (
 
 // PHP's own defaults.
 const (
-	PHPPrefix      = "PHPREDIS_SESSION:" // how the keys of sessions begin with the redis extension
-	PHPLockSuffix  = "_LOCK"             // how the names of locks end with the redis extension
+	PHPPrefix      = "PHPREDIS_SESSION:" // the prefix of the keys of sessions, as the redis extension has it
+	PHPLockSuffix  = "_LOCK"             // the suffix of the names of locks, as the redis extension has it
 	PHPCookieName  = "PHPSESSID"         // session.name
 	PHPIdleTimeout = 1440 * time.Second  // session.gc_maxlifetime
 )
@@ -21,7 +21,7 @@ const (
 // stands for PHP with the redis extension and its defaults.
 type PHP struct {
 	Handler phpcodec.Handler // session.serialize_handler; the default is phpcodec.PHP
-	Prefix  string           // how the keys of sessions begin; the default is PHPPrefix
+	Prefix  string           // the prefix of the keys of sessions; the default is PHPPrefix
 	// LockSuffix is appended to the session's key to make the lock's key. It is PHPLockSuffix by
 	// default. Some handlers use ".lock".
 	LockSuffix string
@@ -125,7 +125,8 @@ func (d phpDocument) Encode() (data []byte, err error) {
 	return data, phpError(err)
 }
 
-// phpError separates an invalid key from a session that cannot be used.
+// phpError returns ErrKey for a key that the format cannot hold, and ErrRefused for any other error
+// of phpcodec.
 func phpError(err error) error {
 	switch {
 	case err == nil:

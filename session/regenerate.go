@@ -137,7 +137,7 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	return true, err
 }
 
-// definite reports whether a commit certainly changed nothing.
+// definite reports whether err means that a commit certainly changed nothing.
 func definite(err error) bool {
 	for _, known := range []error{ErrNotFound, ErrConflict, ErrMoved, ErrUnavailable, ErrRefused} {
 		if errors.Is(err, known) {
@@ -154,7 +154,8 @@ func (s *state) leaveTombstone(ctx context.Context, version string, to Moved, gr
 	return err
 }
 
-// remove deletes a copy whose id no client knows. If that fails, the copy expires.
+// remove deletes a copy of a session at a key whose id no client knows. If that fails, the copy
+// expires.
 func (m *Manager) remove(ctx context.Context, key string) {
 	if _, err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
 		m.cfg.logger.WarnContext(ctx, "session: a session left behind was not deleted", "error", err)

@@ -114,13 +114,13 @@ type state struct {
 	stage    stage
 	sent     string // the id that the client has
 	id       string // the session's id; "" if there is none or it is not known
-	key      string // its key in the store; "" while there is none
+	key      string // the session's key in the store; "" while there is none
 	touched  bool   // the session was used
 	held     *heldLock
 	failed   error // the error of the store or of the lock
 	refused  error // the error of a write that was refused
 
-	version string    // in the store, as far as this request knows
+	version string    // the version in the store, as far as this request knows
 	base    string    // the version that was loaded
 	expires time.Time // end of the absolute lifetime
 	view
@@ -137,9 +137,9 @@ func (m *Manager) newState(r *http.Request, set settings) *state {
 	return s
 }
 
-// succeed makes s the session of the second run of a handler. prev is the session of the first run.
-// If the first run got a new id, s has to send that id to the client.
-func (s *state) succeed(prev *state) {
+// takeOver makes s the session of the second run of a handler. prev is the session of the first
+// run. If the first run got a new id, s has to send that id to the client.
+func (s *state) takeOver(prev *state) {
 	s.started, s.deadline = prev.started, prev.deadline
 	s.adopt(prev.id)
 }

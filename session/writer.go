@@ -15,7 +15,7 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 	for attempt := 1; r != nil; attempt++ {
 		s := m.newState(r, set)
 		if prev != nil {
-			s.succeed(prev)
+			s.takeOver(prev)
 		}
 		r = m.runOnce(w, r, next, s, attempt)
 		prev = s

@@ -30,7 +30,7 @@ type Document struct {
 	entries []entry
 	index   map[string]int
 	holes   int   // number of deleted entries
-	slots   sums  // the slots of each entry: see entry
+	slots   sums  // the number of slots of each entry; see spanInfo
 	bound   []int // ascending indices of entries for which binds() was true; it may be false now
 	steps   int   // counts the work of edits, for tests
 }
@@ -257,9 +257,9 @@ func (d *Document) Delete(key string) error {
 	return nil
 }
 
-// mayChange reports whether entry i can get another value, with the given number of slots, while
-// all references keep their targets. References point backwards, so only those of later entries
-// matter.
+// mayChange returns ErrReferences if entry i cannot get another value, with the given number of
+// slots, while all references keep their targets. References point backwards, so only those of
+// later entries matter.
 func (d *Document) mayChange(i, slots int) error {
 	if len(d.bound) == 0 {
 		return nil
@@ -276,7 +276,7 @@ func (d *Document) mayChange(i, slots int) error {
 			continue
 		}
 		if e.opaque && slots != d.entries[i].slots {
-			return bound // nobody knows which slots an opaque value counts
+			return bound // an opaque value may contain references to any slot
 		}
 		for _, ref := range e.refs {
 			if !known || ref >= from && (ref < to || slots != d.entries[i].slots) {

@@ -37,8 +37,9 @@ func fieldsOf(t reflect.Type) ([]structField, error) {
 	return fields, nil
 }
 
-// fieldsIn lists the fields below t, which is at path. anyField reports whether there is a visible
-// field, even if a tag leaves it out.
+// fieldsIn lists the fields of the struct t and of the structs that it embeds. path is the index of
+// t in the outermost struct. anyField reports whether there is a visible field, even if a tag
+// leaves it out.
 func fieldsIn(t reflect.Type, path []int) (fields []structField, anyField bool, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -312,7 +312,8 @@ func (s *scanner) reference() error {
 // wholeValue checks that data is one value.
 func wholeValue(data []byte) (*scanner, error) { return wholeIn(data, 0) }
 
-// wholeIn is like whole, for a value inside of nested arrays. depth is the number of these arrays.
+// wholeIn is like wholeValue, for a value inside of nested arrays. depth is the number of these
+// arrays.
 func wholeIn(data []byte, depth int) (*scanner, error) {
 	s := &scanner{data: data, depth: depth}
 	if err := s.value(); err != nil {

@@ -219,7 +219,7 @@ func (r *reader) mapInto(v reflect.Value) error {
 	})
 }
 
-// setKey sets the key of a map from the text that keyText returned for it.
+// setKey sets the key of a map from the text of a key in the data.
 func setKey(key reflect.Value, text string) error {
 	if key.CanUint() {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil && !key.OverflowUint(n) && strconv.FormatUint(n, 10) == text {

@@ -67,8 +67,8 @@ func Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// Track is Middleware for contexts that are passed to SessionManager.Load directly. Each request or
-// job needs its own.
+// Track does what Middleware does, for a context that is passed to SessionManager.Load directly.
+// Each request or job needs such a context of its own.
 func Track(ctx context.Context) context.Context {
 	return context.WithValue(ctx, trackerKey{}, &tracker{loaded: make(map[string]*base)})
 }
@@ -234,7 +234,7 @@ func (s *Store) DeleteCtx(ctx context.Context, token string) error {
 	return err
 }
 
-// Find implements scs.Store. It is only for reading.
+// Find implements scs.Store. It is only for reading: the session that it returns cannot be saved.
 func (s *Store) Find(token string) ([]byte, bool, error) {
 	return s.FindCtx(context.Background(), token)
 }

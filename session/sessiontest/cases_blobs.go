@@ -118,8 +118,8 @@ func touchTombstone(c *blobCheck) {
 
 // moverDies lets a process die at each step of giving a session a new id, and checks the state that
 // it leaves. Either the session is unchanged, or there is a tombstone with the new key. If the
-// tombstone has its own key, both may be missing. Then the session is moved again, destroyed, or
-// removed by a program other than padlock.
+// tombstone has its own key, both the session and the tombstone may be missing. Then the session is
+// moved again, destroyed, or removed by a program other than padlock.
 func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
 		after := func(m *mortal, key string) (*ruin, error) {

@@ -276,8 +276,8 @@ func crowdKeys(c *check) {
 	c.has(want)
 }
 
-// crowdConditions lets 8 callers read and write at once. Of those that saw the same value only one
-// may succeed.
+// crowdConditions lets 8 callers read and write at once. Of the callers that read the same value,
+// only one may succeed.
 func crowdConditions(c *check) {
 	c.create(c.put("n", int64(0)))
 	var done atomic.Int64
