@@ -137,9 +137,9 @@ func (m *Manager) newState(r *http.Request, set settings) *state {
 	return s
 }
 
-// takeOver makes s the session of the second run of a handler. prev is the session of the first
+// continueFrom makes s the session of the second run of a handler. prev is the session of the first
 // run. If the first run got a new id, s has to send that id to the client.
-func (s *state) takeOver(prev *state) {
+func (s *state) continueFrom(prev *state) {
 	s.started, s.deadline = prev.started, prev.deadline
 	s.adopt(prev.id)
 }

@@ -12,8 +12,8 @@ import (
 // The Manager chooses the keys. Ids are hashed, so a key has 43 letters of base64. If the sessions
 // are shared with PHP, the keys are those that PHP uses.
 //
-// If a method returns an error that is not named below, it may or may not have taken effect.
-// ErrUnavailable (errors.Is) means that it has not.
+// If a method returns an error that is not named below, it may or may not have taken effect. If
+// errors.Is finds ErrUnavailable in the error, the method has certainly changed nothing.
 //
 // No methods will be added to this interface. A new ability will be an optional interface that the
 // Manager finds by a type assertion, or a field of Change or Record that is used only if Traits say

@@ -168,16 +168,16 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 	}, nil
 }
 
-// write plans an op for the commit, or refuses it. If the value of the op could not be encoded,
-// codec is that error.
-func (s *state) write(ctx context.Context, op Op, codec error) error {
+// write adds op to the ops that wait for the commit, or refuses it. encodeErr is the error of
+// encoding the value of op, if there was one.
+func (s *state) write(ctx context.Context, op Op, encodeErr error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.use(ctx, true); err != nil {
 		return err
 	}
-	if codec != nil {
-		return s.refuse(codec)
+	if encodeErr != nil {
+		return s.refuse(encodeErr)
 	}
 	if err := s.m.checkKey(op.Key); err != nil {
 		return s.refuse(err)

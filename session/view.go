@@ -81,7 +81,7 @@ func (v *view) replace(fields []Field) {
 	}
 }
 
-// reload prepares for another load: it moves what was read into earlier, for the commit.
+// reload prepares for another load. It records in v.earlier what was read before, for the commit.
 func (v *view) reload() {
 	v.earlier.add(v)
 	v.read, v.readAll = nil, false

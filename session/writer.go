@@ -15,7 +15,7 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 	for attempt := 1; r != nil; attempt++ {
 		s := m.newState(r, set)
 		if prev != nil {
-			s.takeOver(prev)
+			s.continueFrom(prev)
 		}
 		r = m.runOnce(w, r, next, s, attempt)
 		prev = s
@@ -32,7 +32,7 @@ func (m *Manager) runOnce(w http.ResponseWriter, r *http.Request, next http.Hand
 		rw.beginAnswer(http.StatusOK)
 	}
 	if rw.again != nil {
-		rw.resetHeader() // removes headers that the handler set after the refusal too
+		rw.resetHeader() // also removes the headers that the handler set after the refusal
 		s.m.dropOwnCookie(w.Header())
 	}
 	return rw.again
@@ -159,8 +159,8 @@ func repeatable(r *http.Request) *http.Request {
 	return r
 }
 
-// resetHeader restores the header from before the handler ran. A new id stays in it, since the
-// client would lose its session without it.
+// resetHeader restores the header from before the handler ran. A cookie with a new id stays in the
+// header, because the client would lose its session without that id.
 func (w *writer) resetHeader() {
 	h, m := w.Header(), w.s.m
 	own := m.ownCookies(h["Set-Cookie"])

@@ -59,6 +59,6 @@ func (c *core) invalidate(ctx context.Context, key string) error {
 	name := c.prefix + key
 	c.forget(name)
 	err := c.values.Discard(ctx, name)
-	c.forget(name) // once more, for a flight that began before the Discard
+	c.forget(name) // again, because a flight may have begun before the Discard
 	return err
 }

@@ -32,7 +32,7 @@ type Dir struct {
 
 // dirHeader is the first line of a file. The value follows it.
 type dirHeader struct {
-	Format  int           `json:"format,omitempty"` // 0 is the first; newer versions have others
+	Format  int           `json:"format,omitempty"` // 0 is the first format; newer versions of padlock write other numbers
 	Key     []byte        `json:"key"`
 	Fence   uint64        `json:"fence"`
 	Version uint64        `json:"version"`
@@ -43,8 +43,8 @@ type dirHeader struct {
 }
 
 // NewDir returns values in the directory at path. If the directory does not exist, NewDir makes it,
-// with access for this user only. Changes are made under locks of locker. Its store must be shared
-// by the same processes, for example a filestore.
+// with access for this user only. Changes are made under locks of locker. The processes that share
+// the directory must also share the store of locker, for example a filestore.
 func NewDir(path string, locker *padlock.Locker) (*Dir, error) {
 	if locker == nil {
 		return nil, errors.New("stampede: NewDir: the Locker is nil")
@@ -77,8 +77,8 @@ func (d *Dir) Load(_ context.Context, key string) (Entry, error) {
 	return parseFile(data, key, age), nil
 }
 
-// readAged returns the content of a file and the age of that content. Both are from the same file,
-// even if it is replaced meanwhile.
+// readAged returns the content of a file and the age of that content. The two belong together, even
+// if the file is replaced meanwhile.
 func readAged(name string) (data []byte, age time.Duration, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -76,7 +76,7 @@ func (e *RemoteError) Error() string {
 	return "stampede: the function failed in another process: " + e.Text
 }
 
-// Is reports whether the original error wrapped one like target.
+// Is reports whether the original error wrapped an error with the type and the text of target.
 func (e *RemoteError) Is(target error) bool {
 	return slices.Contains(e.wrapped, identity(target))
 }
@@ -112,7 +112,7 @@ func identities(err error, into []string) []string {
 // mark. If the functions of both keys fail at the same time, other processes do not learn of the
 // earlier failure. A mark holds the version of its key, so that an Invalidate ends it too.
 type mark struct {
-	Format  int      `json:"format,omitempty"` // 0 is the first; newer versions have others
+	Format  int      `json:"format,omitempty"` // 0 is the first format; newer versions of padlock write other numbers
 	Name    []byte   `json:"name"`
 	Version uint64   `json:"version"`
 	Text    string   `json:"text"`

@@ -15,7 +15,8 @@ const (
 )
 
 // lockName returns name. If name is too long for the store of l, lockName replaces the end of name
-// by a hash. If the store has no room even for the hash, it will refuse the name.
+// by a hash. If the store has no room even for the hash, lockName returns name as it is, and the
+// store will refuse it.
 func lockName(l *padlock.Locker, name string) string {
 	most := l.Guarantees().MaxName
 	if most == 0 {

@@ -24,10 +24,10 @@ type job struct {
 	seen  time.Duration // with ahead: the age of that value when the refresh was decided
 }
 
-// found is the result of a look at Values.
+// found is a value as Values returned it.
 type found struct {
 	Entry
-	gen uint64 // the generation from before the look, for local copies
+	gen uint64 // the generation from before the value was loaded, for local copies
 }
 
 func (j *job) load(ctx context.Context) (found, error) {
@@ -39,8 +39,8 @@ func (j *job) load(ctx context.Context) (found, error) {
 	return found{e, gen}, nil
 }
 
-// read decodes the stored value. If it cannot be decoded, for example because the program has
-// changed, it counts as absent.
+// read decodes the stored value. A value that cannot be decoded counts as absent. That happens, for
+// example, after the program has changed.
 func (j *job) read(ctx context.Context, e *found) (v any, ok bool) {
 	err := func() (err error) {
 		defer caught(&err)
@@ -202,7 +202,7 @@ func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64) {
 	}
 }
 
-// failed begins the back-off, and serves a stale value if StaleIfError allows it. If f has a time,
+// failed begins the back-off, and serves a stale value if StaleIfError allows it. If f.at is set,
 // the failure comes from another process.
 func (j *job) failed(ctx context.Context, e *found, f failure) (any, error) {
 	remote := !f.at.IsZero()

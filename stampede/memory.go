@@ -11,13 +11,13 @@ import (
 //
 // Versions come from one counter that every Discard raises. The version of an absent key is the
 // current value of the counter. So a worker that loaded an absent key may store its value unless a
-// Discard of that key came after the Load. Memory may have forgotten that Discard, but its version
-// was at most floor. So a worker whose version is smaller than floor is refused.
+// Discard of that key came after the Load. Memory may have forgotten that Discard, but it knows the
+// greatest version of all forgotten Discards. A worker with a smaller version is refused.
 type Memory struct {
-	mu    sync.Mutex
-	kept  *lru[kept]
-	last  uint64 // the version of the last Discard
-	floor uint64 // the greatest version of a forgotten Discard
+	mu           sync.Mutex
+	kept         *lru[kept]
+	last         uint64 // the version of the last Discard
+	maxForgotten uint64 // the greatest version of a forgotten Discard
 }
 
 type kept struct {
@@ -61,7 +61,7 @@ func (m *Memory) Store(_ context.Context, key string, e Entry) (bool, error) {
 	defer m.mu.Unlock()
 	k := m.kept.getEntry(key)
 	switch {
-	case k == nil && e.Version < m.floor:
+	case k == nil && e.Version < m.maxForgotten:
 		return false, nil
 	case k == nil:
 		m.put(key, kept{entry: e, stored: time.Now()})
@@ -84,6 +84,6 @@ func (m *Memory) Discard(_ context.Context, key string) error {
 
 func (m *Memory) put(key string, k kept) {
 	if forgotten := m.kept.putEntry(key, k); forgotten != nil {
-		m.floor = max(m.floor, forgotten.discarded)
+		m.maxForgotten = max(m.maxForgotten, forgotten.discarded)
 	}
 }

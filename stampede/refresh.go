@@ -35,8 +35,8 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
-	// A refresh may come from a Get inside of a function. It is not part of that function: the
-	// function does not wait for it.
+	// A refresh may come from a Get that a function calls. The refresh is not part of that
+	// function, which does not wait for it.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }

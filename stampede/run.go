@@ -102,7 +102,7 @@ func (j *job) call(ctx context.Context) (any, error) {
 }
 
 // guarded calls the function and turns a panic into an error. It turns a nil []byte into an empty
-// one, because a stored value becomes that too. So all callers get the same value.
+// one, as happens to a value that is stored and loaded. So all callers get the same value.
 func (j *job) guarded(ctx context.Context) (o outcome) {
 	defer caught(&o.err)
 	o.v, o.err = j.fn(ctx)

@@ -9,7 +9,7 @@ import (
 // one in Redis. Values is safe for concurrent use.
 //
 // Keys have any length and any bytes, and begin with the Cache's prefix "stampede:NAME:". The Cache
-// also shares failures through Values, under at most 1,024 keys of its own.
+// also shares failures through Values, under at most 1,024 further keys.
 type Values interface {
 	// Load returns the value of key. If none is kept, Load returns no error, Value is nil, and only
 	// Version is set.

@@ -122,8 +122,9 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// rows is the table. A blob's tag is the row's version. The first version of a row is random, so
-// that a row which was deleted and made again has a different one.
+// rows implements session.BlobStore with the rows of the table. The Tag of a Blob is the version of
+// its row. The first version of a row is random, so that a row which was deleted and made again has
+// another version.
 type rows struct {
 	db        *sql.DB
 	d         language

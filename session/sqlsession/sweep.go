@@ -20,7 +20,7 @@ const (
 // batch, so after an error earlier batches stay deleted.
 func (s *Store) Sweep(ctx context.Context) (int64, error) { return s.rows.sweep(ctx) }
 
-// sweep uses the index on expires, so it neither reads nor locks rows that live.
+// sweep uses the index on expires, so it neither reads nor locks rows that have not expired.
 func (r *rows) sweep(ctx context.Context) (all int64, err error) {
 	for {
 		start := time.Now()

@@ -83,8 +83,7 @@ func add(s *session.Session, r *request) (string, error) {
 	return "", s.Put(key, n+1)
 }
 
-// work takes as long as the request says, and a little longer on a busy
-// machine.
+// work takes as long as the request says, and a little longer on a busy machine.
 func (r *request) work() {
 	if d, err := time.ParseDuration(r.FormValue("work")); err == nil && d > 0 {
 		start := time.Now()

@@ -106,12 +106,13 @@ func Set(n int, work, spread time.Duration) Plan {
 	return Plan{n, func(i int) string { return fmt.Sprintf("/set?key=k%d&work=%s", i, work) }, spread}
 }
 
-// Add is a Plan in which each of n requests sets counter to its value + 1.
+// Add is a Plan in which each of n requests reads the counter at the key "n", and then sets it to
+// the next number.
 func Add(n int, work time.Duration) Plan {
 	return Plan{n, func(int) string { return "/add?key=n&work=" + work.String() }, 0}
 }
 
-// Incr is a Plan in which each of n requests adds 1 to counter, atomically.
+// Incr is a Plan in which each of n requests adds 1 to the counter at the key "n", atomically.
 func Incr(n int) Plan { return Plan{n, func(int) string { return "/incr?key=n" }, 0} }
 
 // Read is a Plan of n readers.
