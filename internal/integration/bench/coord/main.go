@@ -6,12 +6,9 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/integration/bench/host"
@@ -45,54 +42,34 @@ type engine interface {
 func engines() []engine { return []engine{&etcd{}} }
 
 func main() {
-	short := flag.Bool("quick", false, "measure less, in a minute")
-	rounds := flag.Int("rounds", 0, "rounds instead of 5, or of 1 with -quick")
-	only := flag.String("only", "", "experiments whose name matches this `regexp`")
-	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
+	f := measure.DefineFlags("experiment")
+	f.DefineQuick("a minute", full.rounds, quick.rounds)
 	flag.Parse()
 	p := full
-	if *short {
+	if f.Quick {
 		p = quick
 	}
-	if *rounds > 0 {
-		p.rounds = *rounds
-	}
+	p.rounds = f.Rounds(p.rounds)
 	h := &host.Host{}
-	err := run(h, &p, engines(), os.Stdout, os.Stderr, *only, *asJSON)
+	err := run(h, &p, engines(), os.Stdout, os.Stderr, f.Only, f.JSON)
 	h.End()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "coord:", err)
-		os.Exit(1)
-	}
+	measure.ExitIf("coord", err)
 }
 
 // run runs the experiments of all engines and prints them. A missed target is not an error.
 func run(h *host.Host, p *plan, all []engine, out, progress io.Writer, only string, asJSON bool) error {
-	chosen, err := regexp.Compile(only)
+	report, err := measure.NewReport(out, progress, only, asJSON)
 	if err != nil {
 		return err
 	}
-	var results []*measure.Result
 	for _, e := range all {
 		if err := e.start(h); err != nil {
 			return err
 		}
 		for _, x := range e.experiments(p) {
-			if !chosen.MatchString(x.Name) {
-				continue
-			}
-			r := x.Run(p.rounds, progress)
-			results = append(results, r)
-			if asJSON {
-				err = errors.Join(err, r.JSON(out))
-			} else {
-				r.Print(out)
-			}
+			report.Run(x, p.rounds, nil)
 		}
 		e.close()
 	}
-	if !asJSON {
-		measure.PrintTargets(out, results)
-	}
-	return err
+	return report.End()
 }

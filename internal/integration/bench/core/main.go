@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
@@ -56,53 +55,30 @@ func main() {
 		}
 		return
 	}
-	short := flag.Bool("quick", false, "measure less, in half a minute")
-	rounds := flag.Int("rounds", 0, "rounds instead of 41, or of 5 with -quick")
-	only := flag.String("only", "", "experiments whose name matches this `regexp`")
+	f := measure.DefineFlags("experiment")
+	f.DefineQuick("half a minute", full.rounds, quick.rounds)
 	dir := flag.String("dir", "", "where lock files are made, instead of the directory for temporary files")
-	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
 	flag.Parse()
 	p := full
-	if *short {
+	if f.Quick {
 		p = quick
 	}
-	if *rounds > 0 {
-		p.rounds = *rounds
-	}
+	p.rounds = f.Rounds(p.rounds)
 	p.dir = *dir
-	if err := run(os.Stdout, os.Stderr, &p, *only, *asJSON); err != nil {
-		fmt.Fprintln(os.Stderr, "core:", err)
-		os.Exit(1)
-	}
+	measure.ExitIf("core", run(os.Stdout, os.Stderr, &p, f.Only, f.JSON))
 }
 
 // run makes the experiments and prints them. It returns an error if the benchmark itself fails. A
 // missed target is no error.
 func run(out, progress io.Writer, p *plan, only string, asJSON bool) error {
-	chosen, err := regexp.Compile(only)
+	report, err := measure.NewReport(out, progress, only, asJSON)
 	if err != nil {
 		return err
 	}
-	var results []*measure.Result
 	for _, e := range experiments(p) {
-		if !chosen.MatchString(e.Name) {
-			continue
-		}
-		r := e.Run(e.roundsOf(p), progress)
-		results = append(results, r)
-		if asJSON {
-			err = r.JSON(out)
-		} else {
-			r.Print(out)
-		}
-		if err != nil {
-			return err
-		}
+		report.Run(e.Experiment, e.roundsOf(p), nil)
 	}
-	if !asJSON {
-		measure.PrintTargets(out, results)
-	}
-	return nil
+	return report.End()
 }
 
 // experiment is an Experiment and the number of times that it should be repeated.

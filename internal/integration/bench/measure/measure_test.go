@@ -105,3 +105,64 @@ waiting (1 rounds)
 		t.Errorf("the failure is not in the JSON: %s", out.String())
 	}
 }
+
+func TestReport(t *testing.T) {
+	experiments := func() (all []*Experiment) {
+		for _, name := range []string{"files", "memory", "memory of waiters"} {
+			all = append(all, &Experiment{
+				Name: name, Columns: []Column{{"ms", "%.0f"}}, Rows: []Row{fixed("row", &[]string{}, 10, 20)},
+				Targets: []Target{{Row: "row", Column: "ms", AtMost: 12}},
+			})
+		}
+		return all
+	}
+	written := func(only string, asJSON bool) (text, progress string) {
+		var out, steps bytes.Buffer
+		r, err := NewReport(&out, &steps, only, asJSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range experiments() {
+			r.Run(e, 2, func(w io.Writer, result *Result) { io.WriteString(w, "remarks on "+result.Experiment.Name+"\n") })
+		}
+		if err := r.End(); err != nil {
+			t.Error(err)
+		}
+		return out.String(), steps.String()
+	}
+	text, progress := written("^memory", false)
+	for what, n := range map[string]int{
+		"\nfiles (2 rounds)": 0, "\nmemory (2 rounds)": 1, "\nmemory of waiters (2 rounds)": 1,
+		"|\nremarks on memory\n": 1, "\n2 targets, 2 missed\n": 1,
+	} {
+		if got := strings.Count(text, what); got != n {
+			t.Errorf("%q is %d times in the report, want %d:\n%s", what, got, n, text)
+		}
+	}
+	if got := strings.Count(progress, " round "); got != 4 {
+		t.Errorf("the progress of two experiments with two rounds each is\n%s", progress)
+	}
+	text, _ = written("", true)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) || !strings.HasPrefix(line, `{"Name":`) {
+			t.Errorf("this line is no JSON object: %s", line)
+		}
+	}
+	if len(lines) != 3 {
+		t.Errorf("three experiments make %d lines of JSON", len(lines))
+	}
+	if _, err := NewReport(io.Discard, io.Discard, "(", false); err == nil {
+		t.Error("a broken regular expression is accepted")
+	}
+	broken, _ := NewReport(failing{}, io.Discard, "", true)
+	broken.Run(experiments()[0], 1, nil)
+	if err := broken.End(); err == nil {
+		t.Error("End does not report that JSON could not be written")
+	}
+}
+
+// failing is a writer that cannot write.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }

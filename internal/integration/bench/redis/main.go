@@ -6,9 +6,7 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -34,26 +32,19 @@ var quick = plan{
 
 func main() {
 	playChild()
-	short := flag.Bool("quick", false, "measure less, in a minute")
-	rounds := flag.Int("rounds", 0, "rounds instead of 5, or of 1 with -quick")
-	only := flag.String("only", "", "experiments whose name matches this `regexp`")
+	f := measure.DefineFlags("experiment")
+	f.DefineQuick("a minute", full.rounds, quick.rounds)
 	rows := flag.String("rows", "", "rows whose name matches this `regexp`; what others are compared with stays")
-	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
 	flag.Parse()
 	b := &bench{plan: full, progress: os.Stderr}
-	if *short {
+	if f.Quick {
 		b.plan = quick
 	}
-	if *rounds > 0 {
-		b.plan.rounds = *rounds
-	}
+	b.plan.rounds = f.Rounds(b.plan.rounds)
 	h := &host{}
-	err := h.measure(b, os.Stdout, *only, *rows, *asJSON)
+	err := h.measure(b, os.Stdout, f.Only, *rows, f.JSON)
 	h.end()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "redis:", err)
-		os.Exit(1)
-	}
+	measure.ExitIf("redis", err)
 }
 
 func (h *host) measure(b *bench, out io.Writer, only, rows string, asJSON bool) (err error) {
@@ -107,28 +98,15 @@ func (b *bench) experiments() (all []experiment) {
 // run makes the experiments and prints them. It returns an error if the benchmark itself fails or a
 // pattern is wrong. A missed target is no error.
 func (b *bench) run(out io.Writer, only, rows string, asJSON bool) error {
-	chosen, err := regexp.Compile(only)
+	report, err := measure.NewReport(out, b.progress, only, asJSON)
 	if err != nil {
 		return err
 	}
 	if b.rows, err = regexp.Compile(rows); err != nil {
 		return err
 	}
-	var results []*measure.Result
 	for _, e := range b.experiments() {
-		if !chosen.MatchString(e.Name) {
-			continue
-		}
-		r := e.Run(min(b.plan.rounds, e.most), b.progress)
-		results = append(results, r)
-		if asJSON {
-			err = errors.Join(err, r.JSON(out))
-		} else {
-			r.Print(out)
-		}
+		report.Run(e.Experiment, min(b.plan.rounds, e.most), nil)
 	}
-	if !asJSON {
-		measure.PrintTargets(out, results)
-	}
-	return err
+	return report.End()
 }

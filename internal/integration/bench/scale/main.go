@@ -7,9 +7,7 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -18,24 +16,20 @@ import (
 )
 
 func main() {
+	f := measure.DefineFlags("experiment")
 	p := full
 	flag.IntVar(&p.holds, "holds", p.holds, "holds on Redis; other servers have a tenth of them")
 	flag.DurationVar(&p.ttl, "ttl", p.ttl, "length of the leases")
-	only := flag.String("only", "", "experiments whose name matches this `regexp`")
 	rows := flag.String("rows", "", "rows whose name matches this `regexp`")
-	asJSON := flag.Bool("json", false, "write the figures as JSON, one object for each experiment")
 	flag.Parse()
 	b := &bench{plan: p, progress: os.Stderr}
-	if err := b.run(os.Stdout, *only, *rows, *asJSON); err != nil {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
+	measure.ExitIf("scale", b.run(os.Stdout, f.Only, *rows, f.JSON))
 }
 
 // run makes the experiments and prints them. A missed target is no error. There is one round only,
 // because each figure is a mean over many holds or over seconds.
 func (b *bench) run(out io.Writer, only, rows string, asJSON bool) error {
-	chosen, err := regexp.Compile(only)
+	report, err := measure.NewReport(out, b.progress, only, asJSON)
 	if err != nil {
 		return err
 	}
@@ -43,24 +37,13 @@ func (b *bench) run(out io.Writer, only, rows string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	var results []*measure.Result
 	for _, e := range b.experiments() {
 		choose(e, wanted)
-		if !chosen.MatchString(e.Name) || len(e.Rows) == 0 {
-			continue
-		}
-		r := e.Run(1, b.progress)
-		results = append(results, r)
-		if asJSON {
-			err = errors.Join(err, r.JSON(out))
-		} else {
-			r.Print(out)
+		if len(e.Rows) > 0 {
+			report.Run(e, 1, nil)
 		}
 	}
-	if !asJSON {
-		measure.PrintTargets(out, results)
-	}
-	return err
+	return report.End()
 }
 
 // choose leaves those rows of e that match, and their targets.

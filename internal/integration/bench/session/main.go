@@ -35,23 +35,19 @@ type plan struct {
 var full = plan{rounds: 5, requests: 100, work: 25 * time.Millisecond, spread: time.Second, logouts: 20, readers: 5, workers: 32}
 
 func main() {
+	f := measure.DefineFlags("table")
 	p := full
 	flag.IntVar(&p.rounds, "rounds", p.rounds, "how often all is measured")
-	only := flag.String("only", "", "tables whose name matches this `regexp`")
 	rows := flag.String("rows", "", "rows whose name matches this `regexp`")
-	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each table")
 	flag.Parse()
 	h := &host.Host{}
-	err := run(h, p, os.Stdout, os.Stderr, *only, *rows, *asJSON)
+	err := run(h, p, os.Stdout, os.Stderr, f.Only, *rows, f.JSON)
 	h.End()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "session:", err)
-		os.Exit(1)
-	}
+	measure.ExitIf("session", err)
 }
 
 func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSON bool) error {
-	tables, err := regexp.Compile(only)
+	report, err := measure.NewReport(out, progress, only, asJSON)
 	if err != nil {
 		return err
 	}
@@ -64,24 +60,10 @@ func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSO
 	if err := h.Try(func(t testing.TB) { b.stacks, failed = startStacks(t, chosen, p.workers) }); err != nil || failed != nil {
 		return errors.Join(err, failed)
 	}
-	var results []*measure.Result
 	for _, e := range b.experiments() {
-		if !tables.MatchString(e.Name) {
-			continue
-		}
-		r := e.Run(p.rounds, progress)
-		results = append(results, r)
-		if asJSON {
-			err = errors.Join(err, r.JSON(out))
-			continue
-		}
-		r.Print(out)
-		printKept(out, r)
+		report.Run(e, p.rounds, printKept)
 	}
-	if !asJSON {
-		measure.PrintTargets(out, results)
-	}
-	return err
+	return report.End()
 }
 
 // printKept prints the counts of every round. A median would hide a round in which writes were

@@ -7,12 +7,9 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/integration/bench/host"
@@ -39,31 +36,24 @@ var (
 )
 
 func main() {
-	short := flag.Bool("quick", false, "measure less, in half a minute")
-	rounds := flag.Int("rounds", 0, "rounds instead of 5, or of 1 with -quick")
-	only := flag.String("only", "", "experiments whose name matches this `regexp`")
-	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
+	f := measure.DefineFlags("experiment")
+	f.DefineQuick("half a minute", full.rounds, quick.rounds)
 	flag.Parse()
 	b := &bench{plan: full}
-	if *short {
+	if f.Quick {
 		b.plan = quick
 	}
-	if *rounds > 0 {
-		b.plan.rounds = *rounds
-	}
+	b.plan.rounds = f.Rounds(b.plan.rounds)
 	h := &host.Host{}
-	err := b.run(h, os.Stdout, os.Stderr, *only, *asJSON)
+	err := b.run(h, os.Stdout, os.Stderr, f.Only, f.JSON)
 	h.End()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "sql:", err)
-		os.Exit(1)
-	}
+	measure.ExitIf("sql", err)
 }
 
 // run runs the experiments and prints them. It returns an error if the benchmark itself fails or
 // the pattern is wrong. A target that is missed is no error.
 func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
-	chosen, err := regexp.Compile(only)
+	report, err := measure.NewReport(out, progress, only, asJSON)
 	if err != nil {
 		return err
 	}
@@ -71,25 +61,12 @@ func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON b
 		return err
 	}
 	defer b.close()
-	var results []*measure.Result
 	for _, e := range b.experiments() {
-		if !chosen.MatchString(e.Name) {
-			continue
-		}
 		rounds := b.plan.rounds
 		if e.Name == waiting || e.Name == files || e.Name == renewing {
 			rounds = 1 // these experiments take long, and their figures are means
 		}
-		r := e.Run(rounds, progress)
-		results = append(results, r)
-		if asJSON {
-			err = errors.Join(err, r.JSON(out))
-		} else {
-			r.Print(out)
-		}
+		report.Run(e, rounds, nil)
 	}
-	if !asJSON {
-		measure.PrintTargets(out, results)
-	}
-	return err
+	return report.End()
 }

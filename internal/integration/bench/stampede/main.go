@@ -7,9 +7,7 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -41,23 +39,19 @@ var full = plan{
 
 func main() {
 	playChild()
+	f := measure.DefineFlags("table")
 	p := full
 	flag.IntVar(&p.rounds, "rounds", p.rounds, "how often all is measured")
-	only := flag.String("only", "", "tables whose name matches this `regexp`")
 	rows := flag.String("rows", "", "rows whose name matches this `regexp`")
-	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each table")
 	flag.Parse()
 	h := &host.Host{}
-	err := run(h, p, os.Stdout, os.Stderr, *only, *rows, *asJSON)
+	err := run(h, p, os.Stdout, os.Stderr, f.Only, *rows, f.JSON)
 	h.End()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "stampede:", err)
-		os.Exit(1)
-	}
+	measure.ExitIf("stampede", err)
 }
 
 func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSON bool) error {
-	tables, err := regexp.Compile(only)
+	report, err := measure.NewReport(out, progress, only, asJSON)
 	if err != nil {
 		return err
 	}
@@ -68,23 +62,10 @@ func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSO
 	if err := h.Try(func(t testing.TB) { b.redis = startRedis(t) }); err != nil {
 		return err
 	}
-	var results []*measure.Result
 	for _, e := range b.experiments() {
-		if !tables.MatchString(e.Name) {
-			continue
-		}
-		r := e.Run(p.rounds, progress)
-		results = append(results, r)
-		if asJSON {
-			err = errors.Join(err, r.JSON(out))
-		} else {
-			r.Print(out)
-		}
+		report.Run(e, p.rounds, nil)
 	}
-	if !asJSON {
-		measure.PrintTargets(out, results)
-	}
-	return err
+	return report.End()
 }
 
 func startRedis(t testing.TB) string { return server.Redis(t, server.RedisOptions{}).Addr() }

@@ -6,12 +6,9 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"testing"
 	"time"
 
@@ -40,51 +37,31 @@ type bench struct {
 }
 
 func main() {
-	short := flag.Bool("quick", false, "measure less, in half a minute")
-	rounds := flag.Int("rounds", 0, "rounds instead of 7, or of 1 with -quick")
-	only := flag.String("only", "", "experiments whose name matches this `regexp`")
-	asJSON := flag.Bool("json", false, "write the figures of every round as JSON, one object for each experiment")
+	f := measure.DefineFlags("experiment")
+	f.DefineQuick("half a minute", full.rounds, quick.rounds)
 	flag.Parse()
 	b := &bench{plan: full}
-	if *short {
+	if f.Quick {
 		b.plan = quick
 	}
-	if *rounds > 0 {
-		b.plan.rounds = *rounds
-	}
+	b.plan.rounds = f.Rounds(b.plan.rounds)
 	h := &host.Host{}
-	err := b.run(h, os.Stdout, os.Stderr, *only, *asJSON)
+	err := b.run(h, os.Stdout, os.Stderr, f.Only, f.JSON)
 	h.End()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "zookeeper:", err)
-		os.Exit(1)
-	}
+	measure.ExitIf("zookeeper", err)
 }
 
 // run runs the experiments and prints them. A missed target is not an error.
 func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
-	chosen, err := regexp.Compile(only)
+	report, err := measure.NewReport(out, progress, only, asJSON)
 	if err != nil {
 		return err
 	}
 	if err := h.Try(func(t testing.TB) { b.addr = server.ZooKeeper(t, server.ZooKeeperOptions{Tick: time.Second}).Addr() }); err != nil {
 		return err
 	}
-	var results []*measure.Result
 	for _, e := range []*measure.Experiment{b.pairs(1), b.pairs(16), b.drains()} {
-		if !chosen.MatchString(e.Name) {
-			continue
-		}
-		r := e.Run(b.plan.rounds, progress)
-		results = append(results, r)
-		if asJSON {
-			err = errors.Join(err, r.JSON(out))
-		} else {
-			r.Print(out)
-		}
+		report.Run(e, b.plan.rounds, nil)
 	}
-	if !asJSON {
-		measure.PrintTargets(out, results)
-	}
-	return err
+	return report.End()
 }
