@@ -50,3 +50,53 @@ func TestLateRenewal(t *testing.T) {
 		t.Errorf("the places have %d leases: %v", len(leases), leases)
 	}
 }
+
+// TestManyWaitersAtOnce: waiters that come at the same time do not repeat their transactions
+// because of each other. Each reads the name and joins the queue. In the end each gets the name.
+func TestManyWaitersAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	holder, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
+	take(t, holder, request("job", "holder"))
+	const n = 32
+	var stores []*etcdstore.Store
+	for range n {
+		stores = append(stores, mustOpen(t, []string{srv.Addr()}))
+	}
+	before := callCount(t, srv.Addr(), "Txn")
+	results := make(chan result, n)
+	for i, s := range stores {
+		go func() {
+			r := request("job", fmt.Sprint("waiter ", i))
+			var g driver.Grant
+			var err error
+			for g.TTL == 0 && err == nil { // on a busy machine a place can be lost
+				g, err = s.Wait(t.Context(), r, true)
+			}
+			results <- result{s, r, g, err}
+		}()
+	}
+	eventually(t, func() error {
+		reply, err := c.Get(t.Context(), "padlock/l/job/a/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err == nil && reply.Count != n {
+			err = fmt.Errorf("%d of %d waiters are in the queue", reply.Count, n)
+		}
+		return err
+	})
+	if calls := callCount(t, srv.Addr(), "Txn") - before; calls > 3*n {
+		t.Errorf("%d transactions for %d waiters", calls, n)
+	}
+	if _, err := holder.Release(t.Context(), "job", "holder", 0); err != nil {
+		t.Fatal(err)
+	}
+	for last := uint64(0); len(stores) > 0; stores = stores[1:] {
+		w := <-results
+		if w.err != nil || w.g.Fence <= last {
+			t.Fatalf("after fence %d: %+v, %v", last, w.g, w.err)
+		}
+		last = w.g.Fence
+		if o, err := w.s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.Released {
+			t.Fatalf("Release: %v, %v", o, err)
+		}
+	}
+}

@@ -206,14 +206,25 @@ func (st *state) excludes(e *entry, id string, reader bool) bool {
 	return false
 }
 
-// excluded reports whether a hold, a cool-down or an intent keeps a caller out.
-func (st *state) excluded(id string, reader bool) bool {
+// excluding returns a hold, a cool-down or an intent that keeps a caller out, or nil.
+func (st *state) excluding(id string, reader bool) *entry {
 	for i := range st.entries {
-		if st.excludes(&st.entries[i], id, reader) {
-			return true
+		if e := &st.entries[i]; st.excludes(e, id, reader) {
+			return e
 		}
 	}
-	return false
+	return nil
+}
+
+func (st *state) excluded(id string, reader bool) bool { return st.excluding(id, reader) != nil }
+
+// keepsOut returns the last waiter that a caller has to wait for, or, if there is none, another key
+// that keeps the caller out, or nil.
+func (st *state) keepsOut(id string, reader bool) *entry {
+	if e := st.waiterAhead(0, reader); e != nil {
+		return e
+	}
+	return st.excluding(id, reader)
 }
 
 // waiterAhead returns the last waiter for which a place in the queue has to wait, or nil. created

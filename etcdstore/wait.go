@@ -154,11 +154,14 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	default:
 		st, err = w.claim(ctx, a)
 	}
-	if st == nil || err != nil {
-		return nil, err
+	joined := false
+	if st != nil && err == nil && w.created == 0 {
+		st, joined, err = w.joinBehind(ctx, st, line)
+	}
+	if st == nil || err != nil || joined {
+		return st, err
 	}
 	var last *state
-	joined := false
 	err = a.apply(ctx, st, func(st *state) (*change, error) {
 		last, joined = st, false
 		mine := st.find(waiting, w.id)
@@ -203,6 +206,33 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 func (w *wait) join(line clientv3.LeaseID) *change {
 	rec := record{ID: w.id, Shared: w.r.Shared, Holder: w.r.Holder, Alone: w.r.FenceAbove > 0 || w.r.AtLeast > 0}
 	return &change{ops: []*pb.RequestOp{putKey(w.key, rec.text(), line)}}
+}
+
+// joinBehind takes a place at the end of the queue, if a key keeps the waiter out. The transaction
+// compares only that key, so many waiters can join at the same time. The result is the state with
+// the new place in it. If the waiter need not join, the result is the last state that was read.
+func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID) (last *state, joined bool, err error) {
+	for range maxTries {
+		before := st.keepsOut(w.id, w.r.Shared)
+		if before == nil || st.liveHold(w.id) != nil || st.find(waiting, w.id) != nil {
+			return st, false, nil
+		}
+		w.sent, w.key = true, st.freeKey(waiting, w.s.id)
+		conds := []*pb.Compare{writtenAt(before.key, before.modified), noKey(w.key)}
+		reply, err := w.s.conn.commit(ctx, conds, append(w.join(line).ops, w.place.reads()...), w.place.reads())
+		switch {
+		case isLeaseGone(err):
+			return nil, false, err
+		case err != nil:
+			return nil, false, failure(ctx, err, true)
+		case reply.Succeeded:
+			reply.Responses = reply.Responses[1:]
+			w.created = reply.Header.Revision
+			return stateOf(w.place, w.r.Name, reply), true, nil
+		}
+		st = stateOf(w.place, w.r.Name, reply)
+	}
+	return nil, false, unavailable("too many others change the name at the same time")
 }
 
 // claim takes the name for the first waiter in one transaction, if the name is free. Otherwise it
