@@ -34,6 +34,7 @@ func postgresSpec(o PostgresOptions) Spec {
 		Binary:  []string{"/usr/lib/postgresql/*/bin/postgres", "postgres"},
 		RunAs:   "postgres",
 		Within:  o.Within,
+		Timeout: 3 * time.Minute, // initdb works for seconds, and on a busy machine for much longer
 		Prepare: initdb,
 		Ready:   postgresReady,
 		Args: func(p Place) []string {
