@@ -74,7 +74,7 @@ type target struct {
 	file   string // with the password
 }
 
-// parseURL reads a URL. It asks no server.
+// parseURL reads a URL. It contacts no server.
 func parseURL(u *url.URL) (*target, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	switch {

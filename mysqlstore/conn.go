@@ -298,8 +298,8 @@ func (c *conn) peek() {
 // restBefore is how long a connection must have been without statements before refresh checks it.
 const restBefore = 50 * time.Millisecond
 
-// refresh reports whether a connection is alive that may have been idle for a long time. Without
-// refresh, the first request after a restart of the server would fail with an unknown outcome.
+// refresh reports whether c is alive, even if c has been idle for a long time. Without refresh, the
+// first request after a restart of the server would fail with an unknown outcome.
 func (c *conn) refresh() bool {
 	if c.mu.TryLock() { // otherwise a statement is running
 		switch silent := time.Since(c.last); {

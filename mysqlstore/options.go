@@ -93,7 +93,7 @@ func (c *config) check() error {
 	return nil
 }
 
-// pingEvery is how long a connection with holds may be silent before the store asks the server.
+// pingEvery is how long a connection with holds may be silent before the store pings the server.
 func (c *config) pingEvery() time.Duration { return c.lossDelay / 5 }
 
 // limit is how long a statement may take, unless it waits for a lock. A ping begins at most 1.5

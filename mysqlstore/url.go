@@ -18,9 +18,10 @@ type Opener struct {
 	// Parameters lists the URL parameters that Open understands. FromURL rejects all others.
 	Parameters []string
 	// Open returns a pool for the server that u names, with the database in its path, which may be
-	// empty. It need not contact the server. The query of u has only Parameters. If password is not
-	// nil, it returns the password for each new connection. ErrInvalid means that u is wrong.
-	// Neither this error nor those of the pool may contain a user or a password.
+	// empty. It need not contact the server. The query of u has only Parameters. The function
+	// password, if not nil, returns the password, and is called for each new connection. ErrInvalid
+	// means that u is wrong. Neither this error nor those of the pool may contain a user or a
+	// password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, error)
 	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
 	// encrypted. Servers may be nil.
@@ -30,8 +31,8 @@ type Opener struct {
 	At func(u *url.URL, address string) *url.URL
 }
 
-// FromURL opens the store that a URL names, with the driver of o. For o, use AdvisoryOpener of package
-// sqlstore/drivers/mysql. The URL has one of these forms:
+// FromURL opens the store that a URL names, with the driver of o. For o, use AdvisoryOpener of
+// package sqlstore/drivers/mysql. The URL has one of these forms:
 //
 //	mysql+advisory://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
 //	mysql+advisory://[USER[:PASSWORD]@]/DATABASE?socket=/run/mysqld/mysqld.sock

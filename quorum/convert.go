@@ -254,8 +254,9 @@ func (c *conversion) raiseFence(ctx context.Context) bool {
 }
 
 // revert makes the hold shared again at the members that promoted it. If intents is true, it also
-// withdraws the intent at the members that noted one, because such an intent would keep another
-// reader from being promoted. The result tells for each member whether it then has the shared hold.
+// withdraws the intent of this hold where a member has noted it, because that intent would keep
+// another reader from being promoted. The result tells for each member whether it then has the
+// shared hold.
 func (c *conversion) revert(intents bool) []answer {
 	s := c.s
 	back := s.ballot(pending)

@@ -267,8 +267,8 @@ func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Gra
 	return driver.Grant{Fence: h.fence, TTL: ttl, Bound: h.bound, Shared: h.mode == shared || h.mode == unknown && s.toldShared(answers)}
 }
 
-// toldShared reports whether members say that the hold is shared and no quorum of members says that
-// it is exclusive. It is for holds whose mode this process does not know.
+// toldShared reports whether at least one member says that the hold is shared, and fewer members
+// than a quorum say that it is exclusive. It is for holds whose mode this process does not know.
 func (s *Store) toldShared(answers []answer) bool {
 	told := 0
 	for i := range answers {

@@ -228,7 +228,7 @@ type settlement struct {
 	patience time.Duration
 	report   func(answer)
 	until    driver.Instant
-	cleared  chan struct{} // closed when a member has answered for the first time that nothing is left there
+	cleared  chan struct{} // closed when the member has answered for the first time that it no longer has the hold
 }
 
 // settle begins a settlement, or joins the one that is under way. It reports whether the member is

@@ -7,18 +7,18 @@ import (
 
 // slot is what this process knows of a hold at one member.
 type slot struct {
-	turn      gate        // lets in one request at a time, in the order in which they came
-	waiting   bool        // Wait is under way
-	sent      bool        // a request was sent that may have granted the hold
-	before    bool        // the value of the field sent before the present request began
-	has       bool        // the member confirmed the hold in its last answer
-	otherMode bool        // the member may have another mode for the hold
-	settling  *settlement // a release that is under way or will be repeated
-	given     bool        // a release succeeded, or may have succeeded
-	late      time.Time   // a request whose outcome is unknown may arrive until then
-	demotes   time.Time   // a demotion whose outcome is unknown may arrive until then
-	bound     context.Context
-	stop      func() bool // stops watching bound
+	turn       gate        // lets in one request at a time, in the order in which they came
+	waiting    bool        // Wait is under way
+	sent       bool        // a request was sent that may have granted the hold
+	sentBefore bool        // the field sent, as it was before the present request
+	has        bool        // the member confirmed the hold in its last answer
+	otherMode  bool        // the member may have another mode for the hold
+	settling   *settlement // a release that is under way or will be repeated
+	given      bool        // a release succeeded, or may have succeeded
+	late       time.Time   // a request whose outcome is unknown may arrive until then
+	demotes    time.Time   // a demotion whose outcome is unknown may arrive until then
+	bound      context.Context
+	stop       func() bool // stops watching bound
 }
 
 // lateRequest is how long a request may still arrive after its call has returned without a known
@@ -26,7 +26,7 @@ type slot struct {
 const lateRequest = 500 * time.Millisecond
 
 // sending records that a request is being sent. The request may grant the hold.
-func (sl *slot) sending() { sl.before, sl.sent, sl.given = sl.sent, true, false }
+func (sl *slot) sending() { sl.sentBefore, sl.sent, sl.given = sl.sent, true, false }
 
 // noteAnswer records the answer to a request that may have granted the hold.
 func (sl *slot) noteAnswer(v verdict) {
@@ -36,9 +36,9 @@ func (sl *slot) noteAnswer(v verdict) {
 	case unsure, pending:
 		sl.late = time.Now().Add(lateRequest)
 	case held, gone:
-		sl.has, sl.sent = false, sl.before
+		sl.has, sl.sent = false, sl.sentBefore
 	default:
-		sl.sent = sl.before
+		sl.sent = sl.sentBefore
 	}
 }
 

@@ -58,8 +58,8 @@ func (m *Manager) From(ctx context.Context) *Session {
 
 // noSession returns a Session whose methods all return ErrNoSession.
 func noSession(ctx context.Context) *Session {
-	return &Session{&state{failed: ErrNoSession, m: nobody}, ctx}
+	return &Session{&state{failed: ErrNoSession, m: noManager}, ctx}
 }
 
-// This Manager belongs to the Sessions that noSession returns.
-var nobody = &Manager{cfg: config{codec: JSON(), logger: slog.New(slog.DiscardHandler)}}
+// noManager is the Manager of the Sessions that noSession returns.
+var noManager = &Manager{cfg: config{codec: JSON(), logger: slog.New(slog.DiscardHandler)}}

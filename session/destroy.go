@@ -16,7 +16,7 @@ func (s *Session) Destroy(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.m == nobody:
+	case s.m == noManager:
 		return ErrNoSession
 	case s.abandoned:
 		return ErrAbandoned

@@ -86,8 +86,8 @@ func (packed) Parse(data []byte) (Document, error) {
 	return d, nil
 }
 
-// unpacker reads numbers and byte strings. After the first malformed one it returns only empty
-// ones.
+// unpacker reads numbers and byte strings. After the first malformed number or string, it returns
+// only zeros and empty strings.
 type unpacker struct {
 	rest []byte
 	bad  bool

@@ -18,7 +18,7 @@ import (
 func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.m == nobody {
+	if s.m == noManager {
 		return ErrNoSession
 	}
 	end := time.Now().Add(s.waitBound() + saveTime)

@@ -16,7 +16,8 @@
 // # References
 //
 // If a variable occurs twice, PHP writes a reference to the first occurrence instead of the second
-// one (R:2; or r:2;). The number in a reference counts the values from the beginning of the session.
-// Values with references are kept but cannot be decoded, and a change that would move the target of a
-// reference is refused. The error is [ErrReferences] in both cases. New keys can always be added.
+// one (R:2; or r:2;). The number in a reference counts the values from the beginning of the
+// session. Values with references are kept but cannot be decoded, and a change that would move the
+// target of a reference is refused. The error is [ErrReferences] in both cases. New keys can always
+// be added.
 package phpcodec

@@ -172,7 +172,7 @@ func (c *check) create(ops ...session.Op) session.Result {
 	return res
 }
 
-// commit commits to the case's session. If no lifetime is given, it uses long.
+// commit commits ch to the case's session. If ch has no lifetime, the session lives for an hour.
 func (c *check) commit(ch session.Change) (session.Result, error) {
 	if ch.TTL == 0 {
 		ch.TTL = long
