@@ -147,8 +147,8 @@ func (c *conn) runRaw(limit time.Duration, f func(ctx context.Context, dc any) e
 	return nil
 }
 
-// setLimit sets the deadline of the socket. Because that costs time, setLimit leaves a deadline
-// alone that is nearly right, and one deadline serves several statements.
+// setLimit sets the deadline of the socket. Because that costs time, setLimit keeps a deadline that
+// is nearly right, so that one deadline serves several statements.
 func (c *conn) setLimit(limit time.Duration) {
 	now := time.Now()
 	if left := c.until.Sub(now); left > limit*7/8 && left <= limit {

@@ -18,7 +18,7 @@ const (
 	markPrefix = "padlock!"
 )
 
-// A keyring turns names into the names of locks in the server.
+// A keyring computes the server's name of a lock from the name that the caller gave.
 type keyring struct {
 	symfony   bool
 	namespace string

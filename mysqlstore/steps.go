@@ -53,9 +53,9 @@ func (s *Store) undo(c *conn, key string, why error) error {
 }
 
 // settle makes sure that the session of h is gone. The connection of h has ended, but until the
-// session is gone, it may have the lock of h. settle kills the session that has the mark of h. It
-// does not look for the number of the session, because a newer session may have got the same
-// number.
+// session is gone, it may have the lock of h. settle kills the session that has the mark of that
+// connection. It does not look for the number of the session, because a newer session may have got
+// the same number.
 func (s *Store) settle(h *hold) error {
 	c, err := s.pool.anyConn()
 	if err != nil {

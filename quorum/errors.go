@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// failure is an error that quotes the members' errors in its text and does not wrap them. If one
-// member returned ErrHeld or ErrUncertain, that error need not be true of the quorum.
+// failure is an error that quotes the members' errors in its text and does not wrap them. For
+// example, ErrHeld or ErrUncertain from one member may be wrong for the quorum as a whole.
 type failure struct {
 	is   error // an error of package driver
 	text string

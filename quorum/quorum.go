@@ -230,7 +230,8 @@ const (
 	minPatience = 25 * time.Millisecond
 	maxPatience = 500 * time.Millisecond
 
-	// grace is added to a timeout, for a reply that comes just before its end.
+	// grace is added to the time for which a call waits for replies, because a reply may come just
+	// before the timeout of its request.
 	grace = 10 * time.Millisecond
 )
 

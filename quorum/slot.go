@@ -12,7 +12,7 @@ type slot struct {
 	sent       bool        // a request was sent that may have granted the hold
 	sentBefore bool        // the field sent, as it was before the present request
 	has        bool        // the member confirmed the hold in its last answer
-	otherMode  bool        // the member may have another mode for the hold
+	otherMode  bool        // the member may have the hold in another mode
 	settling   *settlement // a release that is under way or will be repeated
 	given      bool        // a release succeeded, or may have succeeded
 	late       time.Time   // a request whose outcome is unknown may arrive until then

@@ -6,7 +6,7 @@ package session
 // load, its earlier value no longer counts.
 type earlier struct {
 	was    map[string]Condition
-	absent bool            // Keys was called; a key that is not in the map above was seen to be absent
+	absent bool            // Keys was called, so the request saw that every key outside of the map above is absent
 	again  map[string]bool // keys that were read again, to which absent does not apply
 }
 

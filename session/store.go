@@ -72,7 +72,7 @@ type Moved struct {
 	To string    // the new key
 	At time.Time // when it moved, by the clock of the process that moved it, in whole milliseconds
 	// Frozen: a request with the old id reads the values from before the move and cannot write. The
-	// store only stores this flag.
+	// store keeps this flag, and only the Manager uses it.
 	Frozen bool
 }
 

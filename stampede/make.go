@@ -21,7 +21,7 @@ type job struct {
 
 	old   found         // what the caller found in Values at first
 	ahead bool          // this is a refresh of a value that is still fresh
-	seen  time.Duration // with ahead: the age of that value when the refresh was decided
+	seen  time.Duration // if ahead is set: the age of that value when the refresh was decided
 }
 
 // found is a value as Values returned it.
