@@ -68,7 +68,7 @@ const (
 )
 
 var scaleRows = []string{
-	"Redis", "Redis, nothing on disk", "Redis, three primaries", "PostgreSQL", "PostgreSQL, advisory locks", "etcd",
+	"Redis", "Redis, nothing on disk", "Redis, three primaries", "Redis, three primaries, full load", "PostgreSQL", "PostgreSQL, advisory locks", "etcd",
 }
 
 // charts are the pictures of docs/performance.md and docs/scale.md, in the order of these pages,
@@ -265,7 +265,7 @@ var charts = []chart{
 		file: "scale-cluster.svg", title: "Redis, one server and three primaries: computed limits",
 		axis: "locks per second", format: "%.0f",
 		series: []source{{"hand-overs/s", scaleHandOvers, "limit/s", own}},
-		rows:   []string{"Redis", "Redis, three primaries"},
+		rows:   []string{"Redis", "Redis, three primaries", "Redis, three primaries, full load"},
 		further: []source{
 			{label: "locks/s of free names", experiment: scaleFree, column: "limit/s"},
 			{label: "free names: server µs", experiment: scaleFree, column: "server us"},
