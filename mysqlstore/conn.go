@@ -50,7 +50,7 @@ func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
 
 func (c *conn) alive() bool { return c.bound.Err() == nil }
 
-// A row is a row of a result. A value that is NULL is not valid.
+// A row is a row of a result. An element that is NULL has Valid set to false.
 type row []sql.NullString
 
 // isOne reports whether a column is 1.

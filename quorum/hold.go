@@ -32,8 +32,8 @@ type hold struct {
 	end     context.CancelCauseFunc // ends bound
 }
 
-// mode is the mode of a hold, as far as this process knows it. It is unknown for a hold that was
-// adopted, which keeps the mode that it had.
+// mode is the mode of a hold, as far as this process knows it. A hold that was adopted keeps the
+// mode that it had. This process does not know that mode, so it is unknown.
 type mode int
 
 const (
@@ -168,7 +168,7 @@ func (s *Store) watch(h *hold, i int, bound context.Context) {
 }
 
 // boundEnded notes that member i lost the hold, because its connection or process ended. If fewer
-// members than a quorum are left, it ends the whole hold.
+// members than a quorum are left, boundEnded ends the whole hold.
 func (s *Store) boundEnded(h *hold, i int, bound context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

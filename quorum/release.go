@@ -200,7 +200,7 @@ const (
 //
 //	state       event                                     next state
 //	unasked     a request is sent (sending)               asked
-//	asked       the member grants (asked)                 granted
+//	asked       the member grants (noteAnswer)            granted
 //	asked       the member refuses, or it could not be    the state before the request
 //	            asked
 //	asked       no answer comes, or the outcome is not    unsure
@@ -302,8 +302,8 @@ func (x *settlement) run(p place) {
 	x.askAgain(a, late, crowded)
 }
 
-// askAgain asks again until the hold is settled or the lease is over. When the store closes,
-// askAgain makes one last try. The argument a is the last answer so far.
+// askAgain sends the release again until the hold is settled or the lease is over. When the store
+// closes, askAgain makes one last try. The argument a is the last answer so far.
 func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	pause := firstPause
 	for !a.settled && a.verdict != refused {
@@ -322,8 +322,8 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	}
 }
 
-// askOnce asks the member once. The result late is the time during which an earlier request may
-// still arrive.
+// askOnce sends the member one release. The result late is the time during which an earlier request
+// may still arrive.
 func (x *settlement) askOnce() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.slots[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)

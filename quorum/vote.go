@@ -323,8 +323,9 @@ func (t *try) standing(now time.Time) stage {
 	return lost
 }
 
-// lead returns the first answer, in the order of the members, that is yes or held. It returns
-// pending while an earlier member may still answer, and unasked if there is no such answer.
+// lead returns the verdict of the first member, in order, that answered yes or held. It returns
+// pending if a member before that one may still answer, and unasked if no member answered yes or
+// held.
 func (t *try) lead() verdict {
 	for i := range t.answers {
 		if v := t.answers[i].verdict; v == yes || v == held || v == pending {

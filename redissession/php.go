@@ -11,8 +11,8 @@ import (
 const lockNotes = time.Minute
 
 // phpLease is the longest lease of a lock that is shared with PHP. It is some seconds longer than
-// padlock's default lease. PHP's redis extension uses a lease of the same length on a web server by
-// default (max_execution_time).
+// padlock's default lease. On a web server, PHP's redis extension has the same default lease as
+// padlock (max_execution_time).
 const phpLease = 35 * time.Second
 
 // Locks are the options of a lock store for sessions, for redisstore.Open or FromURL. Give them

@@ -37,8 +37,8 @@ type Document interface {
 	Encode() ([]byte, error)
 }
 
-// Packed is the format of sessions that only padlock reads: an ordered list of
-// keys and values, each with its length before it.
+// Packed is the format of sessions that only padlock reads: an ordered list of keys and values,
+// each with its length before it.
 func Packed() Format { return packed{} }
 
 type packed struct{}

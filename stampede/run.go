@@ -70,7 +70,7 @@ type outcome struct {
 }
 
 // call runs the function in a goroutine of its own. So a Goexit ends only that goroutine. If the
-// function ignores the end of its context, call returns without it, one Lease after TimeLimit.
+// function ignores the end of its context, call stops waiting for it one Lease after TimeLimit.
 func (j *job) call(ctx context.Context) (any, error) {
 	var late <-chan time.Time
 	if limit := j.s.timeLimit; limit > 0 && limit < forever-j.s.lease {

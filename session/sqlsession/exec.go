@@ -26,9 +26,9 @@ func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) 
 }
 
 // brokenOff reports whether the database aborted a statement because of a conflict with another
-// one: a deadlock, or a strict isolation level. The error has the SQLSTATE 40001 or, for a
-// deadlock, PostgreSQL's own code. Some drivers return the code from a method; in others it is in
-// the text.
+// statement: a deadlock, or an anomaly that a strict isolation level forbids. The error has the
+// SQLSTATE 40001 or, for a deadlock, PostgreSQL's own code. Some drivers return the code from a
+// method; in others it is in the text.
 func brokenOff(err error) bool {
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
