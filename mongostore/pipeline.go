@@ -100,9 +100,9 @@ func unlessRefused(value expr, field string) expr {
 	return either(eq("$p.do", refuse), "$p.was."+field, value)
 }
 
-// pipeline returns the stages open, then the stages of one operation, and then the stages write.
-// Each element of vars becomes a stage that adds fields to p. The expressions of such a stage
-// cannot use the fields that the stage itself adds.
+// pipeline returns the stages of the variable open, the stages of one operation, and the stages of
+// the variable write. Each element of vars becomes a stage that adds fields to p. The expressions
+// of such a stage cannot use the fields that the stage itself adds.
 func pipeline(decide expr, vars []bson.D, changes ...branch) []bson.D {
 	p := append([]bson.D{}, open...)
 	for _, v := range vars {

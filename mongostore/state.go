@@ -23,7 +23,7 @@ type record struct {
 	Cooled  holder        `bson:"cooled"`
 }
 
-// A hold is live until u. Then it has lapsed.
+// A hold is live until the time in its field Until. Then it has lapsed.
 type hold struct {
 	Token   bson.RawValue `bson:"t"`
 	Shared  bool          `bson:"s"`
@@ -81,8 +81,8 @@ type state struct {
 // projection selects the fields of a document that the store reads, and adds the server's time.
 var projection = object("token", int32(1), "expires_at", int32(1), "padlock", int32(1), "now", clock)
 
-// decode reads a document as the stages open do in a pipeline. A token that padlock did not write
-// belongs to the hold of another program.
+// decode does in Go what the stages of the variable open do in a pipeline. A token that padlock did
+// not write belongs to the hold of another program.
 func decode(raw bson.Raw) (*state, error) {
 	var s state
 	if err := bson.Unmarshal(raw, &s); err != nil {

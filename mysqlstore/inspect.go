@@ -80,7 +80,7 @@ func (s *Store) heldBy(c *conn, l *layout, key string) error {
 }
 
 // recordPause is how long lookUp waits before it reads a row again. A holder writes its row only
-// after the grant, so lookUp may first find the row of the holder before.
+// after the grant, so lookUp may first find the row of an earlier holder.
 const recordPause = 3 * time.Millisecond
 
 // lookUp asks the server for the holder and the fence of a lock. If nobody holds the lock, the

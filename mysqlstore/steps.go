@@ -44,12 +44,12 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 	return h, nil
 }
 
-// undo releases a lock that the session may have. It always returns the error why.
-func (s *Store) undo(c *conn, key string, why error) error {
+// undo releases a lock that the session may have. It returns the error cause.
+func (s *Store) undo(c *conn, key string, cause error) error {
 	if _, err := c.queryOne(unlock(key)); err != nil {
 		c.loseConn(err)
 	}
-	return why
+	return cause
 }
 
 // settle makes sure that the session of h is gone. The connection of h has ended, but until the

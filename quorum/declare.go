@@ -8,7 +8,7 @@ import (
 )
 
 // win marks the vote as won. First it reads the answers that have come in meanwhile. If they show
-// that there is no quorum after all, win returns false. If a member grants later, the method ask
+// that there is no quorum after all, win returns false. If a member grants later, acquireMember
 // writes the fence to that member.
 func (t *try) win(ctx context.Context) bool {
 	t.second = t.s.newRound(ctx, t.h, t.round.patience, len(t.answers))

@@ -77,10 +77,9 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// rolling makes a row with an upgrade and a downgrade out of a row without. At first, half of the
-// workers run the older padlock and the other half run this one. Then each worker is replaced by a
-// worker of the other build. All workers use the same names. older.txt has the commit for the
-// group.
+// rolling turns a row into one with an upgrade and a downgrade. At first, half of the workers run
+// the older padlock and the other half run this one. Then each worker is replaced by a worker of
+// the other build. All workers use the same names. older.txt has the commit for the group.
 func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		set, err := build(s)
