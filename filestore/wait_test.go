@@ -151,8 +151,8 @@ func foreign(t testing.TB, s *Store, name string, how int) *os.File {
 	return file
 }
 
+// The test is not parallel, because it counts the threads of this process.
 func TestThousandWaitersOfOneName(t *testing.T) {
-	t.Parallel()
 	const n = 1000
 	s := open(t, t.TempDir())
 	take(t, s, request("job", "us"))
