@@ -266,8 +266,8 @@ func (s *countsReleases) Release(ctx context.Context, name, token string, keep t
 	return s.Store.Release(ctx, name, token, keep)
 }
 
-// Close releases a lock that was just passed on to a waiter, before that waiter has come back to its
-// caller. The Counter gets both ends of that hold.
+// Close releases a lock that was just passed on to a waiter, before that waiter has come back to
+// its caller. The Counter gets both ends of that hold.
 func TestCloseBeforeAWaiterHasItsLock(t *testing.T) {
 	for range 300 {
 		var c tallier
