@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// clusterSlots are the slots of the primaries of RedisCluster.
+// clusterSlots lists the range of slots of each primary of RedisCluster.
 var clusterSlots = []string{"0-5460", "5461-10922", "10923-16383"}
 
 // RedisCluster starts a Redis Cluster of three primaries that share the slots. It returns when each
@@ -60,8 +60,8 @@ func awaitCluster(ctx context.Context, p Place) error {
 	}
 }
 
-// clusterNode is one primary of a cluster. Its table of nodes is written before it starts, so that
-// no commands are needed to give it its slots.
+// clusterNode describes one primary of a cluster. The file that assigns the slots to the nodes is
+// written before the primary starts, so no commands are needed for that.
 func clusterNode(i int) Spec {
 	return Spec{
 		Name: "redis-cluster-node", Package: "redis-server", Binary: []string{"redis-server", "valkey-server"}, ExtraPorts: 1,

@@ -54,7 +54,8 @@ func (s *Server) Restart(keepData bool) {
 	})
 }
 
-// Crash is Kill and then Restart. Its result is always nil.
+// Crash calls Kill and then Restart. It always returns nil: the result makes it fit into a
+// drivertest.Harness.
 func (s *Server) Crash(keepData bool) error {
 	s.t.Helper()
 	s.Kill()
@@ -75,7 +76,8 @@ func (s *Server) Pause() {
 	})
 }
 
-// Freeze is Pause. The function that it returns is Resume. The errors are always nil.
+// Freeze calls Pause and returns a function that calls Resume. The errors are always nil: they make
+// Freeze fit into a drivertest.Harness.
 func (s *Server) Freeze() (resume func() error, err error) {
 	s.t.Helper()
 	s.Pause()
@@ -95,7 +97,8 @@ func (s *Server) Resume() {
 
 var errNotRunning = errors.New("it does not run")
 
-// do lets only one change run at a time. If a change fails, the test ends.
+// do carries out a change of the server. Only one change runs at a time. If it fails, the test
+// ends.
 func (s *Server) do(what string, change func() error) {
 	s.t.Helper()
 	s.mu.Lock()

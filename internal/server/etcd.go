@@ -19,16 +19,16 @@ import (
 	"time"
 )
 
-// EtcdOptions are the settings of an etcd server. The zero value stands for one member of the
-// current version, without TLS.
+// EtcdOptions are the settings of an etcd server. The zero value describes a server of the current
+// version that is the only member of its cluster and does not use TLS.
 type EtcdOptions struct {
 	TLS   *TLS
 	Quota int  // the most bytes of data; 0 is the default of etcd
 	Old   bool // Debian's version, 3.4.23
 }
 
-// Etcd starts an etcd server. Unless o.Old is set, it is built from the module in testdata/etcd,
-// since Debian has no current version. The first build on a machine takes a minute.
+// Etcd starts an etcd server. Unless o.Old is set, the server is built from the module in
+// testdata/etcd, since Debian has no current version. The first build on a machine takes a minute.
 func Etcd(t testing.TB, o EtcdOptions) *Server {
 	t.Helper()
 	spec := Spec{Name: "etcd", Package: "etcd-server", Binary: []string{"etcd"}, URL: o.url, Ready: o.ready, ExtraPorts: 1, Timeout: time.Minute}
@@ -53,8 +53,8 @@ func EtcdCluster(t testing.TB, members int) []*Server {
 }
 
 // EtcdClusterVia is like EtcdCluster, but the other members connect to a member at the address that
-// via returns. So a test can put proxies between the members. member is the number of the member,
-// from 0, and addr is its real address.
+// the function via returns. A test can use this to put proxies between the members. The arguments
+// of via are the number of the member, from 0, and its real address.
 func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string) string) []*Server {
 	t.Helper()
 	var o EtcdOptions
@@ -79,7 +79,7 @@ func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string)
 				args := o.args(p, fmt.Sprintf("m%d", i), peers[i], strings.Join(cluster, ","))
 				return append(args, "-advertise", advertised[i], "-heartbeat", "50", "-election", "500")
 			},
-			Ready: func(context.Context, Place) error { return nil }, // a single member is never ready
+			Ready: func(context.Context, Place) error { return nil }, // no member is ready before the others have started
 		}))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -147,9 +147,9 @@ func (o EtcdOptions) ready(ctx context.Context, p Place) error {
 	return err
 }
 
-// etcdBinary returns the path of the server, and builds it if this machine does not have it yet.
-// The build runs outside of the workspace, because the modules of the workspace need other
-// versions. It never uses -race.
+// etcdBinary returns the path of the server, and builds the server if this machine does not have it
+// yet. The build runs outside of the workspace, because the modules of the workspace need other
+// versions of the same dependencies. The server is always built without -race.
 func etcdBinary(t testing.TB) string {
 	t.Helper()
 	path, err := builtEtcd()

@@ -26,7 +26,8 @@ func Memcached(t testing.TB, args ...string) *Server {
 	})
 }
 
-// memcachedReady accepts every reply, because a server with a login refuses the command.
+// memcachedReady asks the server for its version. A CLIENT_ERROR also shows that the server is
+// ready: a server that requires a login answers with it.
 func memcachedReady(ctx context.Context, p Place) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.Addr())
 	if err != nil {

@@ -44,7 +44,8 @@ func StartPHP(t testing.TB, needs PHPNeeds, script string, args ...string) *PHP 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Errors are ignored: the process may have ended already, and a killed process is one.
+		// Ignore the errors: Kill fails if the process has already ended, and Wait reports that the
+		// process was killed.
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
@@ -68,7 +69,7 @@ func (p *PHP) Send(line string) {
 	}
 }
 
-// Expect reads an answer and checks it.
+// Expect reads one line that PHP answers, and checks it.
 func (p *PHP) Expect(want string) {
 	p.t.Helper()
 	p.expect(want, "an answer")

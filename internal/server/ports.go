@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// The ports are below the range that kernels use for the local ports of outgoing connections, so
-// that no connection uses one.
+// The ports are below the range from which kernels choose local ports for outgoing connections, so
+// no outgoing connection can occupy one of them.
 const (
 	lowestPort  = 10_000
 	highestPort = 31_999

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// attributes makes the kernel kill the server when the test's process dies. It puts the server into
-// its own process group, so that a Ctrl-C at the terminal does not reach it directly.
+// attributes makes the kernel kill the server when the test's process dies. It also puts the server
+// into a process group of its own, so that Ctrl-C at the terminal does not signal it.
 func attributes(o *owner) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if o != nil {
@@ -67,8 +67,8 @@ func (p *process) kill() error {
 	})
 }
 
-// until calls a function again and again until the function returns 0 or an error. The function
-// returns the number of processes that are not done yet. until gives up after ten seconds.
+// until waits until the function that it gets returns 0 or an error. The function counts the
+// processes that have not stopped or died yet. After ten seconds, until returns an error.
 func until(what string, left func() (int, error)) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -129,7 +129,7 @@ func tree(root int) []int {
 
 // allProcesses lists all processes.
 func allProcesses() []int {
-	entries, _ := os.ReadDir("/proc") // if there is no /proc, only the root is known
+	entries, _ := os.ReadDir("/proc") // without /proc, no descendant is found
 	var pids []int
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
@@ -145,8 +145,7 @@ type stat struct {
 	state  byte
 }
 
-// readStat returns what /proc says about a process. If the process is gone, the file does not
-// exist.
+// readStat returns what /proc says about a process. It returns false if the process is gone.
 func readStat(pid int) (stat, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -5,16 +5,18 @@ import (
 	"testing"
 )
 
-// Proxies gives each store that a test opens a proxy of its own. S is the type of the stores. Its
-// methods Cut and LoseReply, and those of Server, Crash and Freeze, fit into a drivertest.Harness.
+// Proxies puts a separate proxy between the server and each store that a test opens. S is the type
+// of the stores. The methods Cut and LoseReply fit into a drivertest.Harness, as do Crash and
+// Freeze of Server.
 type Proxies[S comparable] struct {
 	made chan *Proxy
 	mu   sync.Mutex
 	by   map[S]*Proxy
 }
 
-// NewProxies starts proxies to a server, which end with the test. It starts each proxy before Open
-// needs it, because the suite of stores counts the goroutines that start while it opens a store.
+// NewProxies starts proxies to a server. They end with the test. Each proxy is started before Open
+// needs it, because the test suite for stores counts the goroutines that start while it opens a
+// store.
 func NewProxies[S comparable](t testing.TB, to string) *Proxies[S] {
 	ps := &Proxies[S]{made: make(chan *Proxy), by: map[S]*Proxy{}}
 	ctx := t.Context()
@@ -33,7 +35,8 @@ func NewProxies[S comparable](t testing.TB, to string) *Proxies[S] {
 	return ps
 }
 
-// Open opens a store through a new proxy, at whose address the server can be reached.
+// Open calls the function open with the address of a new proxy. The store that the function returns
+// must reach the server at that address.
 func (ps *Proxies[S]) Open(open func(addr string) (S, error)) (S, error) {
 	p := <-ps.made
 	s, err := open(p.Addr())
@@ -52,7 +55,8 @@ func (ps *Proxies[S]) Of(s S) *Proxy {
 	return ps.by[s]
 }
 
-// Silence makes the connections of all stores stand still, or lets them continue.
+// Silence(true) stops the traffic on the connections of all stores, without closing them.
+// Silence(false) lets it continue.
 func (ps *Proxies[S]) Silence(on bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -61,14 +65,14 @@ func (ps *Proxies[S]) Silence(on bool) {
 	}
 }
 
-// Cut closes the connections of a store without warning. Its result is always nil.
+// Cut closes the connections of a store without warning. It always returns nil.
 func (ps *Proxies[S]) Cut(s S) error {
 	ps.Of(s).Cut()
 	return nil
 }
 
-// LoseReply returns a function that loses the reply to the next request of a store that chosen
-// selects. See Proxy.LoseReply. The result of that function is always nil.
+// LoseReply returns a function that calls [Proxy.LoseReply] with chosen for the proxy of a store.
+// That function always returns nil.
 func (ps *Proxies[S]) LoseReply(chosen func(request []byte) bool) func(S) error {
 	return func(s S) error {
 		ps.Of(s).LoseReply(chosen)

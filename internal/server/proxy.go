@@ -76,7 +76,8 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Silence makes all connections stand still, or lets them continue.
+// Silence(true) stops the traffic on all connections, without closing them. Silence(false) lets it
+// continue.
 func (p *Proxy) Silence(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,17 +85,18 @@ func (p *Proxy) Silence(on bool) {
 	p.wake.Broadcast()
 }
 
-// LoseReply waits for the next request that chosen selects. It lets that request pass, loses the
-// reply, and closes the connection. The argument of chosen is the data of one read from the client.
+// LoseReply makes the proxy drop one reply. The next request for which chosen returns true reaches
+// the server. Then the proxy drops the reply and closes the connection. chosen is called with the
+// data of one read from the client.
 func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lose = chosen
 }
 
-// Refuse closes every connection whose client sends data that chosen selects, and drops that data.
-// It also cuts all present connections, and then their clients have to connect and send again.
-// Refuse(nil) ends the refusals.
+// Refuse makes the proxy close a connection as soon as its client sends data for which chosen
+// returns true. The data does not reach the server. Refuse also closes all present connections, so
+// that their clients have to connect and send again. Refuse(nil) lets all data pass again.
 func (p *Proxy) Refuse(chosen func(request []byte) bool) {
 	p.mu.Lock()
 	p.refuse = chosen

@@ -82,8 +82,8 @@ func (o RedisOptions) portArgs(p Place) []string {
 		"--tls-cert-file", p.Path("cert.pem"), "--tls-key-file", p.Path("key.pem"), "--tls-ca-cert-file", p.Path("ca.pem")}
 }
 
-// prepare writes the files that are named in the arguments. For a cluster it also writes the table
-// of nodes. Then no commands are needed to build the cluster.
+// prepare writes the files that the server's arguments name. For a cluster it also writes the file
+// that assigns the slots to the nodes, so no commands are needed for that.
 func (o RedisOptions) prepare(_ context.Context, p Place) error {
 	files := map[string]string{}
 	if o.ACL != "" {
@@ -115,8 +115,8 @@ func (o RedisOptions) url(p Place) string {
 	return u.String()
 }
 
-// ready reads a key, because a cluster that is down still answers PING. A server that refuses the
-// read because the user lacks the right is ready too.
+// ready tries to read a key. A PING is not enough, because a cluster that is down still answers it.
+// A server that refuses the read because the user may not read the key is ready too.
 func (o RedisOptions) ready(ctx context.Context, p Place) error {
 	conn, err := o.dial(ctx, p)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Sentinel starts a sentinel that watches primary, a Redis, under the name main.
+// Sentinel starts a sentinel that watches the Redis server primary. The sentinel calls it "main".
 func Sentinel(t testing.TB, primary *Server) *Server {
 	t.Helper()
 	return Start(t, Spec{

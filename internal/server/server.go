@@ -48,7 +48,8 @@ func Start(t testing.TB, spec Spec) *Server {
 	}
 }
 
-// missing skips the test. In CI it fails the test, because no test may be skipped there.
+// missing skips the test because a program is not installed. In CI it fails the test, because no
+// test may be skipped there.
 func missing(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

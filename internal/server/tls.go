@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// TLS is a certificate for 127.0.0.1 and localhost, with its key and the authority that signed it.
-// It is made for one test. All three are in PEM format.
+// TLS is a certificate for 127.0.0.1 and localhost, with its key, in PEM format. The certificate is
+// signed by itself, so CA is the same as Cert.
 type TLS struct{ CA, Cert, Key []byte }
 
-// NewTLS makes a certificate that is signed by itself.
+// NewTLS makes a new key and a certificate that is signed by itself.
 func NewTLS(t testing.TB) *TLS {
 	t.Helper()
 	c, err := newTLS()
@@ -28,7 +28,7 @@ func NewTLS(t testing.TB) *TLS {
 	return c
 }
 
-// Client returns a client's configuration that trusts only this authority.
+// Client returns a client's configuration that trusts only this certificate.
 func (c *TLS) Client() *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(c.CA)

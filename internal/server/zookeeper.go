@@ -19,9 +19,9 @@ type ZooKeeperOptions struct {
 	Java []string      // further arguments of java, such as -Dzookeeper.skipACL=yes
 	Conf []string      // further lines of the configuration file
 
-	// Via returns the address that one server of an ensemble uses to connect to another one. The
-	// parameters are the numbers of the two servers, which count from 0, and the real address of
-	// the second one. So a test can put proxies between the servers.
+	// Via returns the address at which one server of an ensemble connects to another one. Its
+	// arguments are the numbers of the two servers, counted from 0, and the real address of the
+	// second one. A test can use Via to put proxies between the servers.
 	Via func(from, to int, addr string) string
 }
 
@@ -103,7 +103,7 @@ func zooKeeperSpec(o ZooKeeperOptions, ready func(context.Context, Place) error,
 		URL:     func(p Place) string { return "zookeeper://" + p.Addr() },
 		Args: func(p Place) []string {
 			if err := p.Write("zoo.cfg", []byte(o.file(p)+peers)); err != nil {
-				return nil // java reports here that its arguments are missing
+				return nil // java then fails, because its arguments are missing
 			}
 			args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"}
 			if !o.Sync {
@@ -158,8 +158,8 @@ func ZooKeeperSays(ctx context.Context, addr, command string) (string, error) {
 	return string(said), err
 }
 
-// acceptsClients succeeds even before there is a leader, so that the servers can be started one by
-// one.
+// acceptsClients reports whether the server accepts connections. It succeeds even before there is a
+// leader. The servers are started one by one, and the first ones have no leader yet.
 func acceptsClients(ctx context.Context, p Place) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	withFence      = "pgstore"
 )
 
-// advisory measures how long it takes to try and release a name with pgstore.
+// advisory measures how long it takes to acquire and release a free lock with pgstore.
 func (b *bench) advisory() *measure.Experiment {
 	raw := func(upsert bool) func() (measure.Figures, error) {
 		return func() (measure.Figures, error) { return b.rawAdvisory(upsert) }
@@ -102,7 +102,8 @@ func (b *bench) pgstorePair(opts []pgstore.Option) (f measure.Figures, err error
 	})
 }
 
-// manyHolds counts the connections that pgstore uses for many holds that nobody waits for.
+// manyHolds counts the connections that pgstore uses to hold many locks at once while nobody waits
+// for them.
 func (b *bench) manyHolds() *measure.Experiment {
 	name := fmt.Sprintf("pgstore, %d holds", b.plan.holds)
 	return &measure.Experiment{

@@ -14,9 +14,10 @@ import (
 	"github.com/padlock-go/padlock/sqlstore"
 )
 
-// bareLease makes the smallest possible lease with a fence: two prepared statements that change one
-// row, with times by the server's clock. With skip, the first statement skips a row that another
-// statement has locked, as many hand-written leases do.
+// bareLease prepares the simplest possible lease that has a fence, and returns a function that
+// takes the lease and gives it back. Two prepared statements do that: both update one row and use
+// the server's clock. If skip is true, the first statement skips the row while another statement
+// has it locked, as many hand-written leases do.
 func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) error, error) {
 	clock, params := "(date_part('epoch', clock_timestamp()) * 1000000)::bigint", []any{"$1", "$2", "$3", "$4"}
 	blob := "bytea"
@@ -53,12 +54,12 @@ func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) 
 	}, nil
 }
 
-// hop returns the name of the row that shows the shortest possible hand-over among n processes.
+// hop returns the name of the report's row about [bench.hop] with n processes.
 func hop(n int) string { return fmt.Sprintf("bare NOTIFY and two updates: %d", n) }
 
-// hop measures the shortest possible hand-over among n processes in a ring. Each has a connection
-// for statements and one on which it listens. A process updates a row and notifies the next one,
-// which updates the row, and so on.
+// hop measures the shortest possible hand-over among n processes in a ring. Each process has one
+// connection for statements and another one on which it listens. A process updates a row of a table
+// and notifies the next process, which updates the same row and notifies its successor, and so on.
 func (b *bench) hop(n int) (f measure.Figures, err error) {
 	ctx := context.Background()
 	var work, ears []*pgx.Conn

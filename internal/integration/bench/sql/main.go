@@ -50,8 +50,8 @@ func main() {
 	measure.ExitIf("sql", err)
 }
 
-// run runs the experiments and prints them. It returns an error if the benchmark itself fails or
-// the pattern is wrong. A target that is missed is no error.
+// run runs the experiments and prints them. It returns an error if the benchmark itself fails or if
+// the pattern of -only is not valid. A missed target is not an error.
 func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
 	report, err := measure.NewReport(out, progress, only, asJSON)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	namedFence   = "mysqlstore"
 )
 
-// named measures how long it takes to try and release a name with mysqlstore on MariaDB.
+// named measures how long it takes to acquire and release a free lock with mysqlstore on MariaDB.
 func (b *bench) named() *measure.Experiment {
 	raw := func(upsert bool) func() (measure.Figures, error) {
 		return func() (measure.Figures, error) { return b.rawNamed(upsert) }

@@ -38,7 +38,8 @@ func (b *bench) renewals() *measure.Experiment {
 	return e
 }
 
-// renew holds n names until most of them were renewed twice. The figures are those of one renewal.
+// renew holds n names until most of them have been renewed twice. It returns the figures per
+// renewal.
 func (b *bench) renew(n int, alone bool) (f measure.Figures, err error) {
 	p, err := b.process(sqlstore.PostgreSQL, false)
 	if err != nil {
@@ -72,7 +73,7 @@ func (b *bench) renew(n int, alone bool) (f measure.Figures, err error) {
 	}, err
 }
 
-// take acquires n names. Four goroutines do that, so that it does not take long.
+// take acquires n names. Four goroutines share the work to save time.
 func (b *bench) take(locker *padlock.Locker, n int) error {
 	var all sync.WaitGroup
 	errs := make([]error, 4)

@@ -100,15 +100,17 @@ func (b *bench) drains() *measure.Experiment {
 	for _, n := range []int{2, 16} {
 		e.Rows = append(e.Rows, measure.Row{Name: hop(n), Run: func() (measure.Figures, error) { return b.hop(n) }})
 	}
-	// PostgreSQL wakes every session that listens, so only the second base wakes as many sessions
-	// as 16 processes do. The first base shows what these sessions cost.
+	// PostgreSQL wakes every session that listens. The 16 processes are compared with two rings of
+	// bare hand-overs. The ring of 16 wakes as many sessions as they do. The ring of 2 shows what
+	// waking the other sessions costs.
 	for _, n := range []int{2, 16} {
 		e.Targets = append(e.Targets, measure.Target{Row: "processes: 16", Column: "hand p50 us", Base: hop(n), AtMost: 1.5})
 	}
 	return e
 }
 
-// waiting measures many processes that take turns for a while. The database does not wake them.
+// waiting measures how many processes take turns for a while. The waiters poll: the database does
+// not wake them.
 func (b *bench) waiting() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
@@ -121,8 +123,9 @@ func (b *bench) waiting() *measure.Experiment {
 	}
 }
 
-// waitingForFiles is the same experiment on SQLite. It measures the mean gap, the share of one
-// processor that all processes use together, and the writes to the row per hand-over.
+// waitingForFiles runs the experiment of waiting on SQLite. It measures the mean gap between two
+// holds, the share of one processor that all processes use together, and the writes to the name's
+// row per hand-over.
 func (b *bench) waitingForFiles() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
@@ -134,7 +137,7 @@ func (b *bench) waitingForFiles() *measure.Experiment {
 	}
 }
 
-// drainsOfFiles is drains on SQLite instead of PostgreSQL.
+// drainsOfFiles runs the experiment of drains on SQLite instead of PostgreSQL.
 func (b *bench) drainsOfFiles() *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, SQLite, %d waiters", b.plan.waiters),
@@ -148,7 +151,7 @@ func (b *bench) drainsOfFiles() *measure.Experiment {
 	return e
 }
 
-// A contest is a number of waiters for one name.
+// A contest is a group of waiters that compete for one name.
 type contest struct {
 	all      sync.WaitGroup // the waiters
 	began    time.Time
@@ -182,7 +185,7 @@ func (c *contest) turn(ctx context.Context, p *process, name string) {
 	c.err = errors.Join(c.err, lock.Release())
 }
 
-// A crowd is a number of processes that contend for a name.
+// A crowd is a group of processes that compete for one name.
 type crowd struct {
 	engine    sqlstore.Engine
 	processes int
@@ -191,8 +194,8 @@ type crowd struct {
 	section   time.Duration // how long each waiter holds the lock
 }
 
-// contend lets a crowd contend for a name. If cr.section is 0, contend runs until each waiter has
-// had the name once. Otherwise it runs for as long as span says.
+// contend lets the processes of a crowd compete for a name. If cr.section is 0, contend runs until
+// each waiter has had the name once. Otherwise the contest lasts for span.
 func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -224,14 +227,15 @@ func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 	return f, err
 }
 
-// warmUps is the number of drains before the one that is measured. In the first five executions of
-// a statement on a connection, PostgreSQL makes a plan each time, which takes longer than the
-// statement. With fewer drains, most connections of 16 processes still make plans in the drain that
-// is measured, and the connections of the bare hop, which has many more warm-ups, do not.
+// warmUps is the number of drains before the measured one. PostgreSQL plans a prepared statement
+// anew in its first five executions on a connection, and planning takes longer than the statement
+// itself. With fewer warm-ups, most connections of the 16 processes would still plan during the
+// measured drain. The bare hops have many more warm-ups, so their connections would not, and the
+// comparison would be unfair.
 const warmUps = 8
 
-// begin lets the waiters of a crowd queue up for at least span, behind a holder that then releases
-// the name.
+// begin acquires a new name, lets the waiters of a crowd queue up behind this hold, and then
+// releases the name.
 func (b *bench) begin(ctx context.Context, ps []*process, cr crowd, span time.Duration) (c *contest, name string, before counts, err error) {
 	last := ps[cr.processes]
 	name = b.name()
