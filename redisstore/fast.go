@@ -171,11 +171,35 @@ func (s *Store) passHold(ctx context.Context, c *connected, name, token string) 
 		s.handOvers.add(name, sent)
 	}
 	if n == 2 {
-		// The hold has ended. If this hand-over fails, the waiters find the free name when they
-		// next look.
-		_, _ = s.runScript(ctx, c, s.scripts.release, name, "", "0")
+		s.handOver(ctx, c, name)
 	}
 	return n > 0, nil
+}
+
+// handOver hands a free name over to its waiters, after a script has ended the hold and has found
+// that the process of the first waiter is gone. If the server does not answer, handOver asks again
+// in the background. Without that, the other waiters would find the free name only at their next
+// look, up to 15 s later.
+func (s *Store) handOver(ctx context.Context, c *connected, name string) {
+	if _, err := s.runScript(ctx, c, s.scripts.release, name, "", "0"); err == nil {
+		return
+	}
+	s.background(func() {
+		for pause := 100 * time.Millisecond; pause < 10*time.Second; pause *= 2 {
+			if s.sleep(s.ctx, spread(pause)) != nil {
+				return
+			}
+			ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+			c, err := s.readyClient(ctx, false)
+			if err == nil {
+				_, err = s.runScript(ctx, c, s.scripts.release, name, "", "0")
+			}
+			cancel()
+			if err == nil {
+				return
+			}
+		}
+	})
 }
 
 // handed holds the tokens that got a name by a hand-over and have not released it yet. Such a name

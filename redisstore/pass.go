@@ -56,8 +56,8 @@ func (s *Store) swap(ctx context.Context, c *connected, token string, next *driv
 		return driver.Gone, g, false, s.failure(ctx, err)
 	case n == 1:
 		s.handOvers.add(next.Name, s.clock.Now())
-	case n == 2: // as in the method pass
-		_, _ = s.runScript(ctx, c, s.scripts.release, next.Name, "", "0")
+	case n == 2:
+		s.handOver(ctx, c, next.Name)
 	case n > 2:
 		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.callerFence(n), TTL: ceilMillis(next.TTL)}, nil)
 	}

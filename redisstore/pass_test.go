@@ -1,8 +1,10 @@
 package redisstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,4 +180,44 @@ func TestAFirstReaderKeepsItsPlace(t *testing.T) {
 			free(t, w.s, w.r)
 		}
 	}
+}
+
+// TestLostHandOverPastADeadWaiter: the process of the first waiter is gone. The holder's release
+// ends the hold, and the request that hands the name over to the next waiter is lost. The store
+// sends it again, so that this waiter does not have to find the free name by a look.
+func TestLostHandOverPastADeadWaiter(t *testing.T) {
+	t.Parallel()
+	bothLayouts(t, func(t *testing.T, _ *redisstore.Store, srv *server.Server) {
+		ours, theirs := server.NewProxy(t, srv.Addr()), server.NewProxy(t, srv.Addr())
+		holder, first := opened(t, ours.Addr(), sameLayout(t)...), opened(t, theirs.Addr(), sameLayout(t)...)
+		next := opened(t, srv.Addr(), sameLayout(t)...)
+		handsOn(t, holder, first, "so that the server knows the scripts").got()
+		r := request("job")
+		take(t, holder, r)
+		waits(t, first, r.Name)
+		theirs.Refuse(func([]byte) bool { return true })
+		w := waits(t, next, r.Name)
+		time.Sleep(3 * time.Second) // a waiter looks seldom after its first seconds
+		var lost atomic.Bool
+		ours.Refuse(func(request []byte) bool {
+			withoutToken := bytes.Contains(request, []byte("\r\n$0\r\n\r\n$1\r\n0\r\n"))
+			return withoutToken && lost.CompareAndSwap(false, true)
+		})
+		eventually(t, "the holder is connected again", func() bool {
+			_, err := holder.Inspect(t.Context(), r.Name)
+			return err == nil
+		})
+		free(t, holder, r)
+		if !lost.Load() {
+			t.Fatal("the release sent no further request")
+		}
+		select {
+		case a := <-w.done:
+			if a.err != nil || a.g.TTL <= 0 {
+				t.Errorf("Wait: %+v, %v", a.g, a.err)
+			}
+		case <-time.After(4 * time.Second):
+			t.Error("the next waiter was not asked")
+		}
+	})
 }
