@@ -13,13 +13,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// restBefore is the time without a statement after which the store reads the socket of a
-// connection.
+// restBefore is how long a connection rests after a statement before the store reads its socket to
+// notice when the connection ends.
 const restBefore = 5 * time.Millisecond
 
 // A conn is one connection. Once it has ended, it is never used again. Between statements, a
-// goroutine reads its socket, so that the store notices at once when the connection ends. That
-// goroutine also asks the server from time to time, in case the server has fallen silent.
+// goroutine reads its socket, so that the store notices at once when the connection ends. If the
+// server sends nothing for a while, that goroutine asks the server whether it is still there.
 type conn struct {
 	pg     *pgconn.PgConn
 	pid    uint32 // process id of the server's process, even behind a pooler
@@ -40,9 +40,9 @@ type conn struct {
 	stop     context.CancelFunc // stops the reading of the socket
 
 	// These are guarded by pool.mu.
-	keys map[int64]int  // how often the session has each lock or requests it
-	sole map[int64]bool // locks that the session has exclusively or asks for exclusively
-	load int            // the sum of keys
+	keys map[int64]int  // by lock number: how many holds and requests of this store use the lock in this session
+	sole map[int64]bool // lock numbers of which this session has the exclusive lock or asks for it
+	load int            // the sum of the values in keys
 	ops  int            // operations that are running
 }
 
@@ -54,12 +54,13 @@ func newConn(pg *pgconn.PgConn, cfg *config) *conn {
 
 func (c *conn) alive() bool { return c.bound.Err() == nil }
 
-// exec runs a statement and returns its rows. It takes at most c.limit.
+// exec runs a statement and returns its rows. The time limit is c.limit.
 func (c *conn) exec(st *statement, params ...[]byte) ([][][]byte, error) {
 	return c.within(c.limit, st, params...)
 }
 
-// within is exec with its own time limit. A limit of 0 means no limit.
+// within is like exec, but has its own time limit. If the limit is 0, the statement may take any
+// time.
 func (c *conn) within(limit time.Duration, st *statement, params ...[]byte) ([][][]byte, error) {
 	c.want.Add(1)
 	c.interrupt()
@@ -87,8 +88,8 @@ func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]
 	return res.Rows, nil
 }
 
-// setLimit sets a deadline for the socket, which ends statements that take too long. Setting a
-// deadline costs time, so one deadline serves several statements.
+// setLimit sets a deadline for the socket. If a statement takes longer, the deadline ends the
+// connection. Setting a deadline costs time, so one deadline serves several statements.
 func (c *conn) setLimit(limit time.Duration) {
 	now, until := time.Now(), time.Time{}
 	if limit > 0 {
@@ -101,8 +102,9 @@ func (c *conn) setLimit(limit time.Duration) {
 	c.pg.Conn().SetDeadline(until)
 }
 
-// failed decides what an error means. After a refusal by the server, the connection remains usable.
-// Any other error ends the connection.
+// failed decides what the error of a statement means for the connection. If the server refused the
+// statement, the connection remains usable. After any other error, failed ends the connection. If
+// unsent is true, the statement had not been sent yet.
 func (c *conn) failed(err error, unsent bool) error {
 	var refused *pgconn.PgError
 	switch {
@@ -116,7 +118,7 @@ func (c *conn) failed(err error, unsent bool) error {
 	return &connError{err: err, unsent: unsent || pgconn.SafeToRetry(err)}
 }
 
-// endStatement ends a statement.
+// endStatement lets the next statement begin.
 func (c *conn) endStatement() {
 	c.mu.Unlock()
 	c.nudge()
@@ -131,7 +133,7 @@ func (c *conn) nudge() {
 	}
 }
 
-// interrupt stops the reading of the socket.
+// interrupt stops the goroutine that reads the socket, so that a statement can begin.
 func (c *conn) interrupt() {
 	c.stopMu.Lock()
 	defer c.stopMu.Unlock()
@@ -140,7 +142,8 @@ func (c *conn) interrupt() {
 	}
 }
 
-// watch runs until the connection has ended. It notices the end while no statement is running.
+// watch runs in a goroutine until the connection has ended. While no statement is running, it reads
+// the socket to notice the end.
 func (c *conn) watch() {
 	for c.alive() {
 		select {

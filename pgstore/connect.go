@@ -97,8 +97,8 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// pgconn puts the user, the database and the addresses in front of its errors. reason returns such
-// an error without them.
+// reason returns an error of pgconn without the user, the database and the addresses that pgconn
+// puts in front of it.
 func reason(err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -137,7 +137,7 @@ func (d *dialer) setUp(c *conn) error {
 	seconds := func(t time.Duration) string { return strconv.Itoa(max(1, int(t.Round(time.Second)/time.Second))) }
 	settings := [][2]string{
 		{"idle_session_timeout", "0"}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
-		{"lock_timeout", ms(d.cfg.lossDelay / 5)}, // for the rows of the table of fences
+		{"lock_timeout", ms(d.cfg.lossDelay / 5)}, // limits the wait for a row of the table of fences
 		{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"},
 		{"plan_cache_mode", "force_generic_plan"}, // the statements are simple and run often
 		{"client_connection_check_interval", "1s"},

@@ -45,8 +45,8 @@ func (s *Store) orLost(h *hold, err error) error {
 	return err
 }
 
-// promote makes one try. It locks the intent, which keeps new readers out, and then takes the
-// exclusive lock in addition to the shared one.
+// promote tries once to turn the shared hold h into an exclusive one. First it locks the intent,
+// which keeps new readers out. Then it takes the exclusive lock, while h still has the shared one.
 func (s *Store) promote(h *hold, r *driver.Request) error {
 	if s.holds.promoting(h) {
 		return driver.ErrPromotionConflict
@@ -100,7 +100,8 @@ func (s *Store) upgrade(h *hold, r *driver.Request) error {
 	return nil
 }
 
-// intend registers the intent of h for MaxIntent from now.
+// intend makes h lock the intent of its promotion, or renews an intent that h already has. Unless
+// intend is called again in time, lapse withdraws the intent after nine tenths of MaxIntent.
 func (s *Store) intend(h *hold) error {
 	lapse := driver.MaxIntent * 9 / 10
 	if h.intent {
@@ -114,10 +115,10 @@ func (s *Store) intend(h *hold) error {
 		switch {
 		case err != nil:
 			return failure(err)
-		case parse(rows[0][0]) > 0: // granted just before
+		case parse(rows[0][0]) > 0: // the server granted the lock just before the error
 		case parse(rows[0][1]) > 0:
 			return driver.ErrPromotionConflict
-		default: // only readers that test the intent
+		default: // only readers that check the intent hold it, and only for a moment
 			return s.heldBy(h.c, h.key)
 		}
 	} else if err != nil {
@@ -146,8 +147,8 @@ func (s *Store) lapse(name, token string) {
 }
 
 // demote takes the shared lock before it releases the exclusive one, so nobody can take the lock in
-// between. The statement uses the blocking call, but it does not wait: the server lets a session
-// that holds the lock go ahead of those that wait for it.
+// between. The statement calls the blocking function, but does not wait: a session that holds the
+// lock goes ahead of those that wait for it.
 func (s *Store) demote(h *hold) error {
 	if !s.cfg.noFences {
 		// Readers that join from now on get the same fence.

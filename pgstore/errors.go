@@ -46,8 +46,8 @@ func hasCode(err error, codes ...string) bool {
 	return false
 }
 
-// connEnded reports whether err ended the connection, and whether the statement was certainly not
-// carried out.
+// connEnded reports whether err ended the connection. unsent is true if the statement was certainly
+// not carried out.
 func connEnded(err error) (yes, unsent bool) {
 	var c *connError
 	if !errors.As(err, &c) {
@@ -58,8 +58,8 @@ func connEnded(err error) (yes, unsent bool) {
 
 var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as PgBouncer's pool_mode=transaction) is between, which gives a session to several clients, so that advisory locks exclude nobody; connect to the server itself or to a pool with pool_mode=session, or use a lease table (package sqlstore, postgres://)", driver.ErrInvalid)
 
-// failure returns the error that callers see. If the server refused a statement, nothing was
-// changed.
+// failure turns the error of a statement into the error that callers see. It relies on this: if the
+// server refused a statement, the statement changed nothing.
 func failure(err error) error {
 	switch yes, unsent := connEnded(err); {
 	case err == nil:
@@ -67,7 +67,7 @@ func failure(err error) error {
 	case errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnavailable):
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %s", driver.ErrUnavailable, err) // a limit of the store, not of the caller
+		return fmt.Errorf("%w: %s", driver.ErrUnavailable, err) // a time limit of the store, not of the caller
 	case yes && !unsent:
 		return fmt.Errorf("%w: %s", driver.ErrUncertain, err)
 	case hasCode(err, undefinedTable):

@@ -46,7 +46,7 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	return h.grant(), nil
 }
 
-// take makes one try.
+// take tries once to get the lock.
 func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	if err := s.prepare(); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	return nil
 }
 
-// nobodyWaits returns an error if somebody waits for the lock. It is called for a reader that joins
-// another reader in its session. The server would let that reader overtake waiting writers.
+// nobodyWaits returns an error if somebody waits for the lock. It is called before a reader joins
+// another reader in the same session. The server would let the new reader overtake waiting writers.
 func (s *Store) nobodyWaits(c *conn, key int64) error {
 	rows, err := c.exec(&queued, number(key))
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Store) askServer(c *conn, h *hold, r *driver.Request) (fence uint64, er
 		}
 		return 0, failure(err)
 	}
-	if err != nil { // the session may have been granted the lock before the rest failed
+	if err != nil { // the server may have granted the lock before the rest of the statement failed
 		return 0, s.undo(c, h.key, i, failure(err))
 	}
 	if string(rows[0][0]) != "t" {

@@ -54,7 +54,7 @@ func (h *hold) grant() driver.Grant {
 	return driver.Grant{Fence: h.fence, Bound: h.c.bound, Shared: h.shared}
 }
 
-// heldTokens contains the tokens of a store.
+// heldTokens has the holds of a store, by their tokens and by their locks.
 type heldTokens struct {
 	mu    sync.Mutex
 	byID  map[id]*hold
@@ -120,7 +120,8 @@ func (hs *heldTokens) clear(h *hold) {
 	hs.wake(h.key)
 }
 
-// change runs f under the mutex. f changes fields of h that other operations read.
+// change calls f while it holds the mutex. f sets fields of a hold that operations on other holds
+// read.
 func (hs *heldTokens) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -166,7 +167,7 @@ func (hs *heldTokens) promoting(h *hold) bool {
 	return slices.ContainsFunc(hs.byKey[h.key], func(o *hold) bool { return o != h && o.live() && o.intent })
 }
 
-// holding reports whether this process has the lock.
+// holding reports whether a hold of this process has the lock.
 func (hs *heldTokens) holding(key int64) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/internal/calls"
 )
 
-// Inspect implements driver.Inspector. If the holder uses padlock, the server knows its process and
-// its host, and nothing more.
+// Inspect implements driver.Inspector. Of a holder that uses padlock, it reports only the process
+// and the host, because the server knows nothing else.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err

@@ -17,7 +17,7 @@ const (
 // A pool holds the connections of a store.
 type pool struct {
 	dialer  dialer
-	perConn int // most holds of one connection
+	perConn int // the maximum number of holds on one connection
 	work    *sync.WaitGroup
 	ctx     context.Context // canceled when the store is closed
 
@@ -31,7 +31,7 @@ type pool struct {
 type slot struct {
 	dialing sync.Mutex
 	c       *conn // guarded by pool.mu; nil or dead if there is none
-	taken   bool  // a wait uses the slot, or the hold that the wait got uses it; guarded by pool.mu
+	taken   bool  // a wait uses the slot, or the hold that the wait obtained does; guarded by pool.mu
 }
 
 // live returns the connections that are alive.
@@ -49,7 +49,7 @@ func (p *pool) live() []*conn {
 	return out
 }
 
-// dial makes the connection of a slot if there is none.
+// dial returns the connection of a slot, and makes it if there is none.
 func (p *pool) dial(sl *slot) (*conn, error) {
 	began := time.Now()
 	sl.dialing.Lock()
@@ -81,10 +81,9 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 	return c, nil
 }
 
-// reserve chooses a connection whose session does not have the lock yet. It prefers idle
-// connections and makes a new one only if all others are busy, so that there are few connections.
-// joinsReader means that no such connection is left, and that a reader joins another reader in its
-// session.
+// reserve chooses a connection whose session does not have the lock yet. To keep the connections
+// few, it prefers an idle one and makes a new one only if all others are busy. If no such
+// connection is left, a reader may join another reader in its session; then joinsReader is true.
 func (p *pool) reserve(key int64, shared bool) (c *conn, joinsReader bool, err error) {
 	for {
 		c, sl, joined, err := p.choose(key, shared)
@@ -140,9 +139,9 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	return best, nil, false, nil
 }
 
-// add counts a lock for a session. The server never excludes a session from its own locks. So if a
-// session has a lock exclusively, or asks for it exclusively, no other caller may use this session
-// for the lock. In this case, the argument sole is true.
+// add counts one more hold or request of a lock in a session. sole is true if the lock is
+// exclusive. The store must then not use this session for any other hold or request of the lock,
+// because the server never excludes a session from its own locks.
 func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
 	if sole {
@@ -152,7 +151,7 @@ func (c *conn) add(key int64, sole bool) {
 	c.ops++
 }
 
-// finish ends the operation that reserve began. gotLock is true if the session has the lock now.
+// finish ends the operation that reserve began. gotLock says whether the session has got the lock.
 func (p *pool) finish(c *conn, key int64, gotLock bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +161,7 @@ func (p *pool) finish(c *conn, key int64, gotLock bool) {
 	}
 }
 
-// drop forgets a lock that a session has had.
+// drop removes one hold of a lock from the counts of a session.
 func (p *pool) drop(c *conn, key int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +188,7 @@ func (p *pool) promote(c *conn, key int64) bool {
 	return true
 }
 
-// demote lets readers join a session again.
+// demote allows readers to join the session again after the lock has become shared.
 func (p *pool) demote(c *conn, key int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

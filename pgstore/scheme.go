@@ -74,7 +74,8 @@ func schemaOf(u *url.URL) ([]string, error) {
 	return Schema(c.schema)
 }
 
-// upgrade creates the table if it is missing, and writes the version if the table has none.
+// upgrade creates the table of fences if it is missing. If the table has no version, upgrade writes
+// it.
 func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	s, err := FromURL(ctx, u, Lazy())
 	if err != nil {

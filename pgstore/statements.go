@@ -106,8 +106,8 @@ var (
 	// endBackend ends a session of this process that has lost its connection.
 	endBackend   = statement{"padlock_end", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
 	backendLives = statement{"padlock_lives", "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
-	// stillLocks is for sessions of a pooler, which continue after the client's connection has
-	// ended.
+	// stillLocks counts what the session of a lost connection still has or does. It is for poolers,
+	// whose sessions continue after the client's connection has ended.
 	stillLocks = statement{"padlock_still", "SELECT (SELECT count(*) FROM pg_locks l WHERE l.pid = $2::int AND" + onKey + ") + (SELECT count(*) FROM pg_stat_activity WHERE pid = $2::int AND state <> 'idle')"}
 )
 
@@ -128,10 +128,11 @@ func newSweepStatements(table string) sweepStatements {
 	return sweepStatements{
 		due: statement{"padlock_due", "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " + now + ", false, 'last sweep of this table'" +
 			" ON CONFLICT (key) DO UPDATE SET fence = EXCLUDED.fence WHERE abs(EXCLUDED.fence - f.fence) >= " + every + " RETURNING 1"},
-		// A row is kept if any session has its lock or waits for it, because a reader that joins
-		// other readers gets the fence of that row. A reader takes the lock before it writes the
-		// row. If it took the lock after this statement read pg_locks, there are two cases: xmin
-		// differs, or the reader finds no row.
+		// The statement keeps a row if any session has the lock or waits for it, because a reader
+		// that joins other readers gets its fence from that row. A reader may also take the lock
+		// just after the statement has read pg_locks. The reader then writes the row. If it writes
+		// first, xmin differs and the row stays. If the DELETE comes first, the reader finds no row
+		// and makes a new one.
 		next: statement{"padlock_sweep", "WITH l AS MATERIALIZED (SELECT key, xmin AS x FROM " + table + " WHERE key > $1::bigint AND key <> $3::bigint AND fence < " + now + " - $2::bigint" +
 			" ORDER BY key LIMIT " + strconv.Itoa(sweepBatch) + ")," +
 			" d AS (DELETE FROM " + table + " f USING l WHERE f.key = l.key AND f.xmin = l.x AND NOT EXISTS (SELECT FROM pg_locks l WHERE" +

@@ -51,8 +51,8 @@ func (s *Store) verify(h *hold) error {
 	return nil
 }
 
-// undo releases a lock that the session may have. It returns the error that the caller passes to
-// it.
+// undo releases a lock that the session may have, and ends the connection if that fails. It returns
+// the error why, which is the reason for the release.
 func (s *Store) undo(c *conn, key int64, shared int, why error) error {
 	if _, err := c.exec(&unlock[shared], number(key)); err != nil {
 		c.lose(err)
@@ -112,7 +112,7 @@ func isMine(c *conn, key int64) (bool, error) {
 	return err == nil && parse(rows[0][0]) > 0, err
 }
 
-// withdraw releases the intent.
+// withdraw releases the lock that stands for the intent of h.
 func (s *Store) withdraw(h *hold) error {
 	h.timer.Stop()
 	rows, err := h.c.exec(&unlock[0], number(s.cfg.keys.intent(h.name)))
@@ -139,7 +139,7 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 		return driver.Released, nil
 	case err == nil:
 		err = errors.New("the session did not have the lock")
-		c.lose(err) // nobody knows which other locks the session has
+		c.lose(err) // the store does not know which other locks the session has
 		s.clear(h)
 		return driver.Gone, nil
 	case c.alive():
@@ -149,16 +149,16 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	return driver.Gone, failure(&connError{err: err})
 }
 
-// forfeit replaces clear if the connection of a hold ended during the release of the lock. The
-// session may still exist and have the lock, so the next Release makes sure that the session is
-// gone.
+// forfeit is called instead of clear if the connection of h ended while the lock was being
+// released. The session may still exist and have the lock. So h becomes unsure, and the next
+// Release makes sure that the session is gone.
 func (s *Store) forfeit(h *hold) {
 	c := h.c
 	s.clear(h)
 	s.holds.change(func() { h.state, h.c = unsure, c })
 }
 
-// clear forgets the hold of h.
+// clear records that h no longer has the lock, and frees its place in the pool.
 func (s *Store) clear(h *hold) {
 	c, back := h.c, h.back
 	if c != nil {

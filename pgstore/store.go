@@ -132,8 +132,8 @@ func (s *Store) Location(name string) (string, error) {
 	return strconv.FormatInt(s.cfg.keys.lockNumber(name), 10), nil
 }
 
-// SamePlace implements driver.SamePlacer. It compares the identifiers of the servers, or their
-// addresses.
+// SamePlace implements driver.SamePlacer. It compares the identifiers of the two servers if both
+// are known, and otherwise their addresses.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {

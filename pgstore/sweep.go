@@ -26,7 +26,7 @@ type sweeper struct {
 	sql     sweepStatements
 	keep    time.Duration
 	live    func() []*conn                           // the connections of this process
-	connect func(ctx context.Context) (*conn, error) // makes one that no hold depends on
+	connect func(ctx context.Context) (*conn, error) // makes a connection that no hold uses
 	ctx     context.Context                          // canceled when the store is closed
 }
 

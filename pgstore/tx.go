@@ -12,9 +12,9 @@ import (
 
 // LockTx takes the lock on name until tx ends, by commit or rollback. It makes one try and does not
 // wait. If the connection ends, the database discards what tx has written. So a process that was
-// paused does no harm, and the program need not check fences. The lock has no fence.
+// paused does no harm, and the program need not check fences. The lock itself has no fence.
 //
-// tx is a pgx.Tx or a *sql.Tx, of the same database as the store, at READ COMMITTED. At a higher
+// tx is a pgx.Tx or a *sql.Tx at READ COMMITTED, in the database of the store. At a higher
 // isolation level, tx might not see what the previous holder wrote, so LockTx returns
 // driver.ErrInvalid. Call LockTx at the start of the transaction. It returns a *driver.HeldError if
 // somebody else has the name, and driver.ErrAlreadyHeld if this store has it.
@@ -65,7 +65,7 @@ func (s *Store) database() string {
 	return s.server.User
 }
 
-// rowOf returns a function that queries one row in a transaction.
+// rowOf returns a function that runs a query in the transaction and reads its only row.
 func rowOf(tx any) (func(ctx context.Context, query string, args []any, dest ...any) error, error) {
 	switch tx := tx.(type) {
 	case pgx.Tx:

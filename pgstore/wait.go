@@ -19,9 +19,9 @@ const (
 	pauseMin = 25 * time.Millisecond
 )
 
-// Wait implements driver.Waiter. If reserve is set and one of the 8 sessions for waiters is free,
-// the caller waits in the server's queue and is granted the lock in that session. All other waiters
-// try again from time to time.
+// Wait implements driver.Waiter. The store has 8 sessions for waiters. If reserve is true and one
+// of them is free, the caller waits in the server's queue and is granted the lock in that session.
+// All other waiters try again from time to time.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -110,12 +110,12 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 	_, err = c.within(0, &wait[index(shared)], number(key))
 	close(done)
 	wg.Wait()
-	if cancelled { // this ends the session, and also the lock if it was granted at the last moment
+	if cancelled { // this ends the session, and with it the lock if it was granted at the last moment
 		c.closeConn()
 		return false, s.endReason(ctx)
 	}
 	if yes, _ := connEnded(err); yes {
-		return false, nil // the caller asks again
+		return false, nil // Wait returns, and the caller asks again
 	}
 	if err != nil {
 		c.closeConn()
@@ -123,8 +123,8 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 	return err == nil, failure(err)
 }
 
-// handedOver reserves a lock that the session was granted. The reservation is for the token that
-// waited.
+// handedOver reserves the lock for the token that waited, after the server has granted it to the
+// session.
 func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64, r *driver.Request) (driver.Grant, error) {
 	fence, err := s.readyFor(c, key, r)
 	if err != nil {
@@ -156,7 +156,8 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64,
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
 }
 
-// readyFor mints the fence. It rejects a reader while another reader waits for its promotion.
+// readyFor mints the fence for a waiter that was granted the lock. If the waiter is a reader and
+// another reader waits for its promotion, readyFor returns an error instead.
 func (s *Store) readyFor(c *conn, key int64, r *driver.Request) (uint64, error) {
 	if r.Shared {
 		rows, err := c.exec(&noIntent, number(s.cfg.keys.intent(r.Name)))
