@@ -189,11 +189,11 @@ func (s *Store) list(ctx context.Context, prefix string) (out []driver.State, er
 	return out, rows.Err()
 }
 
-// maxReads bounds how often a statement that only reads is tried.
+// maxReads is the maximum number of tries of a statement that only reads.
 const maxReads = 20
 
-// reread calls f, and again while the server refuses f because of others. Above READ COMMITTED,
-// PostgreSQL may refuse even a statement that only reads.
+// reread calls f. If the server refuses the statement of f because of other transactions, reread
+// calls f again. Above READ COMMITTED, PostgreSQL may refuse even a statement that only reads.
 func (s *Store) reread(ctx context.Context, f func() error) error {
 	for try := 1; ; try++ {
 		err := f()

@@ -7,21 +7,22 @@ import (
 )
 
 // A process that has just handed a name over to another process, and wants the name again, takes a
-// place in the queue without a try. This saves one of four statements for each lock. These are the
-// states of a name in a Store:
+// place in the queue without trying to acquire the name first. This saves one of four statements
+// for each lock. A name in a Store has one of two states:
 //
-//	state   when a name enters it                    JoinFirst  it leaves the state
-//	unseen  at first, and when it leaves the other   false      when a release hands the name over to a
-//	        state                                               waiter of another process
-//	handed  a release has handed the name over to a  true       when handedFor is over; when a waiter
-//	        waiter of another process                           has taken the name at its first look
+//	state   a name enters it when                    JoinFirst  a name leaves it when
+//	unseen  the Store is opened, or the name leaves  false      a release hands the name over to a
+//	        the other state                                     waiter of another process
+//	handed  a release has handed the name over to a  true       handedFor is over, or a waiter has
+//	        waiter of another process                           taken the name at its first look
 //
-// A name enters the state handed only on PostgreSQL, because only the statement handOver of
-// contended.go tells which waiter has got the name. JoinFirst is false for every name while no
-// notifications arrive, so that a server that is out of reach is found by the try, which fails at
-// once. If the name is free after all, Wait takes it, with two statements more than the place.
+// Only on PostgreSQL does a name enter the state "handed", because only the statement handOver in
+// contended.go tells which waiter has got the name. While no notifications arrive, JoinFirst is
+// false for every name. The caller then tries to acquire the name, and if the server cannot be
+// reached, that fails at once. If JoinFirst is true but the name is free after all, Wait acquires
+// the name, which takes two statements more than to take a place.
 
-const handedFor = time.Second // how long a name stays in the state handed
+const handedFor = time.Second // how long a name stays in the state "handed"
 
 var _ driver.QueueAdviser = (*Store)(nil)
 

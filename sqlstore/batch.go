@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// mostExtended is how many leases one statement extends. The statement keeps the rows locked
-	// until it has ended, and a hand-over of one of the names waits for it.
+	// mostExtended is how many leases one statement extends at most. The statement keeps their rows
+	// locked until it has ended, and a hand-over of one of these names has to wait for it.
 	mostExtended = 256
 
-	// maxAlone is how many holds of a batch are extended at the same time, if they need a statement
-	// each. A name whose row stays locked delays the others only if there are this many such names.
+	// maxAlone is how many holds of a batch are extended at the same time by statements of their
+	// own. If the row of a name stays locked, only its own statement waits. The other holds are
+	// delayed only if this many rows stay locked.
 	maxAlone = 8
 )
 
 var _ driver.BatchExtender = (*Store)(nil)
 
-// ExtendBatch implements driver.BatchExtender, with one statement for up to 256 exclusive holds.
-// Shared holds, lost ones, and those whose row is locked by somebody else at that moment need
-// statements of their own.
+// ExtendBatch implements driver.BatchExtender, with one statement for up to 256 exclusive holds. A
+// statement of its own is needed for each hold that is shared or lost, or whose row somebody else
+// has locked at that moment.
 func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
 	for i := range holds {
 		h := &holds[i]
@@ -47,7 +48,7 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	var together, alone []int
 	for i := range holds {
 		if holds[i].TTL == 0 {
-			alone = append(alone, i) // it is only verified
+			alone = append(alone, i) // a TTL of 0 only asks whether the token still has the hold
 		} else {
 			together = append(together, i)
 		}
@@ -60,8 +61,8 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	return out, nil
 }
 
-// extendTogether extends the holds whose indexes are in part, with one statement. It returns the
-// indexes of those that need statements of their own.
+// extendTogether extends some of the holds with one statement. Their indexes are in part. It
+// returns the indexes of the holds that need statements of their own.
 func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, part []int, out []driver.Extended) (alone []int) {
 	some := make([]driver.Extension, len(part))
 	for i, at := range part {
@@ -88,7 +89,8 @@ func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, pa
 	return alone
 }
 
-// extendAlone extends each of the holds whose indexes are in alone as Extend does.
+// extendAlone extends some of the holds as Extend does, each with its own statement. Their indexes
+// are in alone.
 func (s *Store) extendAlone(ctx context.Context, holds []driver.Extension, alone []int, out []driver.Extended) {
 	var all sync.WaitGroup
 	slots := make(chan struct{}, maxAlone)
@@ -111,7 +113,7 @@ type batchStatements struct {
 	check  string // MySQL only: reads the leases of the holds in the list
 }
 
-// A listed hold is an entry of the list, in JSON.
+// A listed hold is one entry of the list that a statement extends, in JSON.
 type listed struct {
 	Name  string `json:"n"` // in hexadecimal digits
 	Token string `json:"t"` // in hexadecimal digits
@@ -140,8 +142,8 @@ func newBatchStatements(d *dialect, t tables) (st batchStatements) {
 	return st
 }
 
-// prolongMany extends live exclusive holds. It returns what is left of the leases that it has
-// extended.
+// prolongMany extends live exclusive holds. For each lease that it has extended, it returns how
+// long the lease still lasts.
 func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left leases, err error) {
 	if t.dialect == dialects[SQLite] {
 		text, args := t.listOfRows(holds)
@@ -168,16 +170,16 @@ func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left
 	return allOf(holds), nil
 }
 
-// leases has what is left of the leases of some holds. A token alone is not enough to tell the
-// holds apart: a caller may use one token for several names.
+// leases tells for some holds how long their leases still last. The key has the name and the token,
+// because a caller may use one token for several names.
 type leases map[holdKey]time.Duration
 
 type holdKey struct{ name, token string }
 
 func keyOf(h *driver.Extension) holdKey { return holdKey{h.Name, h.Token} }
 
-// allOf returns the leases if all holds are extended. A hold that is listed twice may have got the
-// shorter of its two leases.
+// allOf returns the leases of the holds as they are if all of them are extended. If a hold is
+// listed twice, either TTL may be the one that was applied, so allOf returns the shorter one.
 func allOf(holds []driver.Extension) leases {
 	left := make(leases, len(holds))
 	for i := range holds {
@@ -210,9 +212,9 @@ func (t *table) extended(ctx context.Context, holds []driver.Extension, text str
 	return left, rows.Err()
 }
 
-// checkMany is for MySQL, where an UPDATE tells how many rows it has changed, and not which ones. A
-// lease that now lasts for nearly its whole TTL was extended. A lease that cannot be read counts as
-// not extended.
+// checkMany finds out which leases were extended. It is for MySQL, where an UPDATE tells only how
+// many rows it has changed. A lease that now lasts for nearly its whole TTL was extended. A lease
+// that cannot be read counts as not extended.
 func (t *table) checkMany(ctx context.Context, holds []driver.Extension, list string) (left leases) {
 	rows, err := t.query(ctx, t.sql.batch.check, list)
 	if err != nil {
@@ -236,8 +238,8 @@ func (t *table) checkMany(ctx context.Context, holds []driver.Extension, list st
 	return left
 }
 
-// listOfRows makes SQLite's statement. The list has a number of entries that is a power of two, so
-// that few different statements are prepared. The last ones stand for no hold.
+// listOfRows makes SQLite's statement. It fills the list up with entries for no hold, until their
+// number is a power of two, so that few different statements have to be prepared.
 func (t *table) listOfRows(holds []driver.Extension) (text string, args []any) {
 	n := 1
 	for n < len(holds) {

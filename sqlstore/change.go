@@ -29,12 +29,12 @@ type Store struct {
 	checked atomic.Bool // check has succeeded
 	waits   waits       // the waiters of this process
 	crowd   crowd
-	handed  recentNames // the names in the state handed; see advice.go
+	handed  recentNames // the names in the state "handed"; see advice.go
 	samples samples
 }
 
-// enter does what begin does, but without the check of the server. A store that was opened with
-// Lazy makes that check at its first call.
+// enter starts a call as begin does, but does not check the server. A store that was opened with
+// Lazy checks the server at its first call.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -87,7 +87,7 @@ func (s *Store) changeRow(ctx context.Context, name string, decide func(st *stat
 
 // changeRowFrom is like changeRow. If the caller has read the state already, it passes that state,
 // and changeRowFrom starts from it. Otherwise it passes nil.
-func (s *Store) changeRowFrom(ctx context.Context, name string, read *seen, decide func(st *state, now micros) result) (*state, result, micros, error) {
+func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedState, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	handOver, locked := true, 0
 	for try := 0; ; try++ {
 		st, now, err := s.read(ctx, name, read)
@@ -116,8 +116,8 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *seen, deci
 		saved, err := s.rows.saveState(ctx, name, st, res.grant)
 		switch {
 		case errors.Is(err, errRowLocked) && locked < 3 && s.retryPause(ctx, locked+2):
-			// The lock may have belonged to a grant that was just being written, not to a
-			// transaction. It may even have been this caller's grant, whose reply was lost.
+			// The lock that was found may not belong to a transaction: a grant locks the row for a
+			// moment too. That may even be a grant of this caller whose reply was lost.
 			locked++
 			handOver = true
 			continue
@@ -142,17 +142,17 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *seen, deci
 	}
 }
 
-func (s *Store) read(ctx context.Context, name string, read *seen) (*state, micros, error) {
+func (s *Store) read(ctx context.Context, name string, read *loadedState) (*state, micros, error) {
 	if read != nil {
 		return read.state, read.now, nil
 	}
 	return s.rows.loadState(ctx, name)
 }
 
-// tellWaiters wakes the waiters that a change concerns: those for which the name was reserved,
-// either in this process or through the database. It also wakes the first waiter of the queue, if
-// that waiter is in this process. With quiet, tellWaiters wakes only the waiters with a
-// reservation.
+// 154 tellWaiters wakes the waiters that a change concerns. These are the waiters for which the
+// name was reserved, in this process or, through the database, in another one. It also wakes the
+// first waiter of the queue if that waiter is in this process, unless quiet is true and nothing was
+// reserved.
 func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {
@@ -160,8 +160,9 @@ func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed 
 	}
 }
 
-// wakeReserved wakes the waiters that the name was reserved for, and warns the waiters behind them.
-// It does so directly in this process, and through the database in other processes.
+// wakeReserved wakes the waiters for which the name was reserved, and warns the waiter behind each
+// of them. It wakes waiters of this process directly, and those of other processes through the
+// database.
 func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
 	for _, r := range handed {
 		var args []any
@@ -176,9 +177,9 @@ func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
 	}
 }
 
-// notify sends one or two notifications in one statement, even if the caller's context ends: the
-// change is already made. A waiter that misses its notification loses its reservation and looks
-// again only after pushPause.
+// notify sends one or two notifications in one statement. It does so even if the caller's context
+// has ended, because the change has already been made. A waiter that misses its notification loses
+// its reservation, and looks again only after pushPause.
 func (s *Store) notify(ctx context.Context, args []any) {
 	text := s.rows.sql.notify[len(args)/2]
 	if text == "" {

@@ -38,16 +38,16 @@ func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
 	return st
 }
 
-// lockForGrant makes a CTE called g, which locks the row of a name for a grant and returns it. The
-// CTE waits for other writers. It does not wait for a transaction that checks or holds the lock. If
-// there is one, g is empty.
+// lockForGrant makes a CTE with the name g, which locks the row of a name for a grant and returns
+// the row. The CTE waits for other writers, but not for a transaction that checks or holds the
+// lock. If there is such a transaction, g returns no row.
 func lockForGrant(t tables, columns string) string {
 	return "WITH w AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR NO KEY UPDATE), " +
 		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
 }
 
-// The CTE f has the state m of the row, the places of the first two waiters, and the time. That
-// time is read after the row was locked.
+// handOverText makes the statement handOver. Its CTE f returns the column "more" of the row as m,
+// the places of the first two waiters, and the time. The time is read after the row was locked.
 func handOverText(d *dialect, t tables) string {
 	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
 		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, " + d.now + " AS now FROM g)" +
@@ -77,9 +77,9 @@ func enqueueText(d *dialect, t tables) string {
 
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
-// handOver releases an exclusive hold, or a reservation that may be in use, and reserves the name
-// for the first in the queue, in one statement. next is the place of the waiter after the first
-// one, or nil. ok is false if nothing was changed.
+// handOver releases an exclusive hold and reserves the name for the first waiter in the queue, in
+// one statement. It also releases a reservation, because the waiter may be using it as a hold
+// already. next is the place of the second waiter, or nil. ok is false if nothing was changed.
 func (t *table) handOver(ctx context.Context, name, token string) (to reservation, next *place, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return to, nil, false, nil
@@ -97,7 +97,7 @@ func (t *table) handOver(ctx context.Context, name, token string) (to reservatio
 	if behind != "" {
 		next = &place{}
 		if err := json.Unmarshal([]byte(behind), next); err != nil {
-			next = nil // the hand-over is done, and the next waiter notices it even without a warning
+			next = nil // the hand-over is done, and the second waiter notices it even without a warning
 		} else {
 			to.next = next.address()
 		}
@@ -106,9 +106,9 @@ func (t *table) handOver(ctx context.Context, name, token string) (to reservatio
 }
 
 // enqueue gives r a place at the end of the queue, in one statement. It returns the state without
-// the holder, and the number of places before r. A waiter that the database wakes needs to know
-// nothing else of the queue, so for such a waiter the state has no places. ok is false if nothing
-// was changed.
+// the holder, and the number of places before that of r. If the database wakes the waiter, the
+// state has no places either, because the waiter needs to know nothing else about the queue. ok is
+// false if nothing was changed.
 func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, position int, now micros, ok bool, err error) {
 	if t.sql.contended.enqueue == "" {
 		return nil, 0, 0, false, nil

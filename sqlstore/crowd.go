@@ -12,7 +12,7 @@ type recentNames struct {
 	until map[string]time.Time
 }
 
-// maxRecent is the most names that are remembered.
+// maxRecent is the maximum number of names that are remembered.
 const maxRecent = 1024
 
 // note remembers a name for the given time.
@@ -50,9 +50,9 @@ func (n *recentNames) has(name string) bool {
 // here they would only cost a request.
 type crowd struct{ recentNames }
 
-const crowdFor = 2 * time.Second // how long a name is remembered after others asked for it
+const crowdFor = 2 * time.Second // how long a name is remembered after another process asked for it
 
-// noteOthers remembers whether others ask for a name.
+// noteOthers records whether other processes are asking for a name now.
 func (c *crowd) noteOthers(name string, others bool) {
 	if others {
 		c.note(name, crowdFor)
@@ -61,5 +61,5 @@ func (c *crowd) noteOthers(name string, others bool) {
 	}
 }
 
-// isCrowded reports whether others have asked for a name within the last crowdFor.
+// isCrowded reports whether other processes have asked for a name recently, within crowdFor.
 func (c *crowd) isCrowded(name string) bool { return c.has(name) }

@@ -9,16 +9,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A seen has a state that was read already, so the next step need not load the state again. A nil
-// *seen means that no state has been read.
-type seen struct {
+// A loadedState is a state that the caller has already read, so the next step need not load it
+// again. A nil *loadedState means that no state has been read.
+type loadedState struct {
 	*state
 	now micros
 }
 
-// takeFree acquires a free name in one statement. If ok is false, nothing was changed: either the
-// name may not be free, or the engine has no such statement. The caller then loads the state and
-// decides.
+// takeFree acquires a free name in one statement. If ok is false, nothing was changed, because the
+// name may not be free or because the engine has no such statement. The caller then loads the state
+// and decides.
 func (t *table) takeFree(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	text := t.sql.acquire
 	if text == "" && t.mariaDB.Load() {
@@ -31,7 +31,7 @@ func (t *table) takeFree(ctx context.Context, r *driver.Request) (g driver.Grant
 }
 
 // passHold ends the live exclusive hold of a token and grants the name to r, in one statement. If
-// nothing was changed, ok is false, for instance because somebody waits.
+// ok is false, nothing was changed, for instance because somebody waits.
 func (t *table) passHold(ctx context.Context, token string, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	if t.sql.pass == "" {
 		return g, false, nil
@@ -98,8 +98,8 @@ func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Gran
 	return g, othersWait, true, nil
 }
 
-// undone reports whether err means that a fast statement changed nothing and that the caller can go
-// the slower way instead.
+// undone reports whether err means that a one-statement shortcut changed nothing. The caller then
+// loads and saves the state instead.
 func undone(err error) bool {
 	v := judge(err)
 	return err != nil && (v == again || v == noTable || v == rowLocked)

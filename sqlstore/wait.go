@@ -146,9 +146,9 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 	}
 	w.s.samples.addSample(began, now)
 	st.trim(now)
-	var read *seen
+	var read *loadedState
 	if st.version > 0 {
-		read = &seen{st, now}
+		read = &loadedState{st, now}
 	}
 	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushed()) {
 		return w.joinQueue(ctx, read)
@@ -167,7 +167,7 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 
 // joinQueue takes a place or renews it. If it is this waiter's turn, joinQueue takes the name, and
 // Wait returns the hold itself. known is the state if it was read already, and nil otherwise.
-func (w *wait) joinQueue(ctx context.Context, known *seen) (g driver.Grant, finished bool, pause time.Duration, err error) {
+func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushed()
 	sent := w.s.clock.Now()

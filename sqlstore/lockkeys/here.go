@@ -21,15 +21,16 @@ type localParties struct {
 	streaks map[string]streak          // by id
 }
 
-// A hold is one of this process.
+// A hold describes a lock that this process holds.
 type hold struct {
 	token  string
 	holder driver.Holder
 	since  time.Time
 }
 
-// most is the largest number of entries of each kind. Above this number, old entries are removed.
-const most = 4096
+// maxEntries is the maximum number of entries of each kind. When it is reached, old entries are
+// removed.
+const maxEntries = 4096
 
 // noteTaken records that this process has a new hold.
 func (h *localParties) noteTaken(id, token string, r *driver.Request) {
@@ -38,11 +39,11 @@ func (h *localParties) noteTaken(id, token string, r *driver.Request) {
 	if h.holds == nil {
 		h.holds = map[string]hold{}
 	}
-	if len(h.holds) >= most {
+	if len(h.holds) >= maxEntries {
 		old := time.Now().Add(-driver.MaxTTL)
 		maps.DeleteFunc(h.holds, func(_ string, o hold) bool { return o.since.Before(old) })
 	}
-	if was := h.holds[id]; was.token != token && len(h.holds) < most {
+	if was := h.holds[id]; was.token != token && len(h.holds) < maxEntries {
 		h.holds[id] = hold{token, r.Holder, time.Now()}
 	}
 }
@@ -66,7 +67,8 @@ func (h *localParties) noteReleased(id, token string) {
 	h.wakeLocked(id)
 }
 
-// noteDoubt records that the outcome of a statement for a token is not known.
+// noteDoubt remembers a token if err says that the outcome of a statement for this token is not
+// known.
 func (h *localParties) noteDoubt(token string, err error) {
 	if !errors.Is(err, driver.ErrUncertain) {
 		return
@@ -76,14 +78,14 @@ func (h *localParties) noteDoubt(token string, err error) {
 	if h.doubts == nil {
 		h.doubts = map[string]time.Time{}
 	}
-	if len(h.doubts) >= most {
+	if len(h.doubts) >= maxEntries {
 		old := time.Now().Add(-time.Minute)
 		maps.DeleteFunc(h.doubts, func(_ string, t time.Time) bool { return t.Before(old) })
 	}
 	h.doubts[token] = time.Now()
 }
 
-// takeDoubt reports whether noteDoubt was called for a token. It also forgets that call.
+// takeDoubt reports whether noteDoubt remembers a token, and then forgets the token.
 func (h *localParties) takeDoubt(token string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,8 +129,8 @@ func (h *localParties) wakeLocked(id string) {
 	}
 }
 
-// A streak is a time in which this process gets a name again and again. The pauses are too short
-// for programs that poll: they cannot take the name.
+// A streak is a time in which this process takes a name again and again. In between, the name is
+// free for so short a time that programs that poll cannot take it.
 type streak struct {
 	since time.Time // of the first hold
 	given time.Time // the end of the last hold
@@ -141,19 +143,19 @@ const (
 	longest = time.Second
 )
 
-// noteGiven records the end of a hold.
+// noteGiven records the end of a hold that began at the time since.
 func (h *localParties) noteGiven(id string, since time.Time) {
 	if h.streaks == nil {
 		h.streaks = map[string]streak{}
 	}
 	now := time.Now()
-	if len(h.streaks) >= most {
+	if len(h.streaks) >= maxEntries {
 		maps.DeleteFunc(h.streaks, func(_ string, s streak) bool { return now.Sub(s.given) > gap })
 	}
 	if s, ok := h.streaks[id]; ok && since.Sub(s.given) < gap {
 		since = s.since
 	}
-	if len(h.streaks) < most {
+	if len(h.streaks) < maxEntries {
 		h.streaks[id] = streak{since, now}
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/padlock-go/padlock/internal/calls"
 )
 
-// seconds returns how many whole seconds are added to the server's clock for a lease of ttl. The
-// clock is rounded down. The result is so large that every version of PHP keeps the lease for at
-// least ttl.
+// seconds returns how many whole seconds the end of a lease of ttl is after the server's clock,
+// rounded down. They are so many that every version of PHP keeps the lease for at least ttl.
 func (s *Store) seconds(ttl time.Duration) int64 {
 	n := int64((ttl+time.Second-1)/time.Second) + 1
 	if dialects[s.engine].early > 0 {
@@ -20,10 +19,9 @@ func (s *Store) seconds(ttl time.Duration) int64 {
 	return n
 }
 
-// grant returns the Grant of the hold in a row, to which this call has given a lease of ttl. The
-// TTL of the Grant ends at the earliest instant at which any program may take the name over. It is
-// at least ttl even if reading the row took long, because it counts from the instant before the
-// call.
+// grant returns the Grant of the hold in a row, after this call has given it a lease of ttl. The
+// Grant ends as soon as any program may take the name over. Its TTL counts from the instant before
+// the call, so it is never less than ttl, even if reading the row took long.
 func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
 	if r.endless {
 		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}
@@ -61,10 +59,10 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	return driver.Grant{}, s.heldError(id, &is)
 }
 
-// replace lets a token take over the live hold of another token.
+// replace gives the live hold of the token r.Replaces to another token.
 func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
 	is, err := s.write(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, stored(r.Replaces))
-	if err == nil && is.token == token && is.live() { // in a repeat, Replaces has no hold any more, and only the lease is renewed
+	if err == nil && is.token == token && is.live() { // if this is a repeated request, r.Replaces no longer has the hold, and only the lease is renewed
 		is, err = s.write(ctx, id, s.sql.extend, s.seconds(r.TTL), id, token)
 	}
 	switch {
@@ -104,7 +102,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		return driver.Grant{}, err
 	case is.token != stored(token):
 		return driver.Grant{}, driver.ErrLost
-	case !is.live(): // nobody had the name since, or its row had another token
+	case !is.live(): // the lease has ended, but no other token has had the name since
 		return driver.Grant{}, driver.ErrExpired
 	}
 	return s.grant(&is, ttl), nil
@@ -125,7 +123,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	removed, err := s.remove(ctx, s.sql.release, id, own)
 	outcome := driver.Released
 	if err == nil && !removed {
-		outcome = driver.Expired // nobody had the name since, or its row had another token
+		outcome = driver.Expired // the lease has ended, but no other token has had the name since
 		removed, err = s.remove(ctx, s.sql.clear, id, own)
 	}
 	if err != nil {
@@ -139,8 +137,8 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return outcome, nil
 }
 
-// settle removes the row of a released token again and again, because a statement of unknown
-// outcome may still write it.
+// settle removes the row of a released token several times. An earlier statement whose outcome is
+// not known may still be running and write the row again.
 func (s *Store) settle(id, token string) {
 	if !s.here.takeDoubt(token) {
 		return
@@ -169,8 +167,8 @@ func (s *Store) removeLate(id, token string) {
 	}
 }
 
-// heldError returns the error for a name that somebody holds, with the hold from the row. The lease
-// in the row may end at this moment.
+// heldError returns the error for a name that somebody holds. It describes the hold if the lease in
+// the row has not ended meanwhile.
 func (s *Store) heldError(id string, is *row) error {
 	err := &driver.HeldError{Waiters: -1}
 	if is.live() {

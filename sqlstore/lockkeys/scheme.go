@@ -11,9 +11,9 @@ import (
 // parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
 var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db_expiration_col", "lazy"}
 
-// Scheme describes the URLs of an engine for package open. A DSN of PHP's Symfony, with symfony+
-// before it, belongs to this store. So does a URL that has "layout=". Every other URL belongs to
-// package sqlstore.
+// Scheme describes the URLs of an engine for package open. A URL that has the parameter "layout"
+// belongs to this store, and so does a DSN of PHP's Symfony that has "symfony+" in front of it.
+// Every other URL belongs to package sqlstore.
 func Scheme(o sqlstore.Opener) driver.Scheme {
 	s := o.Scheme()
 	own := s
@@ -129,11 +129,11 @@ type target struct {
 	opts   []Option
 }
 
-// layouts has the values of the parameter layout.
+// layouts has the layouts by the values of the URL parameter "layout".
 var layouts = map[string]Layout{Symfony.String(): Symfony, Symfony73.String(): Symfony73}
 
-// whichLayout says what the parameter layout means. Programs with different layouts do not exclude
-// each other.
+// whichLayout tells users which value of the URL parameter "layout" to write. Programs with
+// different layouts do not exclude each other.
 const whichLayout = "write layout=symfony73 if PHP has Symfony 7.3 or older, and layout=symfony if it has 7.4 or later"
 
 // parse reads the parameters of this store from a URL.

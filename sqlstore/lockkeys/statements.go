@@ -32,7 +32,7 @@ type dialect struct {
 	seconds string // the server's clock, whole seconds
 	numbers bool   // placeholders are $1, $2, …
 	returns bool   // a statement that writes can return the row
-	early   micros // PHP may end a lease by this much before the second that is stored
+	early   micros // some versions of PHP end a lease early: this long before the stored second
 	greater string // the function for the greater of two numbers
 	wide    string // casts the time at which a lease ends to a type that has room for microseconds
 	take    string // takes a free name, or makes the lease of the token's own hold longer
@@ -64,7 +64,7 @@ var dialects = map[sqlstore.Engine]*dialect{
 	},
 }
 
-// upsert is the statement take for the engines that have ON CONFLICT.
+// upsert is the text of the statement "take" for the engines that have ON CONFLICT.
 const upsert = "INSERT INTO {table} AS l ({id}, {token}, {end}) VALUES (?, ?, {seconds} + ?) ON CONFLICT ({id}) DO UPDATE SET " +
 	"{token} = excluded.{token}, " +
 	"{end} = CASE WHEN l.{token} = excluded.{token} THEN {greater}(l.{end}, excluded.{end}) ELSE excluded.{end} END " +

@@ -40,7 +40,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	return found, nil
 }
 
-// ids returns the values in the column of the name, with those of expired leases.
+// ids returns the stored names of all rows, including those of expired leases.
 func (s *Store) ids(ctx context.Context) (ids []string, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT "+s.cfg.id+" FROM "+s.cfg.table)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // write carries out a statement that may write the row of a name, and returns the row as it is
-// afterwards. So the row alone says what the statement has done. An error after which the statement
-// may have been carried out is driver.ErrUncertain.
+// afterwards. The caller learns from that row what the statement has done. If write returns
+// driver.ErrUncertain, the statement may have been carried out.
 func (s *Store) write(ctx context.Context, id, text string, args ...any) (r row, err error) {
 	err = s.retry(ctx, func() error {
 		if !dialects[s.engine].returns {
@@ -36,7 +36,7 @@ func (s *Store) write(ctx context.Context, id, text string, args ...any) (r row,
 	case nothing:
 		return row{}, dbms.Failure(ctx, err, false)
 	}
-	if err = dbms.Failure(ctx, err, true); errors.Is(err, driver.ErrUnavailable) { // it would say that nothing was changed
+	if err = dbms.Failure(ctx, err, true); errors.Is(err, driver.ErrUnavailable) { // the statement was sent, so ErrUnavailable, which means "nothing was changed", would be wrong
 		return row{}, fmt.Errorf("%w: the database did not let the row be read afterwards", driver.ErrUncertain)
 	}
 	return row{}, errors.Join(err, driver.ErrUncertain)
@@ -56,8 +56,8 @@ func (s *Store) remove(ctx context.Context, text string, args ...any) (removed b
 	return removed, dbms.Failure(ctx, err, true)
 }
 
-// retry repeats a statement that changed nothing and may succeed the next time. It makes the table
-// again if it was removed.
+// retry runs a statement. If the statement changed nothing and may succeed the next time, retry
+// runs it again. If the table was removed, retry makes the table first.
 func (s *Store) retry(ctx context.Context, statement func() error) error {
 	made := false
 	for try := 0; ; try++ {
@@ -76,7 +76,7 @@ func (s *Store) retry(ctx context.Context, statement func() error) error {
 	}
 }
 
-// glance reads the row of a name. It may take no longer than a call.
+// glance reads the row of a name, within the time that one call may take.
 func (s *Store) glance(ctx context.Context, id string) (row, error) {
 	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()

@@ -18,8 +18,8 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/lockkeys"
 )
 
-// parameters lists socket and those parameters of go-sql-driver/mysql that do not change the
-// meaning of statements.
+// parameters lists the parameter "socket" and those parameters of go-sql-driver/mysql that do not
+// change the meaning of statements.
 var parameters = []string{
 	"socket", "tls", "timeout", "readTimeout", "writeTimeout", "collation", "charset", "compress",
 	"interpolateParams", "maxAllowedPacket", "serverPubKey", "allowCleartextPasswords",

@@ -96,7 +96,8 @@ func findPath(ctx context.Context, conn *pgx.Conn) (int32, error) {
 	return pooled, nil
 }
 
-// plain removes the user and the database, which pgx puts in front of the reason, from an error.
+// plain returns an error of pgx without the user and the database, which pgx puts in front of the
+// reason.
 func plain(err error) error {
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {

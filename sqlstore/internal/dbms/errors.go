@@ -98,9 +98,8 @@ func SQLState(err error) string {
 // errSilent is the cause of the end of a call's context if the server does not answer.
 var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
 
-// callerEnded returns the error of the caller's context. Drivers compare the deadline with the
-// clock, and so does callerEnded: a deadline that has passed counts even if its timer has not fired
-// yet.
+// callerEnded returns the error of the caller's context. A deadline that has passed counts even if
+// its timer has not fired yet, because drivers too compare the deadline with the clock.
 func callerEnded(ctx context.Context) error {
 	if context.Cause(ctx) == errSilent {
 		return nil
