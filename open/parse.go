@@ -75,8 +75,8 @@ func (o *opener) misspelt(text string) error {
 	return nil
 }
 
-// orSymfony returns the advice to use text as a DSN of PHP's, if text is a DSN whose locks s can
-// share.
+// orSymfony returns a part of an error message. If the text is a DSN of PHP's Symfony Lock, and the
+// store of s can share its locks, the part says how to use the DSN. Otherwise it is empty.
 func orSymfony(s driver.Scheme, text string) string {
 	name, _, _ := strings.Cut(text, ":")
 	if !slices.Contains(s.Symfony, name) {
@@ -109,8 +109,8 @@ func misplacedAt(u *url.URL) bool {
 }
 
 // distinct returns an error if a member is named twice, because that member would have two votes.
-// In an all: store, two layouts of one place count as two members; see twin. twins has the numbers
-// of the pairs.
+// In an all: store, two layouts of one place count as two members; see twin. The returned map has
+// both members of each such pair: the index of each leads to the index of the other.
 func (o *opener) distinct(scheme string, members []string) (twins map[int]int, err error) {
 	seen, layouts := map[string]int{}, map[int]string{}
 	twins = map[int]int{}

@@ -171,7 +171,8 @@ func (a *app) tellBroken(out broken, text string) error {
 	return err
 }
 
-// notThatOne is the failure of break if the hold that the user named has already ended.
+// notThatOne returns the failure of padlock break if the hold that the user saw has already ended.
+// The parameter fence is that of the present hold, or 0 if it is unknown.
 func notThatOne(name string, fence uint64) *failure {
 	text := "its fence is a different one"
 	if fence != 0 {
@@ -180,7 +181,8 @@ func notThatOne(name string, fence uint64) *failure {
 	return fail(exitHeld, "changed", withoutSlot(name), "%s has changed hands: %s now; nothing was broken (see padlock status %s)", title(name), text, show(withoutSlot(name)))
 }
 
-// unbreakable is the failure to break a hold that only its holder can end. It says how.
+// unbreakable returns the failure of padlock break for a hold that nobody else can end. The message
+// says how the hold ends.
 func (a *app) unbreakable(s *padlock.State) *failure {
 	how := "a file lock ends only when its processes end"
 	var pids []string

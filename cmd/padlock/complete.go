@@ -25,7 +25,7 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer a.close(l)
-	states, _ := l.List(ctx, begun) // after an error, the names that the store knows
+	states, _ := l.List(ctx, begun) // after an error, List returns the names that the store knows
 	var names []string
 	for _, s := range states {
 		if s.Name != "" && plain.MatchString(s.Name) { // other names would need quotes
@@ -36,7 +36,7 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeValues completes the values of flags with a fixed set of values.
+// completeValues lets the shell complete the values of flags that have a fixed set of values.
 func completeValues(c *cobra.Command) {
 	for flag, values := range map[string][]string{
 		"wait-policy": {"skip", "wait"},

@@ -54,7 +54,7 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// sentence describes a hold. The text follows "NAME is".
+// sentence describes a hold. It returns the part of the sentence that follows "NAME is".
 func sentence(h padlock.Hold, now time.Time) string {
 	if h.Cooling {
 		line := "cooling down" + endText(h.Until, now)
@@ -110,7 +110,8 @@ func holderName(h padlock.Hold) string {
 	return name
 }
 
-// Foreign texts, times and durations are written in one way on every screen.
+// Package texts prints texts of other programs, times and durations, so that they look the same on
+// every screen.
 var (
 	plain   = texts.Word
 	show    = texts.Show

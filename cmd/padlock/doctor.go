@@ -35,7 +35,7 @@ Exit status:
 // diagnosis is one finding in JSON.
 type diagnosis struct {
 	Check string `json:"check"`
-	Store string `json:"store"`         // the store, or one of its servers, without secrets
+	Store string `json:"store"`         // the URL of the store, or one of its servers, without secrets
 	State string `json:"state"`         // good, problem, unknown or accepted
 	Seen  string `json:"seen"`          // what was seen
 	Why   string `json:"why,omitempty"` // why that matters for a lock

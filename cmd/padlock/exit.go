@@ -25,7 +25,7 @@ const exitStatuses = `  COMMAND's own, or 128+N if signal N killed it
 If COMMAND itself exits with 75 or 79, a message says so; -E and --lost-exit-code
 choose other statuses.`
 
-// failure ends a verb with a message and an exit status.
+// failure is the error with which a verb ends: its message and its exit status.
 type failure struct {
 	status int
 	note   note

@@ -45,7 +45,7 @@ func (a *app) extendCommand() *cobra.Command {
 	return c
 }
 
-// extendKey returns the time for which the lock of key is held.
+// extendKey extends the lock to which the key belongs, and returns how long the lock is held now.
 func (a *app) extendKey(ctx context.Context, key padlock.Key, ttl time.Duration) (time.Duration, error) {
 	if hasKeeper(key) {
 		answer, err := a.askKeeper(key, "extended", keeping{Extend: ttl})

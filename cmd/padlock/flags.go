@@ -118,8 +118,8 @@ func watchable(names []string) error {
 	return nil
 }
 
-// choice is a flag that sets a variable to one of its values. If two such flags are given, the last
-// one counts, as in flock(1).
+// choice is a flag that sets a boolean variable to a given value. If two flags set the same
+// variable, the last flag counts, as in flock(1).
 type choice struct {
 	variable *bool
 	value    bool

@@ -69,7 +69,7 @@ func (a *app) completeRecorded(c *cobra.Command, args []string, begun string) ([
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	known, _ := a.history(nil).Names(c.Context(), begun) // after an error, the names that are known
+	known, _ := a.history(nil).Names(c.Context(), begun) // after an error, Names returns the names that it could read
 	for _, name := range known {
 		if plain.MatchString(name) { // other names would need quotes
 			names = append(names, name)
@@ -78,8 +78,8 @@ func (a *app) completeRecorded(c *cobra.Command, args []string, begun string) ([
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// showHistory shows the runs of name, or of all names if name is "". If the store cannot be opened,
-// it shows only the history of the machine.
+// showHistory shows the runs of a name. If the name is empty, it shows a line for each name. If the
+// store cannot be opened, it shows only the history of this machine.
 func (a *app) showHistory(ctx context.Context, name string, prometheus bool) error {
 	l, problem := a.looker(ctx, name)
 	if problem == nil {
@@ -124,7 +124,7 @@ type pastRun struct {
 	Label   string          `json:"label,omitempty"`
 	Fence   uint64          `json:"fence,omitempty"`
 	Slot    *int            `json:"slot,omitempty"`
-	By      []holder        `json:"by,omitempty"` // the holders that were in the way of a skipped run
+	By      []holder        `json:"by,omitempty"` // if the run was skipped, the holders of the lock
 }
 
 // holder is the holder of a skipped run in JSON.
@@ -180,8 +180,9 @@ func (a *app) tellRuns(ctx context.Context, page *bytes.Buffer, l *padlock.Locke
 	return incomplete
 }
 
-// markRunning asks the store which of the runs without an end hold the lock. If the store cannot
-// answer, or l is nil, the runs count as runs without an end.
+// Some of the runs may have no recorded end. markRunning asks the store whether they still hold the
+// lock, and if so, marks them as running. If the store cannot answer, or if l is nil, it changes
+// nothing.
 func markRunning(ctx context.Context, l *padlock.Locker, runs []history.Run) {
 	asked := map[string]bool{}
 	if l == nil {

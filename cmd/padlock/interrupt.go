@@ -9,8 +9,8 @@ import (
 )
 
 // interruptible returns a context that ends when this program gets a signal to end. A wait then
-// ends cleanly, and a lock that is granted at that moment is released. stop returns the signal that
-// came, or nil.
+// ends cleanly, and a lock that is granted at that moment is released. The function stop returns
+// the signal that came, or nil.
 func interruptible(from context.Context) (ctx context.Context, stop func() os.Signal) {
 	ctx, cancel := context.WithCancel(from)
 	c := make(chan os.Signal, 1)

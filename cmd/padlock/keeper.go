@@ -26,10 +26,11 @@ import (
 )
 
 // A keeper is a small process that acquire --keeper starts. It holds the lock as padlock run does,
-// so every program sees the lock, and it ends the hold when the time is over. extend and release
-// reach it at a socket in Linux's abstract namespace. The name of the socket is a hash of the token
-// in the key, so a list of the sockets does not show the token. Any user can take such a name when
-// the keeper has ended, so both sides prove that they know the token, and neither sends it.
+// so every program sees the lock. When the time is over, the keeper ends the hold. padlock extend
+// and padlock release reach the keeper at a socket in Linux's abstract namespace. The name of the
+// socket is a hash of the token in the key, so a list of the sockets does not show the token. When
+// the keeper has ended, any user can take such a name. So both sides prove that they know the
+// token, without sending it.
 //
 // acquire and the keeper talk over the keeper's standard input and output:
 //
@@ -66,10 +67,10 @@ type keepReply struct {
 	Seconds float64
 }
 
-// keeping is a request for a keeper, and its answer.
+// keeping is a request to a keeper, or the keeper's answer.
 type keeping struct {
-	Nonce    string        // of the request
-	Proof    string        // proofOf the side that sends it
+	Nonce    string        // chosen for each request
+	Proof    string        // the result of proofOf for the side that sends the message
 	Extend   time.Duration // 0: release
 	CoolDown time.Duration
 	Lost     bool   // answer: the lock was lost before
@@ -143,7 +144,7 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 		if socket, err = net.Listen("unix", socketOf(token)); err != nil {
 			err = fail(exitSystem, "system", order.Name, "no socket for the keeper: %s", err)
 		} else {
-			defer socket.Close() // before the release, after which nobody may take this for the keeper
+			defer socket.Close() // runs before the release: after that, nobody must take this process for the keeper
 		}
 	}
 	reply := keepReply{Token: token, Seconds: order.TTL.Seconds()}
@@ -161,7 +162,7 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 	return nil
 }
 
-// serveKeeper answers requests until the lock is over or released.
+// serveKeeper answers requests until the lock has ended or was released.
 func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net.Listener, ended <-chan os.Signal) {
 	type asked struct {
 		conn net.Conn
@@ -231,7 +232,7 @@ const acceptPause = 50 * time.Millisecond
 // to a keeper, and must not be able to fill its memory.
 const keepingSize = 4096
 
-// keeperPatience is how long a keeper has for an answer.
+// keeperPatience is the time limit for a request to a keeper and its answer.
 const keeperPatience = 10 * time.Second
 
 // askKeeper sends a request to the keeper of key. If there is no keeper any more, the lock is lost.
@@ -325,7 +326,7 @@ func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 	return a.tellKept(name, set, reply, place, k)
 }
 
-// order returns what the keeper has to do.
+// order returns what acquire asks the keeper for, according to its flags.
 func (a *app) order(set *taking, name string) *keepOrder {
 	o := &keepOrder{
 		Name: name, Shared: set.shared, Nonblock: set.nonblock, Wait: set.wait.d, WaitGiven: set.wait.given, TTL: padlock.DefaultTTL,
@@ -362,7 +363,7 @@ func (a *app) tellKept(name string, set *taking, reply *keepReply, place *keyPla
 	return k.leaveRunning()
 }
 
-// keptStill refuses a file that has the key of a lock that a keeper still holds.
+// keptStill returns an error if the file contains the key of a lock that a keeper still holds.
 func (a *app) keptStill(file string) error {
 	key, ok := keyIn(file)
 	if !ok || !hasKeeper(key) {

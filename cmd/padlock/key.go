@@ -124,8 +124,9 @@ func (a *app) tokenOf(set *conversion) error {
 	return a.printSecret(converted{named: newNamed(key.Name()), Token: key.Token(), Shared: key.Shared()}, key.Token())
 }
 
-// printSecret prints the secret as a line, or nothing if line is empty because the secret was
-// written to a file. With --json it always prints the first parameter as JSON.
+// printSecret prints a line that contains a secret. If the secret was written to a file, the line
+// is empty and nothing is printed. With --json, printSecret prints the first parameter as JSON
+// instead of the line.
 func (a *app) printSecret(out converted, line string) error {
 	switch {
 	case a.json:

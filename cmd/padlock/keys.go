@@ -114,8 +114,8 @@ func regularFile(file string) (string, error) {
 	return target, nil
 }
 
-// stillHeld refuses a file that contains the key of a lock that is still held: without its key
-// nobody could release that lock.
+// stillHeld returns an error if the file contains the key of a lock that is still held. If the key
+// were overwritten, nobody could release that lock.
 func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) error {
 	key, ok := keyIn(file)
 	if !ok {
@@ -218,7 +218,7 @@ func (a *app) tellKey(name string, out handedOver, place *keyPlace, remark strin
 	return err
 }
 
-// unseenBy says which programs do not see a lock that is held without a process.
+// unseenBy returns a text that says which programs cannot see a lock that no process holds.
 func unseenBy(l *padlock.Locker) string {
 	if l.Guarantees().Bound == 0 {
 		return ""

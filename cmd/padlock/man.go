@@ -139,10 +139,11 @@ func (p *page) verb(c *cobra.Command) {
 	}
 }
 
-// flags lists the flags in f as their help does. It leaves out the flags of the parameter before.
-func (p *page) flags(f, before *pflag.FlagSet) {
+// flags lists the flags of a set as the help does. It leaves out those that are also in the set
+// known, if known is not nil.
+func (p *page) flags(f, known *pflag.FlagSet) {
 	f.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" || before != nil && before.Lookup(f.Name) != nil {
+		if f.Hidden || f.Name == "help" || known != nil && known.Lookup(f.Name) != nil {
 			return
 		}
 		value, usage := pflag.UnquoteUsage(f)

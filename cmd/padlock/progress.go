@@ -65,7 +65,7 @@ func (p *progress) beginWait(name string, held *padlock.HeldError) {
 	})
 }
 
-// removeLine removes the line. After that, progress shows nothing.
+// removeLine removes the line from the terminal. After that, progress shows nothing more.
 func (p *progress) removeLine() {
 	p.once.Do(func() {})
 	if p.cancel != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// These are padlock's versions of the messages of cobra and pflag.
+// This file replaces messages of cobra and pflag by padlock's own.
 
 // otherWords maps verbs of other programs to padlock's.
 var otherWords = map[string]string{
@@ -70,8 +70,8 @@ func inPadlocksWords(root *cobra.Command) {
 }
 
 // writeUsage writes the part of a help text that follows the description of a verb. It uses no
-// template: a program with text/template has all methods of all its types, which makes padlock a
-// third larger.
+// template: in a program with text/template, the linker keeps all methods of all types, which makes
+// padlock a third larger.
 func writeUsage(c *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:")

@@ -137,7 +137,8 @@ func (set *runFlags) options(grace time.Duration) []padlock.Option {
 		opts = append(opts, padlock.CoolDown(set.coolDown.d))
 	}
 	if set.atMost.given {
-		// The lock must last until the command is killed. That may be only when its grace is over.
+		// The lock must last until the command is killed, which may happen only at the end of the
+		// grace.
 		opts = append(opts, padlock.MaxHold(set.atMost.d+grace+time.Second))
 	}
 	return opts

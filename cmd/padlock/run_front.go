@@ -40,11 +40,11 @@ type front struct {
 	asked bool      // padlock got a signal to end the job
 
 	begun     time.Time   // when the front began to wait for the lock
-	contended chan string // names a lock that is held, perhaps by a padlock around this one
-	own       bool        // a padlock around this one holds the lock
+	contended chan string // gets the name of a lock that is held, perhaps by an outer padlock run
+	own       bool        // an outer padlock run, which started this one, holds the lock
 
 	record  *recording // with --record; otherwise nil
-	reason  string     // the event of why, for the history
+	reason  string     // the event of the failure in why, for the history
 	refusal error      // the library's error if the lock was not taken, for the history
 
 	unconfirmed bool         // the store did not confirm the release
@@ -335,8 +335,8 @@ const lateRelease = 500 * time.Millisecond
 
 var errNoAnswer = errors.New("there was no answer in time")
 
-// check asks a store without leases whether the lock was held until now. The file of the lock may
-// have been removed or replaced. Stores with leases report a lost lock when it is released.
+// check asks a store without leases whether the lock was held until now: the file of the lock may
+// have been removed or replaced. Stores with leases report a lost lock at the release.
 func (f *front) check() error {
 	if f.locker.Guarantees().Lease {
 		return nil
@@ -350,7 +350,7 @@ func (f *front) check() error {
 }
 
 // closeFront waits for background work. If the store did not answer the release in time, closeFront
-// does not wait for it again.
+// does not wait for the store for long again.
 func (f *front) closeFront() {
 	if f.unconfirmed {
 		closePatience = min(closePatience, 500*time.Millisecond)
@@ -397,7 +397,7 @@ func (f *front) event(e padlock.Event) {
 }
 
 // environ returns the environment of the command. The PADLOCK_ variables of this lock replace those
-// of a padlock around this one.
+// of an outer padlock run.
 func (f *front) environ() ([]string, error) {
 	vars, err := f.variables()
 	if err != nil {

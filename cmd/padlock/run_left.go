@@ -46,8 +46,8 @@ func (l *leftovers) processNames() string {
 	return text
 }
 
-// sentence returns a text that names the processes that command has left running, and their
-// pronoun: "it" or "them".
+// sentence returns a text that names the processes that the given command has left running. It also
+// returns their pronoun: "it" or "them".
 func (l *leftovers) sentence(command string) (text, pronoun string) {
 	names := l.processNames()
 	switch {

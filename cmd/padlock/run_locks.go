@@ -29,9 +29,9 @@ func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error
 	return err
 }
 
-// claimLocks extends locks that were handed over as reservations. The supervisor ends the command
-// when the rest of the lease is as short as the grace, and a reservation is shorter than the grace.
-// If a lock cannot be extended, the supervisor ends the command, and the front says why.
+// claimLocks extends locks that were handed over with a short lease, a reservation. A reservation
+// is shorter than the grace, so without the extension the supervisor would end the command at once.
+// If a lock cannot be extended, that still happens, and the front says why.
 func (f *front) claimLocks(ctx context.Context) {
 	for _, lock := range f.locks() {
 		if lock.Remaining() <= driver.MaxReservation {
@@ -68,7 +68,7 @@ func (f *front) lasting() context.Context {
 	return f.lock.Context()
 }
 
-// expired reports whether one of the locks is over.
+// expired reports whether one of the locks has ended.
 func (f *front) expired() bool {
 	for _, lock := range f.locks() {
 		if lock.Expired() {
@@ -78,8 +78,8 @@ func (f *front) expired() bool {
 	return false
 }
 
-// nextToEnd returns the name of the first lock that is over or, if there is none, of the lock that
-// ends first.
+// nextToEnd returns the name of the first lock that has already ended. If none has, it returns the
+// name of the lock that will end first.
 func (f *front) nextToEnd() string {
 	next := f.lock
 	for _, lock := range f.locks() {

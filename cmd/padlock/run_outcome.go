@@ -52,7 +52,7 @@ func cannotRun(command string, err error) *failure {
 	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
 		return fail(exitNotFound, "command", "", "%s: command not found; command not run%s", show(command), shellHint(command))
 	case errors.Is(err, fs.ErrNotExist):
-		// A script without its interpreter gives the same error.
+		// A script whose interpreter is missing causes the same error.
 		return fail(exitNotFound, "command", "", "%s: no such file, or its interpreter is missing; command not run", show(command))
 	case errors.Is(err, fs.ErrPermission):
 		return fail(exitCannotRun, "command", "", "%s cannot be executed; command not run (a script needs chmod +x)", show(command))

@@ -11,8 +11,9 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// ownLock reports whether a padlock run around this one holds the lock. In that case the
-// environment names the lock, and the fence in the environment is still the newest fence.
+// ownLock reports whether an outer padlock run, which started this one, holds the lock. In that
+// case the environment contains the name and the fence of the lock, and the store still reports the
+// same fence.
 func (f *front) ownLock(name string) bool {
 	name, fence := f.outerLock(name)
 	if fence == 0 {
@@ -37,9 +38,9 @@ func (f *front) ownLock(name string) bool {
 	return f.own
 }
 
-// outerLock returns the name and the fence of the lock that a padlock run around this one has,
-// according to the environment. The fence is 0 if there is no such lock. If this run uses slots,
-// the name is that of the slot.
+// outerLock returns the name and the fence of the lock that an outer padlock run holds, according
+// to the environment. The fence is 0 if there is no such lock. If this run uses slots, the name is
+// that of the slot.
 func (f *front) outerLock(name string) (derived string, fence uint64) {
 	slot, isSlot := os.LookupEnv("PADLOCK_SLOT")
 	if os.Getenv("PADLOCK_NAME") != name || isSlot != (f.set.slots > 0) {

@@ -40,7 +40,8 @@ type recording struct {
 	begun time.Time // when the wait for the lock began
 }
 
-// startRecording is called before the lock is taken. store is nil if it could not be opened.
+// startRecording is called before the lock is taken. The parameter is nil if the store could not be
+// opened.
 func (f *front) startRecording(store driver.Store) {
 	if !f.set.record {
 		return
@@ -110,7 +111,7 @@ func (f *front) recordSkip(why, err error) {
 	f.unrecorded(f.record.skipped(end.status, word, err))
 }
 
-// recordEnd records the end of the command. lost is the failure of the release, or nil.
+// recordEnd records the end of the command. Its parameter is the failure of the release, or nil.
 func (f *front) recordEnd(lost *failure) {
 	exit := f.job.Exit()
 	status, word, signal := exit.Status(), f.reason, ""

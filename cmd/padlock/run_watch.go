@@ -45,7 +45,7 @@ func (f *front) watch() {
 			f.leaseLow()
 		case <-lost:
 			lost = nil
-			low, supervisorLost = f.lastNews(low, supervisorLost) // Low and SupervisorLost may have news about the reason
+			low, supervisorLost = f.lastNews(low, supervisorLost) // a report from Low or SupervisorLost that is not read yet may give the reason
 			f.lockOver()
 		case <-supervisorLost:
 			supervisorLost = nil

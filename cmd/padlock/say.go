@@ -75,7 +75,8 @@ func usage(format string, args ...any) error {
 	return fail(exitUsage, "usage", "", format, args...)
 }
 
-// fail makes a failure. name is the lock that it is about, or "".
+// fail makes a failure. The parameter name is the name of the lock that the failure is about, or
+// "".
 func fail(status int, event, name, format string, args ...any) *failure {
 	return &failure{status, note{Event: event, named: newNamed(name), Message: fmt.Sprintf(format, args...), Exit: status}}
 }
@@ -140,8 +141,8 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// unsuccessful explains why a lock could not be taken, extended or released. deed is the participle
-// for the message, such as "taken" or "released".
+// unsuccessful explains why a lock could not be taken, extended or released. The parameter deed is
+// the participle for the message, such as "taken" or "released".
 func (a *app) unsuccessful(name, deed string, err error) *failure {
 	switch {
 	case errors.Is(err, padlock.ErrUncertain):

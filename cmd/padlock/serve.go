@@ -85,7 +85,7 @@ func (a *app) serveCommand() *cobra.Command {
 	return c
 }
 
-// access is what visitors may do, as the flags and the address say.
+// access says what visitors may do. It depends on the flags and on the address.
 type access struct {
 	tokens *padlockweb.Tokens
 	pairs  *keyPair // nil: no TLS

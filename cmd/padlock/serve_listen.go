@@ -77,7 +77,7 @@ func openKeyPair(cert, key string) (*keyPair, error) {
 	return p, p.read()
 }
 
-// read reads both files. The caller holds p.mu, or nobody else has p yet.
+// read reads both files. The caller must hold p.mu, unless no other goroutine has p yet.
 func (p *keyPair) read() error {
 	p.changed = p.times()
 	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
@@ -139,7 +139,7 @@ type limitedListener struct {
 	closed chan struct{}
 }
 
-// Accept waits for a place and then for a connection.
+// Accept waits until there is room for one more connection, and then for a connection.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:
@@ -159,7 +159,7 @@ func (l *limitedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// limitedConn gives its place back when it is closed.
+// limitedConn is a connection that makes room for another one when it is closed.
 type limitedConn struct {
 	net.Conn
 	free func()

@@ -13,8 +13,8 @@ var signalNames = map[string]syscall.Signal{
 	"CONT": syscall.SIGCONT, "STOP": syscall.SIGSTOP, "WINCH": syscall.SIGWINCH,
 }
 
-// whileRunning are the signals that padlock catches once the command has started. Until then Ctrl-Z
-// stops padlock like any program.
+// whileRunning lists the signals that padlock catches only after the command has started. Until
+// then, Ctrl-Z stops padlock like any other program.
 var whileRunning = []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP}
 
 // asksToEnd reports whether a signal asks a program to end.

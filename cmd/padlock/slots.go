@@ -20,7 +20,7 @@ type slotted struct {
 	slots         []slot // sorted; only the held slots if count is 0, otherwise all
 	count         int    // the number of slots that --slots gives; otherwise 0
 	waiting       int    // callers that wait for a slot
-	unlisted      string // why there may be more slots than these; otherwise ""
+	unlisted      string // if the list may be incomplete, the reason; otherwise ""
 }
 
 // slot is a slot of a name.
@@ -45,7 +45,7 @@ func fold(states []padlock.State) []slotted {
 		switch {
 		case !isSlot:
 			f.State = s
-		case number < 0: // the caller that holds the gate waits for a slot too
+		case number < 0: // the gate, through which callers wait: its holder waits for a slot too
 			f.waiting += len(s.Holds) + max(s.Waiters, 0)
 		default:
 			f.slots = append(f.slots, slot{s, number})

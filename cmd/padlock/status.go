@@ -55,7 +55,7 @@ type state struct {
 	Slots     []slotState `json:"slots,omitempty"`         // those that are held
 	SlotCount int         `json:"slot_count,omitempty"`    // with --slots
 	ForSlots  *int        `json:"slot_waiters,omitempty"`  // callers that wait for a slot; absent if no slot is known
-	Unlisted  string      `json:"slots_unknown,omitempty"` // why there may be more slots than these
+	Unlisted  string      `json:"slots_unknown,omitempty"` // if the list may be incomplete, the reason
 }
 
 // slotState is a slot in JSON.

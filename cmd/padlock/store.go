@@ -15,7 +15,7 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// noURL is the failure when url returns an error.
+// noURL returns the failure for an invalid or missing URL of the store.
 func noURL(name string, err error) *failure {
 	if errors.Is(err, padlock.ErrInvalid) { // a variable is invalid
 		return fail(exitUsage, "usage", name, "%s", reason(err))
@@ -25,7 +25,7 @@ func noURL(name string, err error) *failure {
 	return why
 }
 
-// looker opens the store for verbs that only look. It does not create the store's directory,
+// looker opens the store for verbs that change nothing. It does not create the store's directory,
 // because the name may be misspelt. If there is no directory, no lock is held, and a remark on the
 // terminal says so.
 func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) {

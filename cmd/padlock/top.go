@@ -126,7 +126,7 @@ func (a *app) topOnce(ctx context.Context, s *sampler.Sampler) error {
 	return err
 }
 
-// unlisted is the failure if the store knows none of its names.
+// unlisted returns the failure for a store that cannot list the names of its locks.
 func (a *app) unlisted(err error) *failure {
 	f := fail(exitUnavailable, "unknown", "", "%s cannot list all of its locks: %s", a.place(), reason(err))
 	f.note.Do = []string{"padlock top --watch NAME"}

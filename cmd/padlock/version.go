@@ -39,7 +39,8 @@ func (a *app) printVersion() error {
 // release is the version of a release build, set by the linker.
 var release string
 
-// build returns the version that go install …@version, or git, recorded in the program.
+// build returns the version of a release. For other builds, it returns the version and the commit
+// that the go command has recorded in the program.
 func build() about {
 	v := about{Version: "unknown", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	if release != "" {

@@ -100,7 +100,7 @@ type watcher struct {
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = time.Second
-	// outage is how long a store may be out of reach before wait gives up.
+	// outage is how long a store may be out of reach before padlock wait gives up.
 	outage = 30 * time.Second
 )
 
@@ -140,8 +140,8 @@ func (w *watcher) look(ctx context.Context) (slotted, error) {
 
 func (w *watcher) over() bool { return !w.until.IsZero() && !time.Now().Before(w.until) }
 
-// givesUp reports whether the store has failed for longer than outage, or for longer than the
-// caller waits.
+// givesUp reports whether it is time to give up, because the store has been out of reach for too
+// long, or because the time for which the user wants to wait is over.
 func (w *watcher) givesUp() bool {
 	if w.since.IsZero() {
 		w.since = time.Now()

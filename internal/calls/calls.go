@@ -1,6 +1,6 @@
-// Package calls holds what the stores that keep connections to a database have in common: it counts
-// the calls of a store, so that Close can wait for them, bounds the time of a call, and runs a
-// function regularly.
+// Package calls is shared by the stores that keep connections to a database. It counts the calls of
+// a store, so that Close can wait for them. It also bounds the time of a call, and runs functions
+// regularly.
 package calls
 
 import (
@@ -19,7 +19,7 @@ const Patience = driver.MaxSilence - 500*time.Millisecond
 
 // Calls are the calls of one store and the goroutines that it started.
 type Calls struct {
-	Work    sync.WaitGroup  // counts them
+	Work    sync.WaitGroup  // counts the calls and the goroutines
 	Closing context.Context // canceled by End
 
 	end    context.CancelFunc
@@ -45,8 +45,8 @@ func (c *Calls) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End lets no more calls begin, and cancels Closing. It reports whether it was called for the first
-// time. The caller then ends what the calls wait for, and waits for Work.
+// End makes Begin refuse new calls, and cancels Closing. It reports whether it was called for the
+// first time. The caller must then end what the running calls wait for, and wait for Work.
 func (c *Calls) End() (isFirst bool) {
 	c.mu.Lock()
 	isFirst = !c.closed
@@ -66,8 +66,8 @@ func (c *Calls) AfterClose(err error) error {
 }
 
 // Do runs op, which sends statements, as one call. It returns early if ctx ends, or after Patience.
-// op then continues, because a statement that was sent cannot be cancelled without ending its
-// connection.
+// In that case op continues in the background, because a statement that was sent cannot be
+// cancelled without ending its connection.
 func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
 	var zero T
 	if err := c.Begin(ctx); err != nil {
@@ -100,9 +100,9 @@ func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
 	}
 }
 
-// Await waits for a turn: it sends to turns, a channel of capacity 1, from which the caller
-// receives at the end of its turn. After Patience it returns driver.ErrUnavailable, and if ctx ends
-// first, the error of ctx.
+// Await waits for the caller's turn. The channel has capacity 1: Await sends to it, and at the end
+// of its turn the caller must receive from it. If the turn does not come within Patience, Await
+// returns driver.ErrUnavailable. If ctx ends first, it returns the error of ctx.
 func Await(ctx context.Context, turns chan struct{}) error {
 	select {
 	case turns <- struct{}{}:

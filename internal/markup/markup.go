@@ -1,6 +1,6 @@
-// Package markup makes HTML in Go code. Only constants of the program become markup: every text and
-// every value of an attribute is escaped, an address has a path that is a constant, and no function
-// gives a text to an attribute that a browser runs or loads.
+// Package markup makes HTML in Go code. Only constants of the program become markup: all texts and
+// all values of attributes are escaped. The path of an address is a constant. No function puts a
+// text into an attribute that a browser runs or loads.
 package markup
 
 import (
@@ -14,7 +14,7 @@ import (
 // name the type, so they cannot convert a variable to it.
 type constant string
 
-// Part is a part of a page: an element, a text, an attribute, or several parts. A nil Part is
+// Part is a part of a page: an element, a text, an attribute, or several parts. A nil Part adds
 // nothing.
 type Part interface {
 	appendAttributes(b []byte) []byte // the attributes that the part gives to its element
@@ -67,7 +67,7 @@ func (e element) appendContent(b []byte) []byte {
 	return b
 }
 
-// Group is several parts, which stand where the Group stands.
+// Group is a list of parts. It is written as its parts, one after the other.
 type Group []Part
 
 func (g Group) appendAttributes(b []byte) []byte {
@@ -96,13 +96,13 @@ func If(condition bool, parts ...Part) Part {
 	return nil
 }
 
-// Text is a text. It is shown as it is.
+// Text is a text that the browser shows unchanged, because its special characters are escaped.
 type Text string
 
 func (t Text) appendAttributes(b []byte) []byte { return b }
 func (t Text) appendContent(b []byte) []byte    { return appendEscaped(b, string(t)) }
 
-// Page is HTML that Render has made. It can be a part of another page.
+// Page is HTML that Render or Document has made. It can be a part of another page.
 type Page struct{ html []byte }
 
 // Render returns the HTML of the parts.

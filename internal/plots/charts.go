@@ -15,7 +15,7 @@ type chart struct {
 	further []source // further columns of the table that belongs to the chart
 }
 
-// A source is the origin of a series' figures.
+// A source says which column of which experiment a series shows.
 type source struct {
 	label      string // name in the legend; "" if there is only one series
 	experiment string
@@ -41,13 +41,14 @@ func commands(kind string) []source {
 	}
 }
 
-// alone is one caller, with the server and the client on processors of their own.
+// alone names the experiment with one caller, in which the server and the client have processors of
+// their own.
 const alone = "one caller, on processors of their own"
 
-// many is the experiment with leases of the default length.
+// many names the experiment with 10000 holds, whose leases have the default length.
 const many = "10000 holds with a TTL of 30s for 10s"
 
-// readers is the experiment with many shared holds of one process.
+// readers names the experiment in which one process has many shared holds.
 const readers = "1000 readers of one process"
 
 // compared returns the sources for an experiment that is made from pairs.

@@ -40,7 +40,7 @@ const (
 
 	legendStep  = 1.2 * vg.Inch
 	legendAbove = 0.24 * vg.Inch
-	fallback    = 0.25 * vg.Inch // more space, for a font that is wider than Liberation Sans
+	fallback    = 0.25 * vg.Inch // extra space, in case the reader's font is wider than Liberation Sans
 )
 
 // picture draws a chart and returns it as SVG.
@@ -90,8 +90,8 @@ func dot(shade color.RGBA) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: shade, Radius: 5, Shape: draw.CircleGlyph{}}
 }
 
-// rowsOf returns the rows that have a figure, from the bottom of the axis to the top. fromTop has
-// all rows of the chart in the other direction.
+// rowsOf returns the rows that have a figure, from the bottom of the axis to the top. The parameter
+// fromTop lists all rows of the chart, from the top to the bottom.
 func rowsOf(fromTop []string, lines []line) []string {
 	var rows []string
 	for _, row := range fromTop {

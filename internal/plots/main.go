@@ -1,6 +1,6 @@
 // Command plots draws the charts of the pages and of the README as SVG files, and writes the tables
 // that belong to them. It reads the output of benchmarks that ran with -json. `make plots` draws
-// the published runs; with PLOTSFLAGS="-merge run.json" it puts a run among them first.
+// the published runs; with PLOTSFLAGS="-merge run.json" it first adds a run to them.
 package main
 
 import (
@@ -27,7 +27,9 @@ const (
 	docs      = "../../docs"
 )
 
-// publish draws the charts of a run. The tables of the pages are those of the published runs.
+// publish draws the charts of a run. If the run is that of the published figures, publish also
+// writes the tables of the pages. Before that it adds another run to the published figures, if one
+// is given.
 func publish(from, to, added string, keepRows bool) error {
 	if added != "" {
 		if err := merge(published, added, keepRows); err != nil {

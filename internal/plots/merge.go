@@ -10,8 +10,9 @@ import (
 )
 
 // merge puts the medians of a run into the file of the published runs. An experiment of the run
-// replaces the published experiment of that name; with keepRows, the rows that the run does not
-// have stay. Only experiments, rows and columns that a chart or its table shows are published.
+// replaces the published experiment of that name. With keepRows, published rows that the run does
+// not have are kept. Only experiments, rows and columns that a chart or its table shows are
+// published.
 func merge(published, from string, keepRows bool) error {
 	old, err := readFile(published)
 	if err != nil {
@@ -44,7 +45,7 @@ func merge(published, from string, keepRows bool) error {
 	return os.WriteFile(published, out.Bytes(), 0o644)
 }
 
-// keepRows adds the rows of published that e does not have, with their targets.
+// keepRows adds the rows of a published experiment that e does not have, with their targets.
 func (e *experiment) keepRows(published experiment) {
 	for _, t := range published.Targets {
 		if e.Trials[t.Row] == nil {

@@ -30,8 +30,8 @@ func readRun(r io.Reader) (run, error) {
 }
 
 // addShares adds a figure to every trial of the uncontended experiments. The figure is the row's
-// operations per second, divided by those of the row of the limit in the same round. Published
-// medians already contain it.
+// operations per second, divided by the operations per second of the limit, which is another row,
+// in the same round. Published medians already contain it.
 func (all run) addShares() {
 	const limit = "limit-rueidis-1conn"
 	for name, e := range all {

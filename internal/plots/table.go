@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// begin and end enclose the table of a chart in a page. Everything between them is written by
-// `make plots`.
+// The lines begin and end enclose the table of a chart in a page. Everything between these lines is
+// written by `make plots`.
 const (
 	begin = "<!-- make plots writes this table: %s -->\n"
 	end   = "<!-- end of the table -->\n"
@@ -37,8 +37,8 @@ func writeTables(all run, pages string) error {
 	return nil
 }
 
-// fill returns the text of a page with the tables of the run. A table that the run has no figures
-// for stays as it is.
+// fill replaces the tables in the text of a page by those of the run. If the run has no figures for
+// a table, the table stays as it is.
 func fill(text string, all run) string {
 	for _, c := range charts {
 		first := fmt.Sprintf(begin, c.file)

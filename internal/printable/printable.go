@@ -1,5 +1,5 @@
-// Package printable escapes foreign texts before they are shown to a person. A name or an error may
-// hold bytes of any program: control characters that a terminal obeys, characters that change the
+// Package printable escapes texts of other programs before they are shown to a person. A name or an
+// error may contain any bytes: control characters that a terminal obeys, characters that change the
 // direction of text, and bytes that are not UTF-8.
 package printable
 
@@ -15,8 +15,8 @@ func Is(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// Name returns a name with the escapes of Go for all characters that are not printable. If it has
-// an escape, its backslashes are doubled.
+// Name replaces all characters of s that are not printable by Go's escapes. If there is such a
+// character, Name also doubles all backslashes of s. Otherwise it returns s unchanged.
 func Name(s string) string {
 	if Is(s) {
 		return s
@@ -25,8 +25,8 @@ func Name(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// Message escapes a message. It is like Name, but leaves backslashes alone, because a message often
-// quotes a name or a path already.
+// Message escapes a message. It is like Name, but does not double backslashes, because a message
+// often contains a quoted name or path, in which they are already doubled.
 func Message(s string) string {
 	if Is(s) {
 		return s

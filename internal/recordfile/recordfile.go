@@ -38,15 +38,15 @@ const MaxNames = 1000
 // orphanAge is the age at which a temporary file counts as left behind by a killed process.
 const orphanAge = time.Hour
 
-// Dir keeps records in a directory. Its methods are safe for concurrent use, also by several
+// Dir keeps records in a directory. Its methods are safe for concurrent use, even by several
 // processes. Errors are errors of package fs.
 type Dir struct {
 	Path  string
-	Group bool // the users of the directory's group may write
+	Group bool // the members of the directory's group may write
 }
 
-// Write adds records to the directory of name, and removes the records that are too many. The
-// caller has checked the arguments.
+// Write adds records to the directory of a name. If there are too many records, it removes the
+// oldest. The caller has checked the arguments.
 func (d Dir) Write(name string, records []driver.Record) error {
 	dir, err := d.make(name)
 	if err != nil {

@@ -78,7 +78,8 @@ func (s *Server) Addresses() []string {
 	return s.Addrs
 }
 
-// Single reports whether there is one server, and neither a cluster nor a sentinel.
+// Single reports whether the client uses one server. It returns false for a cluster, or if
+// sentinels name the server.
 func (s *Server) Single() bool { return !s.Cluster && s.Sentinel.MasterName == "" }
 
 func invalid(format string, args ...any) error {

@@ -182,7 +182,7 @@ func (r *Reader) known() []string {
 	return slices.Sorted(slices.Values(slices.AppendSeq(known, maps.Keys(r.own))))
 }
 
-// parameters has the parameters of the connection, except node.
+// parameters has the parameters of the connection, except the parameter "node".
 var parameters = map[string]Parameter{
 	"db":                     func(r *Reader, _, v string) { r.db = v },
 	"client-name":            func(r *Reader, _, v string) { r.config.ClientName = v },

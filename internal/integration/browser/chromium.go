@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// patience is for machines that are busy with other tests.
+// patience is the time limit for an answer. It is long, because the machine may be busy with other
+// tests.
 const patience = 90 * time.Second
 
 // Chromium is a browser without a window. It reads commands of the DevTools protocol from one pipe
@@ -38,8 +39,8 @@ type Reply struct {
 	Error  *struct{ Message string }
 }
 
-// Start starts a browser that ends with the test. It skips the test if there is none, and fails it
-// in CI.
+// Start starts a browser that ends with the test. If Chromium is not installed, Start skips the
+// test, or fails it in CI.
 func Start(t testing.TB) *Chromium {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -120,7 +121,7 @@ func (c *Chromium) Complaints() []string {
 	return c.said
 }
 
-// send sends a command; the answer comes by the channel.
+// send sends a command. The answer arrives on the returned channel.
 func (c *Chromium) send(session, method string, params map[string]any) (chan Reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +148,8 @@ func (c *Chromium) call(session, method string, params map[string]any, to any) e
 	return Await(answer, method, to)
 }
 
-// Await waits for the answer to Tab.Begin and reads it into to, unless to is nil.
+// Await waits for the answer to Tab.Begin. It decodes the answer into the value that the last
+// argument points to, unless that argument is nil.
 func Await(answer chan Reply, what string, to any) error {
 	select {
 	case m, ok := <-answer:
@@ -171,7 +173,7 @@ type Tab struct {
 	session string
 }
 
-// Open opens url in a new tab. All tabs have their cookies in common.
+// Open opens url in a new tab. All tabs share their cookies.
 func (c *Chromium) Open(url string) *Tab {
 	c.t.Helper()
 	var target struct{ TargetID string }
@@ -232,7 +234,7 @@ func (t *Tab) try(script string) (r result, err error) {
 	return r, Await(t.Begin(script), script, &r)
 }
 
-// Until waits until a script returns true. Before that the script may fail, while one page replaces
+// Until repeats a script until it returns true. The script may fail while one page replaces
 // another.
 func (t *Tab) Until(script string) {
 	t.t.Helper()

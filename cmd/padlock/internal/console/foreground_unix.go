@@ -19,12 +19,13 @@ func OpenTerminal() *os.File {
 }
 
 // WorkInBackground lets this process write to the terminal, and take the foreground back, while the
-// command has the foreground. Call it after the command has started, because the command would
-// inherit the setting.
+// command has the foreground. Call WorkInBackground only after the command has started. Otherwise
+// the command would inherit the setting.
 func WorkInBackground() { signal.Ignore(syscall.SIGTTOU) }
 
-// ForegroundOfParent returns a function to call after the parent has died. If another group is in
-// the foreground by then, the function gives the foreground back to the parent's present group.
+// ForegroundOfParent returns a function to call after the parent process has died, with the
+// command's process group. If that group is in the foreground, the function gives the foreground
+// back to the process group that the parent was in when ForegroundOfParent was called.
 func ForegroundOfParent() func(group int) {
 	front, err := syscall.Getpgid(os.Getppid())
 	return func(group int) {

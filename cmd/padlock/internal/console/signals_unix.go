@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package console is what both processes of a run do with signals and with the terminal. It imports
-// little: see package early.
+// Package console handles signals and the terminal for both processes of a run. It imports only few
+// packages: see package early.
 package console
 
 import (
@@ -10,16 +10,16 @@ import (
 	"syscall"
 )
 
-// FromStart are the signals that padlock catches from its start. A broken pipe must not kill
-// padlock, because that would end the command too. The other two signals are passed on to the
-// command once it runs.
+// FromStart lists the signals that padlock catches from its start. SIGPIPE is one of them because a
+// broken pipe must not kill padlock: that would end the command too. SIGUSR1 and SIGUSR2 are passed
+// on to the command once the command runs.
 var FromStart = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
 }
 
-// Catch sends signals to c, except those that were ignored when padlock started, as with nohup. The
-// command then ignores them too.
+// Catch makes the given signals arrive on c. If a signal was ignored when padlock started, as with
+// nohup, padlock and the command continue to ignore it.
 func Catch(c chan<- os.Signal, sigs []os.Signal) {
 	for _, s := range sigs {
 		if !signal.Ignored(s) {

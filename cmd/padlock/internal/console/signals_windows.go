@@ -1,4 +1,4 @@
-// Package console is what both processes of a run do with signals and with the terminal.
+// Package console handles signals and the terminal during a run.
 package console
 
 import (
@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// FromStart are the signals that padlock catches from its start.
+// FromStart lists the signals that padlock catches from its start.
 var FromStart = []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 
 // Catch sends signals to c.

@@ -11,17 +11,17 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// A fence is the server's time, in microseconds since 1970, or the last fence plus one if that is
-// greater. So whenever a lock is taken, the fence shows the server's clock, by which the server
-// judges leases.
+// A fence is the server's time, in microseconds since 1970, or the previous fence plus one if that
+// is greater. The server also uses this clock to decide when a lease ends. So the fence of a lock
+// that was just taken shows that clock.
 
 // closest returns the reading with the shortest round trip, which is the most precise one.
 func closest(seen []reading) reading {
 	return slices.MinFunc(seen, func(a, b reading) int { return cmp.Compare(a.trip(), b.trip()) })
 }
 
-// stuck reports whether each fence is only the last fence plus one, because the last fence is ahead
-// of the server's clock.
+// stuck reports whether each fence is only the previous fence plus one. That happens while the
+// fences are ahead of the server's clock.
 func (c *clock) stuck() bool {
 	first, last := c.seen[0], c.seen[len(c.seen)-1]
 	return last.server()-first.server() < (last.sent-first.got)/2

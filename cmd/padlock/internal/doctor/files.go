@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// files is the part of the file system that the checks of a directory use.
+// files is the interface to the file system. The checks of a directory use it, and tests replace
+// it.
 type files interface {
 	// Lstat is os.Lstat.
 	Lstat(path string) (fs.FileInfo, error)
@@ -85,8 +86,8 @@ func systemLink(path string) bool {
 	return filepath.Dir(path) == string(filepath.Separator) || path == "/var/run" || path == "/var/lock"
 }
 
-// cleaned lists directories in which programs delete files. Some programs delete only old files,
-// others delete all files at a logout or a boot. These programs are in the field programs.
+// cleaned lists directories in which other programs delete files, together with these programs.
+// Some of the programs delete only old files. Others delete all files at a logout or a boot.
 var cleaned = []struct{ dir, programs string }{
 	{"/tmp", "systemd-tmpfiles, tmpreaper or a boot"},
 	{"/var/tmp", "systemd-tmpfiles or tmpreaper"},
@@ -108,7 +109,8 @@ func (v *visit) cleaners(dir string) {
 	v.good("cleaners", "not below a directory for temporary files")
 }
 
-// network lists file systems whose locks depend on another machine or on a program.
+// network lists the kinds of file systems whose locks are managed by another machine or by a
+// program.
 var network = []string{"nfs", "smb", "cifs", "smb2", "fuse", "9p", "afs", "ceph", "coda", "lustre", "gpfs", "beegfs", "vboxsf", "vmhgfs", "ncp"}
 
 func (v *visit) fileSystem(sys files, dir string) {

@@ -15,7 +15,7 @@ type clock struct {
 	trips []time.Duration
 }
 
-// reading is a fence, and the local times before and after it was made.
+// reading is the fence of one lock, with the local times before and after the lock was taken.
 type reading struct {
 	sent, got time.Duration
 	fence     uint64
@@ -38,7 +38,8 @@ const (
 	lookAbout = 3 * time.Second
 )
 
-// cycle takes and releases a lock a few times, and reads the server's clock from the fences.
+// cycle takes and releases a lock a few times, and records the fences, which show the server's
+// clock.
 func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
 	begin := time.Now()
 	for i := range looks {

@@ -34,8 +34,8 @@ func (v *visit) network() {
 	}
 }
 
-// trusted maps each parameter that switches off the check of the certificate to the text to write
-// instead.
+// trusted lists the parameters of a URL that switch off the check of the server's certificate. The
+// value of each entry tells the user what to write instead.
 var trusted = map[string]string{
 	"tls-verify=no":   "remove tls-verify=no from the URL; name your own certificate authority with ca=FILE",
 	"sslmode=require": "write sslmode=verify-full; name your own certificate authority with sslrootcert=FILE",

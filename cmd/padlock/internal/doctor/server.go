@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// unknownValue is a store's value for a setting that it could not read.
+// unknownValue is what a store reports as the value of a setting that it could not read.
 const unknownValue = "unknown"
 
 // server checks the facts that the store's server reports about itself. It returns whether the
@@ -53,7 +53,8 @@ func (v *visit) server(ctx context.Context, l *padlock.Locker) bool {
 	return true
 }
 
-// node is the report of one server, by the name of each fact.
+// node contains the facts that one server reports about itself. The keys are the names of the
+// facts.
 type node map[string]padlock.Finding
 
 func (v *visit) node(n node, g padlock.Guarantees) {

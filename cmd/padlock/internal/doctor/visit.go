@@ -33,12 +33,12 @@ type Finding struct {
 
 // Options are the options of an examination.
 type Options struct {
-	// Open opens a store. opts are added to the options of the program.
+	// Open opens a store with the options of the program and with opts.
 	Open func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error)
 	// Schemes are the kinds of stores that Open supports.
 	Schemes open.Option
-	// Name is the name of the lock that is taken and released. Two other names that begin with Name
-	// are used too.
+	// Name is the name of the lock that the examination takes and releases. It also locks two other
+	// names, which begin with Name.
 	Name string
 	// TTL is the usual lease of locks in the store.
 	TTL time.Duration
@@ -63,7 +63,7 @@ type visit struct {
 // place is the information in the URL of a store.
 type place struct {
 	u         *url.URL // empty if package open refuses the URL
-	composite bool     // the store is made of stores
+	composite bool     // the store combines other stores
 	inProcess bool
 	servers   []string // HOST:PORT of each
 	encrypted bool

@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// works takes a lock of its own, uses it as a program would, and releases it. It also measures the
-// round trips.
+// works checks that the user has the rights to use locks: it takes a lock of its own, uses it as a
+// program would, and releases it. It also measures the round trips and compares the clocks.
 func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(ctx, patience+v.Measure)
 	defer cancel()
@@ -34,12 +34,12 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
-		return // there is no other machine's clock, or it cannot be read
+		return // the locks end with a process or a connection, or the fences do not show the server's clock
 	}
 	v.clocks(ctx, l, c)
 }
 
-// tryOthers tries the other operations on a lock.
+// tryOthers tries all operations except taking and releasing a lock, which cycle has tried.
 func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 	name := v.Name + "-2"
 	lock, err := l.Acquire(ctx, name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"))
@@ -66,7 +66,8 @@ func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 	return true
 }
 
-// handOver lets a second holder wait for the first one's lock.
+// handOver tests that a lock is handed over: it lets a second client wait for the lock first, and
+// then releases that lock.
 func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.Lock) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

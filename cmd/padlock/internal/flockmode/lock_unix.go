@@ -39,8 +39,8 @@ func (o *options) open() (*lock, error) {
 	return l, nil
 }
 
-// openWith creates the file if it does not exist. It cannot create a file where there is a
-// directory, because POSIX does not allow opening a directory for writing.
+// openWith opens the file, and creates it if it does not exist. A directory is opened only for
+// reading, because POSIX does not allow opening a directory with O_CREAT or for writing.
 func (l *lock) openWith(access int) (err error) {
 	l.flag = access
 	l.fd, err = syscall.Open(l.what, access|syscall.O_NOCTTY|syscall.O_CREAT, 0o666)

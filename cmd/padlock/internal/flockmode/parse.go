@@ -70,7 +70,8 @@ func parse(args []string) (*options, error) {
 	return o, o.operands(args)
 }
 
-// parseShort parses a group of letters. The last one may have a value.
+// parseShort parses a group of short options, such as -xn. The last option of the group may have a
+// value.
 func (o *options) parseShort(group string, rest []string) ([]string, error) {
 	for i := range len(group) {
 		c := group[i]
@@ -93,7 +94,8 @@ func (o *options) parseShort(group string, rest []string) ([]string, error) {
 	return rest, nil
 }
 
-// parseLong parses a long name. It may be abbreviated if the abbreviation is unique.
+// parseLong parses a long option. The name of the option may be abbreviated if the abbreviation is
+// unique.
 func (o *options) parseLong(arg string, rest []string) ([]string, error) {
 	name, value, given := strings.Cut(arg, "=")
 	found := -1

@@ -9,7 +9,7 @@ import (
 
 // platform is the part of a Job that depends on the system.
 type platform struct {
-	taken bool // taken over from another process, which was the command's parent
+	taken bool // the job was taken over from another process, which was the command's parent
 
 	mu     sync.Mutex
 	reaped bool // the command was reaped, so its number may belong to another process
@@ -17,8 +17,8 @@ type platform struct {
 	heard func(pid int) // if not nil, called for each signal, for tests
 }
 
-// signal sends a signal to a process, or to a group if the number is negative. It is no error if
-// the receiver does not exist any more.
+// signal sends a signal to a process, or to a process group if the number is negative. If the
+// receiver does not exist any more, nothing happens.
 func (j *Job) signal(pid int, sig syscall.Signal) {
 	if j.heard != nil {
 		j.heard(pid)
@@ -48,8 +48,8 @@ func (j *Job) isFinal(pid int, status syscall.WaitStatus) bool {
 	return pid == j.pid && pid > 0 && !status.Stopped()
 }
 
-// groupRest returns the command's process group, as a negative number, while the group has a
-// process.
+// groupRest returns the negative number of the command's process group if any process of the group
+// is left, and otherwise nil.
 func (j *Job) groupRest() []int {
 	if j.pid == 0 || syscall.Kill(-j.pid, 0) == syscall.ESRCH {
 		return nil

@@ -43,9 +43,10 @@ func (j *Job) Kill() {
 // rest of a pipeline, for example, ends by itself soon after the command.
 const settleTime = 30 * time.Millisecond
 
-// EndRest sends sig to the processes that the command left behind, until none is left. It includes
-// processes that appear later. If Kill was called, it kills them instead. If found is not nil, it
-// is called with those processes before they get sig. Call EndRest once, after Done.
+// EndRest sends sig to the processes that the command left behind, including those that appear
+// later, until none of them is left. If Kill was called, EndRest kills the processes instead. If
+// the function found is not nil, EndRest calls it with the processes before it signals them. Call
+// EndRest once, after Done is closed.
 func (j *Job) EndRest(sig syscall.Signal, found func(pids []int)) {
 	go func() {
 		j.settle()

@@ -9,15 +9,15 @@ import (
 
 const kill = syscall.SIGKILL
 
-// Start runs the command in a process group of its own. Its error is that of exec and does not
+// Start runs the command in a process group of its own. The error is that of execve(2) and does not
 // contain the command's name.
 func Start(s Spec) (*Job, error) {
 	j := newJob(&s)
 	j.adopt()
 	started := make(chan error)
 	go func() {
-		// The kernel ends the command when the thread that started it ends. So that thread must not
-		// end. It runs watchChildren.
+		// The kernel ends the command when the thread that started it ends. To keep that thread
+		// alive, this goroutine keeps it and runs watchChildren.
 		runtime.LockOSThread()
 		err := j.start(&s)
 		started <- err
@@ -83,7 +83,8 @@ func (j *Job) watchChildren() {
 	}
 }
 
-// tellStopped reports a stop. It replaces an earlier one that nobody has read yet.
+// tellStopped reports that a signal has stopped the command. If nobody has read an earlier report
+// yet, the new report replaces it.
 func (j *Job) tellStopped(sig syscall.Signal) {
 	select {
 	case <-j.stopped:

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// Reaper takes over a job when the process that started the job has died. The process that started
-// the job is a child of this process.
+// Reaper takes over a job when the process that started the job has died. That process was a child
+// of this process.
 type Reaper struct{ job *Job }
 
 // NewReaper returns a Reaper. Call it before you start the process that starts the job. From then
-// on, this process inherits the processes that the other one leaves behind. The parameter leave is
-// Leave of the job's Spec.
+// on, if a child of this process dies, this process becomes the parent of the processes that the
+// child leaves behind. The parameter leave is the field Leave of the job's Spec.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true
@@ -25,8 +25,8 @@ func NewReaper(leave bool) *Reaper {
 // them.
 func (r *Reaper) Rest() []int { return r.job.Rest() }
 
-// Group sets the command's process group. Without it, processes that can be found only through the
-// group are not ended.
+// Group sets the command's process group. If Group is not called, TakeOver does not end processes
+// that can be found only through the group.
 func (r *Reaper) Group(group int) { r.job.pid = group }
 
 // TakeOver kills the remaining processes, and returns when none is left. The process that started

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// adopt makes this process the parent of processes that the command leaves behind. It records the
-// children that this process already has: if this program has replaced a shell, the shell may have
-// had children.
+// adopt makes this process the parent of processes that the command leaves behind. It also records
+// the children that this process already has, because they do not belong to the job. There are such
+// children if this program has replaced a shell that had started them.
 func (j *Job) adopt() {
 	const setChildSubreaper = 36
 	if j.leave {

@@ -81,7 +81,8 @@ func groupHas(n uint64) bool {
 	}
 }
 
-// number reads a file that contains a number. Some files contain a word instead.
+// number returns the number that a file contains. It returns false if the file contains something
+// else, such as the word max.
 func number(file string) (uint64, bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {

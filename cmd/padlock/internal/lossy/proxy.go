@@ -12,9 +12,9 @@ import (
 // Loss says which data a proxy loses.
 type Loss int
 
-// These are the losses of a proxy. It loses nothing, the server's answers, or everything in both
-// directions. When a loss ends, the connections that lost data are closed, because the rest of a
-// stream makes no sense without its beginning.
+// A proxy loses nothing, the server's replies, or everything in both directions. When a loss ends,
+// the proxy closes the connections that lost data, because the rest of a stream makes no sense
+// without its beginning.
 const (
 	Nothing Loss = iota
 	Replies

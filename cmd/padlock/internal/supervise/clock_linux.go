@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// moment is a point in time by CLOCK_BOOTTIME. Another process can use it, and it counts the time
-// of suspends.
+// moment is a point in time on CLOCK_BOOTTIME. All processes of a machine share that clock, and it
+// keeps running while the machine is suspended.
 type moment struct{ Boot time.Duration }
 
 func now() time.Duration {

@@ -28,7 +28,7 @@ func until(left time.Duration) *moment {
 }
 
 func (m *moment) fields(f fields) {
-	wall := m.Wall.UnixNano() // only a reader has a zero time, and it gets another one
+	wall := m.Wall.UnixNano() // if m is being read, this number is meaningless, and f replaces it
 	f.number(&wall)
 	m.Wall = time.Unix(0, wall)
 	duration(f, &m.Left)

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// The two processes are the same program, so they always know the same messages. A message is its
-// length in four bytes, and then its fields one after the other. A number is a varint. A text
-// follows its length, and a list follows the number of its items.
+// The front and the supervisor run the same program, so they always know the same messages. A
+// message consists of its length in four bytes and its fields, one after the other. A number is
+// written as a varint. A text is written as its length and its bytes, and a list as the number of
+// its items and the items.
 //
 // The messages are not JSON, because encoding/json is initialised late when a program starts. See
 // package early.
@@ -39,7 +40,8 @@ func yesNo(f fields, b *bool) {
 
 func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
 
-// optional reads or writes whether there is a value. A reader makes a new one if there is.
+// optional reads or writes whether the message contains a value. If it contains one that is about
+// to be read, optional makes a place for it.
 func optional[T any](f fields, value **T) bool {
 	has := *value != nil
 	yesNo(f, &has)
@@ -115,7 +117,7 @@ type reader struct {
 	err error
 }
 
-// message reads all fields of m. Nothing may follow them.
+// message reads all fields of m. If there are bytes after the fields, the message is damaged.
 func (r *reader) message(m message) error {
 	m.fields(r)
 	if r.err == nil && len(r.b) > 0 {
@@ -142,7 +144,8 @@ func (r *reader) text(s *string) {
 	*s, r.b = string(r.b[:length]), r.b[length:]
 }
 
-// skip drops the bytes of a number. A size that is not above 0 means that there was none.
+// skip drops the bytes of a number that was just decoded. If the size is 0 or negative, the bytes
+// were not a valid number, and the message is damaged.
 func (r *reader) skip(size int) {
 	if size <= 0 {
 		r.err, r.b = errMessage, nil

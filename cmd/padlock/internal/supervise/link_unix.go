@@ -26,7 +26,7 @@ const (
 type process struct {
 	spec   *Spec
 	pid    int
-	os     *os.Process // its number must not be used after it was reaped
+	os     *os.Process // refuses to signal the process once it was reaped and pid may belong to another process
 	reaper *job.Reaper
 }
 
@@ -53,8 +53,8 @@ func (p *process) startSupervisor() (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
 }
 
-// fork passes descriptors on under free numbers, so that the descriptors for the command keep their
-// own numbers.
+// fork starts the supervisor. It passes its own descriptors on under free numbers, so that the
+// descriptors for the command keep their numbers.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)
@@ -81,7 +81,7 @@ func (p *process) fork(end int) (pid int, err error) {
 	})
 }
 
-// errNoPath is the error of a Linux without /proc.
+// errNoPath is the error on a Linux system without /proc.
 var errNoPath = errors.New("the path of padlock's program is unknown, because /proc is not mounted")
 
 // self returns the path of this program, which works even if its file has been replaced.
@@ -129,7 +129,8 @@ func notForUsers() {
 }
 
 // Main is the supervisor's program. It passes signals to the front, which handles them. If the
-// front has died, Main calls orphan with the command's process group before it ends the job.
+// front has died, Main calls the function orphan, with the command's process group, before it ends
+// the job.
 func Main(signals <-chan os.Signal, orphan func(group int)) {
 	var fds []int
 	for _, f := range bytes.Fields([]byte(os.Getenv(variable))) {

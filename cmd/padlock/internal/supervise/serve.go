@@ -22,8 +22,8 @@ const Threads = ownThreads + 7 + 1
 // is also the longest time for which a suspend goes unnoticed.
 const nap = 300 * time.Millisecond
 
-// lateAfter is how late the supervisor may be with a check of the lease. If it is later than that,
-// it was stopped or starved. Then the end of the lease that it knows may be out of date.
+// lateAfter is how late the supervisor may be with a check of the lease. A supervisor that is later
+// than that was stopped or starved, so the end of the lease that it knows may be out of date.
 const lateAfter = 100 * time.Millisecond
 
 // answerTime is how long a supervisor that was late waits for the front's answer. After that it
@@ -40,9 +40,9 @@ type server struct {
 	left   chan []Leftover // processes that the command left running
 
 	lease  *moment       // when the lock ends; nil if never
-	due    time.Duration // when to call look next, by this process's clock
+	due    time.Duration // when to check for due work next, by this process's clock
 	late   bool          // the supervisor was late since the front's last answer
-	asked  time.Duration // until when it waits for the front's answer; 0 if it did not ask
+	asked  time.Duration // until when the supervisor waits for the front's answer; 0 if it did not ask
 	ending bool          // the job was asked to end
 	killAt time.Duration // when to kill the job, by this process's clock; 0 if not planned
 	killed bool          // the kill was reported to the front
@@ -50,8 +50,8 @@ type server struct {
 }
 
 // serve runs the job of the first order until no process is left or, with Leave, until the command
-// has ended. If the front has died, serve calls orphan with the command's process group before it
-// ends the job.
+// has ended. If the front has died, serve calls the function orphan, with the command's process
+// group, before it ends the job.
 func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
 	go receive(conn, first, orders)
@@ -110,8 +110,8 @@ func transmit(out io.Writer, all <-chan *news, sent chan<- struct{}) {
 	}
 }
 
-// sendNews sends news to the front. It does not wait for a front that hangs. Such a front can only
-// miss some reports that the command was stopped.
+// sendNews sends news to the front. It does not wait for a front that hangs. The only news that
+// such a front can miss are reports that the command was stopped.
 func (s *server) sendNews(n *news) {
 	switch {
 	case s.alone:
@@ -208,7 +208,8 @@ func (s *server) frontDied() {
 	s.kill()
 }
 
-// commandDone starts to end the processes that the command left behind.
+// commandDone is called when the command has ended. Unless Leave is set, it begins to end the
+// processes that the command left behind.
 func (s *server) commandDone() {
 	s.tellDone()
 	if !s.spec.Leave {
@@ -295,7 +296,8 @@ func (s *server) endJob(grace time.Duration) {
 	s.killIn(grace)
 }
 
-// killIn plans to kill the job after d. If a time is already planned, the earlier one counts.
+// killIn makes the supervisor kill the job after the duration d. If a kill is already planned, the
+// earlier of the two times counts.
 func (s *server) killIn(d time.Duration) {
 	if at := now() + max(d, 1); s.killAt == 0 || at < s.killAt {
 		s.killAt = at
@@ -311,7 +313,8 @@ func (s *server) kill() {
 	}
 }
 
-// pauseNext returns the result of pause, and records when that time will be over.
+// pauseNext returns the time until there is work to do, and records in s.due when that time will be
+// over.
 func (s *server) pauseNext() time.Duration {
 	d := s.pause()
 	s.due = now() + d

@@ -91,8 +91,8 @@ type link interface {
 	startSupervisor() (io.ReadWriteCloser, error)
 }
 
-// Start starts the supervisor and, under it, the job. Its error is that of exec, ErrStart or a
-// KilledError. After an error no process is left.
+// Start starts the supervisor, which then starts the job. The error is that of execve(2), ErrStart
+// or a KilledError. After an error no process is left.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
@@ -174,7 +174,7 @@ func (p *Process) Continue() {
 	}
 }
 
-// Lease sets how long the lock is held from now on.
+// Lease tells the supervisor how long the lock is held from now on.
 func (p *Process) Lease(left time.Duration) { p.sendOrder(&order{Do: doLease, Lease: until(left)}) }
 
 // Asked reports that the supervisor was stopped or starved, and asks how long the lock is still
@@ -186,7 +186,7 @@ func (p *Process) Answer(left time.Duration) {
 	p.sendOrder(&order{Do: doLease, Lease: until(left), Answer: true})
 }
 
-// End sends Spec.Signal to the job, and KILL after grace.
+// End makes the supervisor send Spec.Signal to the job, and KILL after the grace.
 func (p *Process) End(grace time.Duration) {
 	p.sendOrder(&order{Do: doEnd, Grace: grace})
 	p.expectKill(grace)
@@ -202,7 +202,9 @@ func (p *Process) Kill() {
 // supervisor that takes longer counts as hung.
 const slack = 400 * time.Millisecond
 
-// expectKill kills the supervisor if it hangs. That kills the job too.
+// expectKill makes sure that the job has ended after the given time and slack. If the supervisor
+// has not reported the kill by then, it hangs, and expectKill kills the supervisor, which ends the
+// job too.
 func (p *Process) expectKill(after time.Duration) {
 	time.AfterFunc(after+slack, func() {
 		select {

@@ -66,7 +66,7 @@ func leftovers(pids []int) (list []Leftover) {
 	return list
 }
 
-// jobSpec is a Spec as a message has it.
+// jobSpec contains the fields of a Spec that are sent to the supervisor.
 type jobSpec struct {
 	Path        string
 	Args, Env   []string

@@ -1,4 +1,4 @@
-// Package texts writes foreign texts, times and durations for a person at a terminal.
+// Package texts formats texts of other programs, times and durations for a person at a terminal.
 package texts
 
 import (
@@ -12,7 +12,7 @@ import (
 // Word matches a text that needs no quotes.
 var Word = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
 
-// Show makes a foreign text safe to print on a terminal.
+// Show makes a text of another program safe to print on a terminal.
 func Show(s string) string {
 	if Word.MatchString(s) {
 		return s

@@ -10,11 +10,11 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// A binding says what a key does. The screens filtering, reasoning and confirming read a line:
-// every key that is not in the table adds to it.
+// A binding says what a key does. On the screens filtering, reasoning and confirming, the user
+// types a line: there, every key without a binding adds to the line.
 type binding struct {
 	keys []string
-	help string // for the last line of the screen; "" if it is not worth the room
+	help string // shown in the last line of the screen, unless it is ""
 	do   func(Model) (Model, tea.Cmd)
 }
 
@@ -71,7 +71,8 @@ func init() {
 	}
 }
 
-// Update implements tea.Model. It sends no request: commands do that.
+// Update implements tea.Model. It sends no requests to the store. The commands that it returns do
+// that.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -97,7 +98,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// press does what a key does on the present screen.
+// press carries out the binding of a key on the present screen.
 func (m Model) press(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	m.message = ""
 	for _, b := range bindings[m.screen] {
@@ -108,7 +109,7 @@ func (m Model) press(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m.typing(k.Text), nil
 }
 
-// typing adds a text to the line that the screen reads.
+// typing adds a text to the line that the user types.
 func (m Model) typing(text string) Model {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -125,7 +126,7 @@ func (m Model) typing(text string) Model {
 	return m
 }
 
-// refreshed finds the name of the details in a new snapshot.
+// refreshed updates the details of a name from a new snapshot.
 func (m Model) refreshed() Model {
 	if m.detail.Name == "" && m.detail.Path == "" {
 		return m

@@ -10,7 +10,8 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// An ordering sorts the rows. The first one of orders keeps the order of the snapshot.
+// An ordering sorts the rows. The first ordering in the list orders keeps the order of the
+// snapshot.
 type ordering struct {
 	column  string
 	compare func(a, b *sampler.Name) int
@@ -31,8 +32,8 @@ var orders = []ordering{
 // key identifies a row: a name, or the file of a lock whose name the store does not know.
 func key(n *sampler.Name) string { return cmp.Or(n.Name, n.Path) }
 
-// shownHold returns the hold that the row of a name shows: the longest one of host, or of
-// all hosts if host is empty. Without holds it returns nil.
+// shownHold returns the hold that the row of a name shows: the longest hold of the given host, or
+// of all hosts if no host is given. If there is no such hold, shownHold returns nil.
 func shownHold(n *sampler.Name, host string) *sampler.Hold {
 	var found *sampler.Hold
 	for i := range n.Holds {
@@ -54,7 +55,8 @@ func held(n *sampler.Name) time.Duration {
 	return -1
 }
 
-// until returns the end of the hold that the row shows. Rows without an end come last.
+// until returns the end of the hold that the row shows. For a row without an end it returns a time
+// in the far future, so that such rows come last.
 func until(n *sampler.Name) time.Time {
 	if h := shownHold(n, ""); h != nil && !endOfHold(h).IsZero() {
 		return endOfHold(h)
@@ -102,7 +104,8 @@ func (m *Model) rows() []*sampler.Name {
 	return rows
 }
 
-// matches reports whether the name, the file, or a holder of a row contains the filter.
+// matches reports whether a row is shown: the chosen host, if any, must have a hold, and one of the
+// texts of the row must contain the filter.
 func (m *Model) matches(n *sampler.Name) bool {
 	if m.host != "" && !slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == m.host }) {
 		return false

@@ -18,7 +18,7 @@ func several(n int, one, many string) string {
 	return itoa(n) + " " + many
 }
 
-// cell cuts or pads a text to a width in columns of the terminal. A letter may take two.
+// cell cuts or pads a text to a width in columns of the terminal. Some letters take two columns.
 func cell(text string, width int) string {
 	if ansi.StringWidth(text) > width {
 		text = ansi.Truncate(text, width, "…")
@@ -26,7 +26,7 @@ func cell(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
-// number returns a text in a column that is aligned to the right.
+// number cuts or pads a text to the width of a column, and aligns it to the right.
 func number(text string, width int) string {
 	return strings.Repeat(" ", max(0, width-ansi.StringWidth(text))) + ansi.Truncate(text, width, "…")
 }

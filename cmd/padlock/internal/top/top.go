@@ -1,6 +1,6 @@
-// Package top is the screen of padlock top: one live table of the locks of a store, the details of
-// a name, and a question before a lock is broken. Update changes nothing but the model, so tests
-// need no terminal.
+// Package top is the screen of padlock top. It shows a live table of the locks of a store, or the
+// details of a name, and asks the user before it breaks a lock. Update changes nothing but the
+// model, so tests need no terminal.
 package top
 
 import (
@@ -44,7 +44,7 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// screen is what the model shows and what keys mean. keys.go has the table.
+// screen says what the model shows. The meaning of a key depends on it: see bindings.
 type screen int
 
 const (
@@ -66,7 +66,7 @@ type Model struct {
 	width, height int
 	screen, from  screen // the present screen, and the one to which a question or the help returns
 
-	filter, host string // only rows that match
+	filter, host string // only rows that match are shown
 	order        int    // an index of orders
 	reverse      bool
 	cursor       string // the key of the chosen row, which may move
@@ -79,7 +79,7 @@ type Model struct {
 	typed   string // what the user is typing
 	reason  string
 	victim  sampler.Hold      // the hold that would be broken, as the user saw it
-	seen    *sampler.Snapshot // where the user saw it
+	seen    *sampler.Snapshot // the snapshot in which the user saw it
 	message string
 }
 
@@ -102,7 +102,7 @@ func New(ctx context.Context, c Config) Model {
 // Init implements tea.Model.
 func (m Model) Init() tea.Cmd { return tea.Batch(m.nextSnapshot(), tick()) }
 
-// tick makes ages grow while the store does not respond.
+// tick makes the program update the times on the screen, even while the store does not respond.
 func tick() tea.Cmd { return tea.Every(time.Second, func(t time.Time) tea.Msg { return tickMsg(t) }) }
 
 // nextSnapshot waits for the next snapshot.

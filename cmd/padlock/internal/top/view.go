@@ -21,7 +21,7 @@ func (m Model) View() tea.View {
 	return v
 }
 
-// lines returns the lines of the screen: as many as fit, and none wider than it.
+// lines returns the lines of the screen: as many as fit, and none wider than the screen.
 func (m *Model) lines() []string {
 	head, foot := m.head(), m.foot()
 	room := max(1, m.height-len(head)-len(foot))
@@ -50,7 +50,7 @@ func (m *Model) lines() []string {
 	return all[:min(len(all), max(1, m.height))]
 }
 
-// Print writes all rows once, for a pipe, with columns that are as wide as their texts.
+// Print writes all rows once, for a pipe. It makes each column as wide as its longest text.
 func Print(w io.Writer, c Config, snap *sampler.Snapshot) error {
 	m := Model{config: c, snap: snap, now: snap.Tried, width: 80, index: -1}
 	lines := m.head()
@@ -237,7 +237,8 @@ func (m *Model) tableLine(n *sampler.Name, name, by int) string {
 		number(lasts, heldWidth), number(usual, usualWidth), number(left, leftWidth), number(wait, waitWidth), noteColumn(n)), " ")
 }
 
-// foot returns the line that the user types, or the message and the keys.
+// foot returns the last lines of the screen: the line that the user types, or the message and the
+// keys.
 func (m *Model) foot() []string {
 	var keys []string
 	for _, b := range bindings[m.screen] {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package early ends the program if too few files may be open. Some libraries open a file before
-// main runs, and the Go runtime crashes if it cannot.
+// Package early ends the program if the limit of open files is too low. Some libraries open a file
+// before main runs, and the Go runtime crashes if it cannot.
 //
 // Go initialises packages in the order of their import paths, after the packages that they import.
 // This package imports only syscall, so it comes before all libraries whose paths begin with a
@@ -14,7 +14,7 @@ import "syscall"
 // library, and one to spare.
 const least = 4
 
-// status is the exit status of padlock if the system has no room for it.
+// status is the exit status of padlock if the limits of the system are too low.
 const status = 71
 
 func init() {

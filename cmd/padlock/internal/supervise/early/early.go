@@ -1,10 +1,11 @@
 // Package early runs the supervisor, which is the second process of a run, before the rest of the
-// program is initialised. The clients of all stores, which only the first process needs, take most
-// of the time of a start.
+// program is initialised. That makes the start of the supervisor fast: most of the time would go
+// into the clients of all stores, which only the first process needs.
 //
-// Go initialises the packages whose imports are initialised in the order of their import paths. So
-// this package, and those that it imports, import only packages that are initialised early. A test
-// of package main checks that nothing large is initialised before this package.
+// A Go program can initialise a package as soon as all its imports are initialised. Among the
+// packages that are ready, the one with the first import path comes next. So this package, and
+// those that it imports, import only packages that are initialised early. A test of package main
+// checks that nothing large is initialised before this package.
 package early
 
 import (
@@ -18,8 +19,8 @@ func init() {
 	if !supervise.Called() {
 		return
 	}
-	// While packages are initialised, the runtime ties this goroutine to one thread. In another
-	// goroutine the supervisor switches between goroutines faster.
+	// While packages are initialised, the runtime ties this goroutine to one thread. So the
+	// supervisor runs in another goroutine, where it can switch between goroutines faster.
 	go func() {
 		signals := make(chan os.Signal, 64)
 		console.Catch(signals, console.FromStart)
