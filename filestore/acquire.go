@@ -61,8 +61,8 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 	return h, err
 }
 
-// repeat grants a request whose token has a live hold already. It claims a reservation and renews
-// AtLeast.
+// repeat grants a request whose token already has the live hold h. If h is a reservation, repeat
+// claims it. If the request has AtLeast, that time is counted from now.
 func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	if h.reserved != nil {
 		h.reserved()
@@ -105,7 +105,8 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 	return h, nil
 }
 
-// grant makes a hold from the kernel's lock that c has, if the record allows it.
+// grant makes a hold, if the record allows it. The caller has already taken the kernel's lock
+// through c.
 func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, error) {
 	rec := b.read(c)
 	wall := s.config.wall()

@@ -18,8 +18,8 @@ type refusal struct {
 
 func (*refusal) Error() string { return "refused" }
 
-// admit returns nil if the record lets in a caller that has the kernel's lock, or else the reason
-// why not.
+// admit returns nil if, according to the record, a caller that has the kernel's lock may have the
+// hold. Otherwise admit returns the reason why not.
 func admit(rec *record, shared bool, wall time.Time) *refusal {
 	if !rec.valid {
 		return nil
@@ -37,8 +37,8 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 	return nil
 }
 
-// insist repeats a try that was refused, until the reason is certain. It returns a *HeldError
-// instead of a refusal.
+// insist calls the function try until the try is not refused, or until the reason for the refusal
+// is certain, but at most three times. Then it returns a *driver.HeldError instead of the refusal.
 func (s *Store) insist(f *file, try func() error) error {
 	const tries = 3 // needed because a waiter that looks at the lock holds it for an instant
 	for i := 1; ; i++ {
@@ -58,8 +58,9 @@ func (s *Store) insist(f *file, try func() error) error {
 	}
 }
 
-// pauseUnlocked waits for a moment, so that a waiter that was woken can take the lock and the
-// refusal can name it as the holder, or so that a process that looks at the lock can unlock it.
+// pauseUnlocked waits without f.mu, which the caller holds. In the meantime a waiter that was woken
+// can take the lock, so that the error names that waiter as the holder. Or a process that only
+// looks at the lock can unlock it.
 func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
 	f.mu.Unlock() // that waiter may belong to this store
 	time.Sleep(pause)
@@ -74,9 +75,10 @@ func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
 
 // mint returns the fence of a new grant.
 //
-// If follows is true, a reader joins other readers. The reader gets their fence, so that a guard
-// refuses none of them. The first reader after a writer needs a greater fence than that writer,
-// because the writer may not have noticed yet that it lost the lock.
+// If follows is true, the caller is a reader that joins other readers. It gets their fence, so that
+// a resource that checks fences accepts all of them. The first reader after a writer needs a
+// greater fence than that writer, because the writer may not have noticed yet that it lost the
+// lock.
 //
 // If stored is true, the fence must be written into the file. A fence that equals the clock's time
 // need not be written, because the next fence is greater anyway.

@@ -8,8 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Break implements driver.Breaker as far as possible: it ends a cool-down. It cannot end the lock
-// of another process, so it returns errors.ErrUnsupported while the name is held.
+// Break implements driver.Breaker as far as possible: it ends a cool-down or a detached hold. It
+// cannot end a hold that belongs to a process, and returns errors.ErrUnsupported while there is
+// one.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
@@ -44,7 +45,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	return fence, nil
 }
 
-// endCoolDown writes a record without a cool-down, with a new fence.
+// endCoolDown writes a record with a new fence, and without a cool-down or a lease.
 func (s *Store) endCoolDown(f *file, c *conn, b *buffer) (uint64, error) {
 	fence, _, err := mint(b.rec.fence, 0, false, s.config.wall())
 	if err != nil {

@@ -89,7 +89,8 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 }
 
 // coolingFor returns the reason why h cannot be promoted even if there is no other reader, or nil.
-// The reason is a cool-down, or the AtLeast of a reader that died.
+// The reason is a cool-down, or the AtLeast of another reader, which applies even after the death
+// of that reader.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.timeLeft(wall)
 	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {
@@ -129,10 +130,10 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	return nil
 }
 
-// notPromoted takes the shared lock again, because the failed try lost it. promote tries only if
-// it sees no other reader. So the try failed because of a process that came later or is not
-// visible. Such a process may also have had the lock exclusively in the meantime, unless it
-// knows the intent. Therefore notPromoted keeps the hold only if the process is a reader that
+// notPromoted takes the shared lock again, because the failed try lost it. promote tries only if it
+// sees no other reader. So the try failed because of a process that came later or is not visible.
+// Such a process may even have had the lock exclusively in the meantime, unless it uses padlock and
+// respects the intent. Therefore notPromoted keeps the hold only if the process is a reader that
 // uses padlock.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
@@ -146,20 +147,20 @@ func (s *Store) notPromoted(f *file, h *hold) error {
 
 // neighbours are the other holders of a name, as one of its readers sees them.
 type neighbours struct {
-	holds    []driver.Hold // the holders in the kernel's list; a copy of recorded if there is no list
+	holds    []driver.Hold // the holders in the kernel's list; without a list, the readers in the slots
 	recorded []driver.Hold // the readers in the slots, without those whose processes are dead
 	writer   bool          // one of them has the lock exclusively
 	complete bool          // the kernel's list shows every lock
 }
 
-// neighbours finds all holders except h. h itself is a shared hold.
+// neighbours finds all holders except the shared hold h.
 func (s *Store) neighbours(h *hold) (n neighbours) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
 	slots := readSlots(h.conn, rec.epoch)
 	own, known := slots[h.slot]
-	if !known { // all slots were taken when h came in
+	if !known { // all slots were taken when h was granted
 		own.proc, own.pidns = uint64(machine().pid), machine().pidns
 	}
 	delete(slots, h.slot)
@@ -225,7 +226,8 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	return nil
 }
 
-// withdraw removes the intent, so that new readers can come in again.
+// withdraw gives up the promotion of the reader h. It removes the intent from the record, so that
+// new readers can get the lock again.
 func (s *Store) withdraw(ctx context.Context, f *file, h *hold) error {
 	err := s.change(ctx, f, h, func(rec *record) {
 		if rec.intent == h.intent {

@@ -20,12 +20,11 @@ func DefaultDir() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: no default directory for locks: %w; name one with file:///dir", driver.ErrUnavailable, err)
 	}
-	// Open checks the file system.
+	// Every file system is allowed here, because Open checks it later.
 	if err := prepareDir(dir, &config{create: true, network: true}); err != nil {
 		return "", err
 	}
 	return dir, nil
 }
 
-// errNoHome: the user database has no home directory for this user.
 var errNoHome = errors.New("the user database has no home directory for this user")

@@ -26,9 +26,9 @@ func defaultDir() (string, error) {
 	return stateDir(home)
 }
 
-// homeOf looks into the file passwd first, and then asks getent, which also knows the users of a
-// directory service. Package os/user cannot be used, because without cgo it relies on HOME and
-// USER.
+// homeOf returns the home directory of a user. It reads the passwd file first. If the user is not
+// there, it runs getent, which also knows the users of a directory service. Package os/user cannot
+// be used, because without cgo that package relies on HOME and USER.
 func homeOf(uid int, passwd, getent string) (string, error) {
 	if file, err := os.Open(passwd); err == nil {
 		defer file.Close()
@@ -47,7 +47,8 @@ func homeOf(uid int, passwd, getent string) (string, error) {
 	return "", errNoHome
 }
 
-// homeIn reads lines of the form name:password:uid:gid:comment:home:shell.
+// homeIn finds the home directory of a user in lines of the form
+// name:password:uid:gid:comment:home:shell.
 func homeIn(r io.Reader, uid int) (string, bool) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {

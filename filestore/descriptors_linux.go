@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// inheritance is the result of descriptorHolders at some time.
+// inheritance is a result of descriptorHolders, kept for a while.
 type inheritance struct {
 	pids []int
 	at   time.Time
 }
 
-// inheritedFor is how long a result of descriptorHolders is reused. To get a new one, it must look
-// at every descriptor of every process.
+// inheritedFor is how long a result of descriptorHolders is reused. A new result is expensive,
+// because descriptorHolders must look at every descriptor of every process.
 const inheritedFor = time.Second
 
 // descriptorHolders returns the processes that still have the lock on the file of c after the
@@ -88,9 +88,9 @@ func (l kernelLock) ended() bool {
 	return state == "Z" || state == "X"
 }
 
-// deviceByStat returns the device of dir as /proc/locks prints it. It knows the device only on file
-// systems for which stat and /proc/locks report the same one. It is used for directories in which
-// no probe file can be made.
+// deviceByStat returns the device of dir as /proc/locks prints it. It returns "" for a file system
+// on which stat and /proc/locks may report different devices. deviceByStat is used for directories
+// in which no probe file can be made.
 func deviceByStat(dir string) string {
 	const ext, xfs, tmpfs, f2fs = 0xEF53, 0x58465342, 0x01021994, 0xF2F52010
 	var fs syscall.Statfs_t

@@ -9,7 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// prepareDir makes sure that dir is safe for locks.
+// prepareDir returns an error if dir is not safe for locks. If dir does not exist and c.create is
+// true, prepareDir makes it.
 func prepareDir(dir string, c *config) error {
 	if !filepath.IsAbs(dir) {
 		return invalid("the directory %q is not absolute; write it from the root, so that all processes use the same one", dir)
@@ -34,8 +35,8 @@ func prepareDir(dir string, c *config) error {
 	return checkFileSystem(dir, c.network)
 }
 
-// makeDir makes dir if it does not exist, and gives access to the users that may use it. Missing
-// directories above it are made for this user only.
+// makeDir makes dir if it does not exist, and sets its permissions so that the allowed users can
+// use it. Missing parent directories are made for this user only.
 func makeDir(dir string, access access) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -52,8 +53,8 @@ func makeDir(dir string, access access) error {
 	return os.Chmod(dir, 0o777|os.ModeSticky)
 }
 
-// checkFileSystem refuses file systems on which locks may be lost, or may not be seen by all
-// machines.
+// checkFileSystem returns an error if dir is on a network file system, unless allowNetwork is true.
+// On such a file system a lock may be lost, or other machines may not see the lock.
 func checkFileSystem(dir string, allowNetwork bool) error {
 	kind, err := networkFileSystem(dir)
 	if err != nil {

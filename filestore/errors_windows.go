@@ -2,7 +2,7 @@ package filestore
 
 import "syscall"
 
-// These are the errors of the system for which advise has advice.
+// The function advise tells the user what to do about these errors of the system.
 var (
 	tooManyFiles = []error{syscall.EMFILE, syscall.ENFILE}
 	readOnly     = []error{syscall.EROFS}

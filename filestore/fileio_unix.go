@@ -39,7 +39,7 @@ func (c *conn) pwrite(b []byte, offset int64) error {
 
 func (c *conn) truncate(size int64) error { return syscall.Ftruncate(c.fd, size) }
 
-// fileState identifies a file and has its size.
+// fileState has the identity of a file and its size.
 type fileState struct {
 	dev, ino, nlink uint64
 	size            int64

@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// file has all that this store knows about one lock file. mu guards the fields whose comments name
-// no other mutex.
+// file is what this store knows about one lock file. Its mutex mu guards every field whose comment
+// names no other mutex.
 type file struct {
 	name, path string
 	queue      queue // the waiters; it has its own mutex
@@ -20,7 +20,7 @@ type file struct {
 	tickets *ticketQueue // the queue in the file that was opened last; nil if it is not mapped
 	asking  *waiter      // the waiter for which a try is under way; nil if a newcomer tries
 	watched watched      // the file that the notifier watches
-	old     *hold        // to be reused for the next grant
+	old     *hold        // a hold that has ended, to be reused for the next grant
 
 	pins       int   // how many calls are using the file; guarded by Store.mu
 	prev, next *file // in Store.idle; guarded by Store.mu
@@ -34,7 +34,8 @@ func (s *Store) beginCall(ctx context.Context, name string) (*file, error) {
 	return s.enter(name)
 }
 
-// enter returns the file of a name, with mu locked, for one call. endCall ends the call.
+// enter begins a call. It returns the file of a name, with the file's mutex locked. The caller must
+// end the call with endCall.
 func (s *Store) enter(name string) (*file, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -60,7 +61,7 @@ func (s *Store) enter(name string) (*file, error) {
 	}
 }
 
-// endCall ends a call. If the file has no open descriptor, no holds and no waiters, the store
+// endCall ends a call. If the file has no spare descriptor, no holds and no waiters, the store
 // forgets the file. The store keeps a spare descriptor for the next Acquire, unless too many are
 // open.
 func (s *Store) endCall(f *file) {

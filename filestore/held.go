@@ -28,7 +28,7 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 		}
 	case no.intent != 0:
 		held.Holds = []driver.Hold{promoting(f.spare, rec, no.intent)}
-	default: // if the refusal is queued, there may be no holder, or only readers
+	default: // if another waiter is about to get the lock, there may be no holder, or only readers
 		held.Holds, sure = s.occupants(f.spare, rec)
 		for i := 0; i < recordTries && foreigners(held.Holds) > 0; i++ {
 			time.Sleep(recordPause)
@@ -48,7 +48,8 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 // another program. Or it belongs to padlock: a process has just taken the lock and has not yet
 // written its record, or a waiter looks at the lock and has it for an instant. So the store looks
 // again, up to recordTries times, with a pause before each look. It keeps the look that shows the
-// fewest locks without a record, and these count as foreign.
+// fewest locks without a record. The locks without a record in that look count as locks of other
+// programs.
 const (
 	recordTries = 5
 	recordPause = 400 * time.Microsecond
@@ -133,8 +134,8 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 	return holds
 }
 
-// holder returns the holder of the lock. If the holder has a slot, holder removes that slot from
-// slots.
+// holder returns the holder of the lock l. If that holder has a slot, the method removes the slot
+// from the map, so that no other lock is attributed to the same slot.
 func (l kernelLock) holder(rec *record, slots map[int]slot) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.tookLock(l) {
 		return l.seenFromHere(&rec.owner, rec.holdOf(false))

@@ -26,8 +26,8 @@ type hold struct {
 
 var errNoSuchHold = fmt.Errorf("%w: this store has no such hold", driver.ErrLost)
 
-// live verifies the hold of token and returns it. If it returns no error, its caller must call
-// endCall.
+// live verifies the hold of token, and returns it together with its file. If live returns no error,
+// the caller must call endCall.
 func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return nil, nil, err

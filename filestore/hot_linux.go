@@ -33,8 +33,8 @@ func (c *conn) readHead(b []byte) int {
 	return n
 }
 
-// writeHead writes the head record. It uses the page only for bytes before the end of the file,
-// because bytes after it would be lost.
+// writeHead writes the head record. It uses the mapped page only if the record does not reach
+// beyond the end of the file, because bytes after the end would be lost.
 func (c *conn) writeHead(b []byte) error {
 	if c.page != nil && int64(len(b)) <= c.size && touchPage(c.page, b) {
 		return nil
@@ -47,7 +47,7 @@ func (c *conn) writeHead(b []byte) error {
 }
 
 // touchPage copies from src to dst. It returns false if the file has become too short, or the
-// system has no page for it.
+// system cannot provide the page.
 func touchPage(dst, src []byte) (ok bool) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {

@@ -76,19 +76,20 @@ func (s *Store) stateAt(name string) (driver.State, error) {
 	return state, err
 }
 
-// The numbers of further looks at a lock that is shown without a record or may belong to the last
-// holder. The pause before each is twice as long as the one before: 50 ms together if processes
-// wait, because the kernel may take the processor from a waiter in the middle of its look, and 3 ms
-// if none waits.
+// A waiter that looks at the lock has it for an instant, so a look at the same time may show that
+// waiter as the holder (see doubtful). Then the store looks again: up to looksForWaiters times if
+// processes wait for the lock, and otherwise up to looksForRecord times. Each pause is twice as
+// long as the one before. If processes wait, the pauses take 50 ms together, because the kernel may
+// take the processor from a waiter in the middle of its look. Otherwise they take 3 ms.
 const (
 	looksForWaiters = 7
 	looksForRecord  = 3
 )
 
-// doubtful reports whether a state may show a waiter that looks at the lock as its holder, so that
-// another look is needed. looks is the number of further looks so far. The lock may have no record
-// (see recordTries). Or the waiter is the last holder, whose record is still in the file, and other
-// processes wait, too.
+// doubtful reports whether another look is needed, because the holder in a state may be a waiter
+// that has the lock only for its own look. The argument looks is the number of further looks so
+// far. There are two such cases: the lock has no record (see recordTries), or processes wait, and
+// the one that looks was the last holder, whose record is still in the file.
 func doubtful(state *driver.State, looks int) bool {
 	foreign := foreigners(state.Holds) > 0
 	if state.Waiters > 0 {
@@ -154,8 +155,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	}
 }
 
-// withLater returns states with the results of a later look at those that are doubtful. If the
-// later look does not have a doubtful state, its lock is free, and withLater leaves the state out.
+// withLater returns states after a later look at the doubtful ones. It replaces each of these by
+// the result of the later look, unless the earlier one is clearer (see keepClearer). If the later
+// look does not show a lock any more, the lock is free, and withLater leaves its state out.
 func withLater(states, later []driver.State, looks int) []driver.State {
 	byPath := map[string]driver.State{}
 	for _, state := range later {
@@ -175,8 +177,9 @@ func withLater(states, later []driver.State, looks int) []driver.State {
 	return kept
 }
 
-// statesOf looks once at the locks of files, which are in the store's directory. It returns the
-// states that stateOfEntry returns.
+// statesOf looks once at the locks of the given files in the store's directory. It returns the
+// states of those that are held or cool down and whose names begin with prefix, or may begin with
+// it.
 func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (states []driver.State, err error) {
 	var locks map[uint64][]kernelLock
 	complete := true

@@ -61,12 +61,12 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	if rec.newer || s.hasNewerQueue(c, b.in[:b.got]) {
 		return driver.Grant{}, newer(f.path)
 	}
-	if left, ok := rec.has(r.Token, wall); ok && left > 0 {
+	if left, ok := rec.hasLease(r.Token, wall); ok && left > 0 {
 		return s.writeLease(f, c, r, b, rec.fence, rec.lease.atLeast)
 	}
 	var atLeast moment
 	if r.Replaces != "" {
-		if left, ok := rec.has(r.Replaces, wall); !ok || left == 0 {
+		if left, ok := rec.hasLease(r.Replaces, wall); !ok || left == 0 {
 			return driver.Grant{}, fmt.Errorf("%w: the lease to be replaced is over", driver.ErrLost)
 		}
 		atLeast = rec.lease.atLeast
@@ -85,15 +85,15 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	return s.writeLease(f, c, r, b, fence, atLeast)
 }
 
-// writeLease writes a record with a full lease for r. atLeast is the AtLeast of the previous
-// request.
+// writeLease writes the record of a lease for r, which lasts for the whole TTL. The argument
+// atLeast is the moment that an earlier request set with AtLeast.
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, atLeast moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
 		atLeast = laterOf(atLeast, momentIn(r.AtLeast, wall), wall)
 	}
 	ttl := max(r.TTL, atLeast.timeLeft(wall))
-	if left, ok := b.rec.has(r.Token, wall); ok {
+	if left, ok := b.rec.hasLease(r.Token, wall); ok {
 		ttl = max(ttl, left)
 	}
 	b.next = record{
@@ -115,7 +115,7 @@ func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.
 		if rec.newer {
 			return newer(f.path)
 		}
-		left, ok := rec.has(token, wall)
+		left, ok := rec.hasLease(token, wall)
 		if !ok {
 			return errNoSuchHold
 		}
@@ -133,10 +133,11 @@ func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.
 	return c, err
 }
 
-// lockLease is lock for a file that has a lease or a cool-down, so that no process should have it
-// locked. A process that looks at the lock has it for an instant, or for longer if the kernel takes
-// the processor from that process. So lockLease tries again, after pauses that double: 0.2 s
-// together.
+// lockLease does the same as the method lock, but for a file that has a lease or a cool-down.
+// Normally no process has such a file locked. But a process that looks at the lock has the file
+// locked for an instant, or for longer if the kernel takes the processor from that process. So
+// lockLease tries again, up to ten times. Each pause is twice as long as the one before, and
+// together they take 0.2 s.
 func (s *Store) lockLease(f *file, do func(*conn) error) (*conn, error) {
 	const tries = 10
 	for i := range tries - 1 {
@@ -156,7 +157,7 @@ func (s *Store) lockLease(f *file, do func(*conn) error) (*conn, error) {
 func (s *Store) busyLease(f *file, token string, b *buffer) error {
 	if f.spare != nil {
 		rec := b.read(f.spare)
-		if left, ok := rec.has(token, s.config.wall()); !ok {
+		if left, ok := rec.hasLease(token, s.config.wall()); !ok {
 			return errNoSuchHold
 		} else if left == 0 {
 			return fmt.Errorf("%w: another process has the name", driver.ErrLost)
@@ -206,7 +207,7 @@ func (s *Store) verifyLease(f *file, token string, b *buffer) (driver.Grant, err
 		time.Sleep(recordPause) // another process may be writing the record
 		rec = b.read(f.spare)
 	}
-	left, ok := rec.has(token, wall)
+	left, ok := rec.hasLease(token, wall)
 	switch {
 	case rec.newer:
 		return driver.Grant{}, newer(f.path)

@@ -39,7 +39,7 @@ func TestLeasesAreWrittenWhole(t *testing.T) {
 	r.Detached, r.TTL = true, time.Minute
 	take(t, s, r)
 	before := inFile()
-	if _, ok := before.has("key", time.Now()); !ok {
+	if _, ok := before.hasLease("key", time.Now()); !ok {
 		t.Fatal("the lease is not in the file")
 	}
 	if _, err := s.Extend(t.Context(), "job", "key", time.Hour); err != nil {

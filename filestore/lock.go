@@ -47,7 +47,7 @@ func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) 
 	return nil, fmt.Errorf("%w: %s: the lock file is replaced again and again; find the program that does it", driver.ErrUnavailable, f.path)
 }
 
-// lockExclusive is lock for an exclusive lock.
+// lockExclusive calls lock for an exclusive lock.
 func (s *Store) lockExclusive(f *file, do func(*conn) error) (*conn, error) {
 	return s.lock(f, false, do)
 }

@@ -31,7 +31,7 @@ var machine = sync.OnceValue(func() *machineInfo {
 
 // moment is a point in time that other processes understand. Within one boot of the machine it is
 // measured by the boot clock, which cannot be set. After a reboot, and on systems without a boot
-// clock, it is measured by the wall clock. The zero moment means none.
+// clock, it is measured by the wall clock. The zero moment means that there is no such time.
 type moment struct {
 	wall int64 // µs since 1970
 	boot int64 // ns since boot; 0 if unknown

@@ -67,7 +67,8 @@ func readablePart(file string) (a string, ok bool) {
 	return rest[:len(rest)-tail], true
 }
 
-// gatePath returns the path of the gate that belongs to a lock file.
+// gatePath returns the path of the gate of a lock file. The gate is a second lock file; see
+// enterGate.
 func gatePath(lockPath string) string {
 	return strings.TrimSuffix(lockPath, lockSuffix) + gateSuffix
 }

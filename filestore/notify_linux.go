@@ -18,8 +18,8 @@ import (
 // notifyIdle afterwards, because a user may have just 128 of these descriptors.
 //
 // On a busy machine, closing such a descriptor takes seconds, because the kernel waits until no
-// process can be using its watches. So notifier never closes it while it holds mu; every waiter of
-// the store would have to wait for that.
+// process can be using its watches. So notifier never closes the descriptor while it holds mu.
+// Otherwise every waiter of the store would have to wait.
 type notifier struct {
 	mu      sync.Mutex
 	idle    *time.Timer // closes the descriptor; nil while a file is watched or no descriptor is open
@@ -37,8 +37,9 @@ type watched struct {
 	dev, ino uint64
 }
 
-// A holder that gives the lock back touches the file (IN_ATTRIB). Other programs close it. A file
-// that was removed must be opened again. Writes of records (IN_MODIFY) do not matter.
+// watchMask has the events that may let a waiter in. A padlock process that gives the lock back
+// touches the file (IN_ATTRIB), and other programs close it. If the file was removed or renamed,
+// the waiter must open the path again. Writes of records (IN_MODIFY) do not matter.
 const watchMask = syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CLOSE_NOWRITE |
 	syscall.IN_DELETE_SELF | syscall.IN_MOVE_SELF
 

@@ -132,15 +132,15 @@ func (s *Store) position(w *waiter) (ahead int) {
 	return ahead
 }
 
-// hasNewerQueue reports whether the file of c has a queue that this build cannot read. in is the
-// start of the file.
+// hasNewerQueue reports whether the file of c has a queue that this build cannot read. The argument
+// in is the start of the file.
 func (s *Store) hasNewerQueue(c *conn, in []byte) bool {
 	return s.guarantees.FIFO && c.queueHeader(in).newer()
 }
 
 // yield returns a refusal if a living waiter is ahead of the caller. The caller is a newcomer or a
-// waiter itself, and has the kernel's lock in c. in is the start of the file. The caller holds
-// f.mu.
+// waiter itself, and has taken the kernel's lock through c. The argument in is the start of the
+// file. The caller holds f.mu.
 func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 	if !s.guarantees.FIFO {
 		return nil
@@ -177,9 +177,9 @@ func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
 	return no
 }
 
-// yieldTo is yield for one ticket. If it returns nil, the ticket is gone. If convert is true, c has
-// a shared lock and the ticket belongs to a writer. Then yieldTo converts the lock of c to find out
-// whether the writer could have it now.
+// yieldTo does the work of yield for one ticket. If it returns nil, the ticket is gone. If convert
+// is true, c has a shared lock and the ticket belongs to a writer. Then yieldTo tries to make the
+// lock of c exclusive, to find out whether the writer could have the lock now.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
 		if s.reachWaiter(q, number, word, false) != reachedDead {
@@ -218,7 +218,7 @@ func (w *waiter) foundHeld() {
 }
 
 // offer records in the queue that the lock of c is about to be free. If the queue is empty, offer
-// does nothing. size is the size of the file. The caller holds f.mu and has the lock.
+// does nothing. The argument size is the size of the file. The caller holds f.mu and has the lock.
 func (s *Store) offer(f *file, c *conn, size int64) {
 	if !s.guarantees.FIFO || size <= ticketOffset {
 		return

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// hasList is true: this system lists its locks.
+// hasList is true because this system has a list of its locks, /proc/locks.
 const hasList = true
 
 // calibration has the facts that are needed to find a file in /proc/locks. The device that the
@@ -24,8 +24,8 @@ type calibration struct {
 	mu     sync.Mutex
 	device string        // the device of the directory, as /proc/locks prints it
 	size   int           // how many bytes the list had when it was last read
-	at     time.Time     // when list began to read it, once or several times
-	cost   time.Duration // how long list has read it since then
+	at     time.Time     // when the last call of the method list began
+	cost   time.Duration // how long that call has spent reading so far
 	narrow bool          // for tests: the list is incomplete, as in a container
 
 	inherited map[uint64]inheritance // by inode: the holders of a lock after the process that took it has ended
@@ -89,9 +89,9 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 }
 
 const (
-	maxTexts = 16 // how often list reads a list that takes several reads
-	stride   = 7  // the parts of successive texts begin far from each other: one file's lines are close together
-	majority = 3  // how many more texts must agree about a file than say anything else about it
+	maxTexts = 16 // how often the method list reads a long list at most
+	stride   = 7  // successive texts are split at places far from each other, because one file's lines are close together
+	majority = 3  // a file's locks are certain if this many more texts show them than any other locks
 )
 
 // vote counts, by inode, how many texts of the kernel's list say the same about a file.
@@ -104,8 +104,8 @@ type candidate struct {
 	texts int // how many texts say that the file has these locks
 }
 
-// add counts a further text. It reports whether earlier texts had the same files, and enough texts
-// agree about each of them.
+// add counts a further text. It reports whether an earlier text had every file of this text, and
+// enough texts agree about the locks of each.
 func (v vote) add(text map[uint64][]kernelLock) (settled bool) {
 	settled = true
 	for ino, locks := range text {
@@ -130,8 +130,8 @@ func (c candidates) add(locks []kernelLock) candidates {
 	return append(c, candidate{locks, 1})
 }
 
-// winner returns the locks that most texts say the file has, and how many texts more say so than
-// say anything else.
+// winner returns the locks that most texts show for the file, and how many texts they are ahead of
+// the second candidate.
 func (c candidates) winner() (locks []kernelLock, ahead int) {
 	best, second := 0, 0
 	for i := range c {

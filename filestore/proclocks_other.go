@@ -2,7 +2,7 @@
 
 package filestore
 
-// hasList is false: this system does not list its locks.
+// hasList is false because this system has no list of its locks.
 const hasList = false
 
 // calibration is empty, because this system has no list of locks.

@@ -43,7 +43,7 @@ const (
 )
 
 const (
-	magic  = "PLK" // every format
+	magic  = "PLK" // the same in every format
 	format = '1'   // the newest that this build knows
 )
 
@@ -85,7 +85,7 @@ type record struct {
 	lease     lease
 }
 
-// encode appends the record to b, which is empty.
+// encode appends the record to b, which must be empty.
 func (r *record) encode(b []byte) []byte {
 	le := binary.LittleEndian
 	b = append(append(b, magic...), format)
@@ -258,8 +258,8 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 
 // lease is the part of a record that describes a detached hold. During such a hold, no process has
 // the kernel's lock. Instead, the cool-down of the record (record.cool) keeps the name taken until
-// the lease ends. So earlier builds, which do not know leases, do not take the lock either. owner
-// is the holder.
+// the lease ends. So earlier builds, which do not know leases, do not take the lock either. The
+// owner of the record is the holder.
 //
 // The states of a lease, and what ends them:
 //
@@ -313,9 +313,9 @@ func (r *record) endLease() {
 	}
 }
 
-// has reports whether the lease of the record belongs to token, and how much time is left of that
-// lease.
-func (r *record) has(token string, wall time.Time) (left time.Duration, ok bool) {
+// hasLease reports whether the lease of the record belongs to token, and how much time is left of
+// that lease.
+func (r *record) hasLease(token string, wall time.Time) (left time.Duration, ok bool) {
 	if !r.valid || !r.lease.taken() || r.lease.token != sha256.Sum256([]byte(token)) {
 		return 0, false
 	}

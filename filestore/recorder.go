@@ -13,8 +13,8 @@ import (
 // recordDir is the directory of the records, below that of the locks.
 const recordDir = "history"
 
-// records returns the directory of the records. A directory that every user may write to has none,
-// because any user could then make and remove the records of others.
+// records returns the directory of the records. There are no records in a directory that every user
+// may write to, because any user could make and remove the records of others.
 func (s *Store) records(ctx context.Context) (recordfile.Dir, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return recordfile.Dir{}, err

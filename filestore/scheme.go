@@ -45,8 +45,9 @@ func URL(dir string) string {
 	return (&url.URL{Scheme: "file", Path: dir}).String()
 }
 
-// fromSymfony translates flock or flock:///DIRECTORY to the URL of the directory that PHP uses. The
-// files are made so that everybody may open them.
+// fromSymfony translates flock or flock:///DIRECTORY to the URL of the directory that PHP uses.
+// Unless the DSN sets group or world, the URL has world=yes, so that everybody may open the lock
+// files.
 func fromSymfony(dsn string) (*url.URL, error) {
 	path, found := strings.CutPrefix(dsn, "flock://")
 	switch {
@@ -55,7 +56,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	case !found:
 		return nil, invalid("write symfony+flock:///DIRECTORY")
 	}
-	// PHP takes the whole text as the path. Here parameters may follow the path.
+	// PHP takes the whole text after flock:// as the path. padlock also accepts parameters after
+	// the path.
 	path, query, _ := strings.Cut(path, "?")
 	values, err := url.ParseQuery(query)
 	switch {
@@ -75,7 +77,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return u, nil
 }
 
-// urlForDSN recognises a DSN of PHP's Symfony Lock.
+// urlForDSN returns the URL to use instead of a DSN of PHP's Symfony Lock, or "" if the text is no
+// such DSN.
 func urlForDSN(text string) string {
 	path, found := strings.CutPrefix(text, "flock://")
 	path, _, _ = strings.Cut(path, "?")

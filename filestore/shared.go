@@ -69,8 +69,8 @@ func (s *Store) tryGate(path string) (*conn, error) {
 	return nil, unavailable(path, err)
 }
 
-// writeSlot shows a shared hold to other processes. If that fails, other processes see only the
-// process number of the holder.
+// writeSlot writes the holder of a shared hold into a slot, where other processes can read it. If
+// that fails, other processes see only the process number of the holder.
 func (h *hold) writeSlot(epoch uint64) {
 	h.slotID = newID()
 	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})

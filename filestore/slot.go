@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// Shared holders write themselves into slots after the head. A process takes a slot under the gate
-// and empties it at the end. A slot of an earlier epoch, from before an exclusive grant, counts as
-// free. If there are more holders than slots, the kernel's list still shows the others, but without
-// host and label.
+// Shared holders write themselves into slots after the head. A process takes a slot while it holds
+// the gate, and empties the slot when the hold ends. A slot of an earlier epoch, from before an
+// exclusive grant, counts as free. If there are more holders than slots, the kernel's list still
+// shows the others, but without host and label.
 const (
 	slotsOffset = 4096
 	slotSize    = 640
@@ -63,8 +63,8 @@ func readSlots(c *conn, epoch uint64) map[int]slot {
 	return slots
 }
 
-// takeSlot writes s into a free slot and returns its number, or -1. If no slot is free, it reuses
-// the slot of a dead process.
+// takeSlot writes s into a free slot and returns the number of the slot. If no slot is free, it
+// reuses the slot of a dead process. If there is none, or the write fails, it returns -1.
 func takeSlot(c *conn, s *slot) int {
 	var buf [slotSize]byte
 	free := -1

@@ -9,7 +9,7 @@ import (
 )
 
 // Status implements driver.Reporter. It reports whether waiters now get the lock in the order of
-// their arrival. For example, if the disk is full, waiters get no tickets, and the order is lost.
+// their arrival. They do not if they cannot get tickets, for example because the disk is full.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
 package filestore
 
-// sysStatx is the number of statx(2), which package syscall lacks.
+// sysStatx is the system call number of statx(2), which package syscall lacks.
 const sysStatx = 291

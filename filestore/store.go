@@ -25,7 +25,7 @@ type Store struct {
 	mu     sync.Mutex
 	closed bool
 	files  map[string]*file // by the lock's name
-	idle   fileList         // files of which only the descriptor is kept, the last used first
+	idle   fileList         // files with a spare descriptor that no call is using, the last used first
 }
 
 var _ interface {
@@ -74,8 +74,8 @@ func Open(dir string, opts ...Option) (*Store, error) {
 // Dir returns the directory.
 func (s *Store) Dir() string { return s.dir }
 
-// Location implements driver.Locator. It returns the name of the lock file, which stands for a part
-// of the lock's name and for 42 bits of a hash.
+// Location implements driver.Locator. It returns the name of the lock file, which contains a
+// readable part of the lock's name and 42 bits of its hash.
 func (s *Store) Location(name string) (string, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return "", err

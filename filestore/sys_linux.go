@@ -46,7 +46,7 @@ const (
 // noStatx is set if the kernel has no statx, or a container's filter blocks it.
 var noStatx atomic.Bool
 
-// statPath returns the state of the file at path, which ends with a zero byte.
+// statPath returns the state of the file at path. The path must end with a zero byte.
 func statPath(path string) (fileState, error) {
 	if sysStatx != 0 && !noStatx.Load() {
 		var st statx

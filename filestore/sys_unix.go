@@ -16,7 +16,7 @@ type conn struct {
 	dev, ino uint64
 	local    bool   // the file system is local, so calls are short
 	path     string // ends with a zero byte
-	size     int64  // the size that the last call of current found
+	size     int64  // the size of the file when its path was last checked
 	hotPage
 }
 
@@ -49,7 +49,7 @@ func openConn(path string, access access) (*conn, error) {
 	return nil, syscall.ELOOP
 }
 
-// newConn refuses files that are not safe to write to.
+// newConn returns an error if the file is not safe to write to.
 func newConn(fd int, access access) (*conn, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {

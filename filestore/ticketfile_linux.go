@@ -75,8 +75,8 @@ func lengthen(fd int, size int64) error {
 	return syscall.Ftruncate(fd, size)
 }
 
-// queueHeader returns the header of the queue. in is the start of the file if it was read just now,
-// or nil.
+// queueHeader returns the header of the queue. The argument in is the start of the file if the
+// caller has just read it, and otherwise nil.
 func (c *conn) queueHeader(in []byte) (h queueHeader) {
 	var b [queueSize]byte
 	switch {
@@ -98,8 +98,8 @@ func (c *conn) queueHeader(in []byte) (h queueHeader) {
 }
 
 // readTickets counts the waiting tickets whose processes are alive, without mapping the queue. It
-// returns -1 if this build cannot read them. living reports whether the process of a ticket is
-// alive; it is called once for each process.
+// returns -1 if this build cannot read them. The function living reports whether the process of a
+// ticket is alive. It is called once for each process.
 func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (count int) {
 	h := c.queueHeader(nil)
 	switch {

@@ -80,8 +80,8 @@ func (q *ticketQueue) word(number uint64) *atomic.Uint64 {
 	return q.at(ticketOffset + 8*int(number%ticketRoom))
 }
 
-// guard calls do, which may use the mapping. It returns errQueueGone if the file was cut short or
-// the disk has no room for the page.
+// guard calls the function do, which may use the mapped queue. It returns errQueueGone if the file
+// was cut short or the disk has no room for the page.
 func (q *ticketQueue) guard(do func()) (err error) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {
@@ -110,7 +110,8 @@ func (q *ticketQueue) join(c *conn, state ticketState, pipe uint64) (t ticket, e
 		if e == nil {
 			return t, err
 		}
-		// According to the header, there are tickets after the end of the file.
+		// The header says that there are tickets after the end of the file, so make the file
+		// longer.
 		if err = lengthen(c.fd, ticketEnd); err != nil {
 			return ticket{}, err
 		}

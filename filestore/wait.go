@@ -163,7 +163,7 @@ type look struct {
 }
 
 // lookOnce tries the lock. A waiter that has no ticket, or whose ticket is the first in the queue,
-// subscribes to wake-ups before its last try. So it misses no release between the two.
+// subscribes to wake-ups before its last try. So the waiter misses no release.
 func (s *Store) lookOnce(ctx context.Context, w *waiter, r *driver.Request) (l look, err error) {
 	f, err := s.beginCall(ctx, r.Name)
 	if err != nil {

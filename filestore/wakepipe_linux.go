@@ -42,7 +42,7 @@ type wakeKey struct{ ino, number uint64 }
 
 const (
 	waitersDir   = "waiters"
-	newPipe      = "new-" // prefix of a FIFO that its owner has not yet opened
+	newPipe      = "new-" // how the name of a FIFO begins until its owner has opened the FIFO
 	newPipeGrace = time.Minute
 	wakeSize     = 16
 	pipeIdle     = time.Second
@@ -208,8 +208,8 @@ func (s *Store) makePipe() (id uint64, file *os.File, err error) {
 	return id, file, err
 }
 
-// makePipeIn opens the FIFO before it gives the FIFO its final name. So if a FIFO with such a name
-// is not open in any process, its process is dead.
+// makePipeIn opens the FIFO before it gives the FIFO its final name. So if a FIFO has a final name
+// and no process has it open, its owner is dead.
 func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
 	id := 1 + rand.Uint64N(pipeMask)
 	name, temporary := pipeName(id), newPipe+pipeName(id)

@@ -90,8 +90,8 @@ func (e *entry) excluded(r *driver.Request, now driver.Instant) bool {
 	return false
 }
 
-// read reports whether e has a live reader.
-func (e *entry) read(now driver.Instant) bool {
+// hasReader reports whether e has a live reader.
+func (e *entry) hasReader(now driver.Instant) bool {
 	return slices.ContainsFunc(e.holds, func(h hold) bool { return h.shared && h.until > now })
 }
 
@@ -154,8 +154,8 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 	return out
 }
 
-// heldError returns the holds in the way of r. Their times are converted to times of the wall
-// clock.
+// heldError returns the error for a request that must wait. The error has the holds in the way of
+// r, with times of the wall clock.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	err := &driver.HeldError{Holds: e.reports(now, r.Token), Waiters: len(e.queue)}
 	for i := range err.Holds {

@@ -156,9 +156,9 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 }
 
 // ReleaseTimed returns a function that releases a hold as Release does and also returns the instant
-// of the release, so that a Locker with a padlock.Counter need not read the clock too. If store is
-// not s, but a store that s is a part of, ReleaseTimed returns nil, so that nobody evades the
-// Release of that store.
+// of the release, so that a Locker with a padlock.Counter need not read the clock too. If the
+// argument store is not s itself, but a store that wraps s, ReleaseTimed returns nil, because the
+// function would bypass the Release of that store.
 func (s *Store) ReleaseTimed(store driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error) {
 	if store != driver.Store(s) {
 		return nil

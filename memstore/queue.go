@@ -48,14 +48,14 @@ func (s *space) advance(e *entry, now driver.Instant) {
 	s.tidy(e, now)
 }
 
-// wake makes unlock answer w with g.
+// wake ends the wait of w. The method unlock will pass g to the function answer of w.
 func (s *space) wake(w *waiter, g driver.Grant) {
 	w.out, w.g = true, g
 	w.next, s.woken = s.woken, w
 }
 
-// unlock unlocks mu, and then calls answer for the waiters that were woken while mu was held. They
-// may use the store at once.
+// unlock unlocks mu, and then calls the function answer of each waiter that was woken while mu was
+// held. These functions may use the store.
 func (s *space) unlock() {
 	list := s.woken
 	s.woken = nil
@@ -67,8 +67,9 @@ func (s *space) unlock() {
 	}
 }
 
-// setAlarm makes sure that look runs when the next hold, cool-down or intent in the waiters' way
-// ends by itself. If an earlier alarm is set, it is kept, because it will set the next one.
+// setAlarm makes sure that alarmFired runs when the next hold, cool-down or intent for which the
+// waiters wait ends by itself. An alarm that fires earlier is kept, because alarmFired then sets
+// the next alarm.
 func (s *space) setAlarm(e *entry, now driver.Instant) {
 	if len(e.queue)+len(e.watchers) == 0 {
 		return

@@ -29,7 +29,8 @@ func openURL(_ context.Context, u *url.URL, _ driver.Opening) (driver.Store, err
 	return New(), nil
 }
 
-// symfonyDSN recognises the DSN of PHP's Symfony Lock.
+// symfonyDSN returns the URL to use instead of the DSN of PHP's Symfony Lock, or "" if the text is
+// no such DSN.
 func symfonyDSN(text string) string {
 	if text == "in-memory" {
 		return "memory:"

@@ -47,7 +47,8 @@ func checkSlots(r *driver.Request, n int) error {
 	return r.Validate(&guarantees)
 }
 
-// slotsHeld returns the holds of all permits.
+// slotsHeld returns the error for a request that found no free permit. The error has the holds of
+// all permits.
 func (s *Store) slotsHeld(r *driver.Request, n int, now driver.Instant) error {
 	err := &driver.HeldError{Waiters: -1}
 	for i := range n {

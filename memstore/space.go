@@ -154,14 +154,15 @@ func (s *space) grant(e *entry, r *driver.Request, now driver.Instant) (driver.G
 	return h.answer(now), nil
 }
 
-// add makes a hold without a lease, and removes the holds whose leases ran out.
+// add makes a hold, and removes the holds whose leases ran out. The caller must set the lease of
+// the new hold.
 //
 // Readers that hold the name together share a fence. The first of them gets a new fence, because
 // the last writer may not have noticed the end of its lease and must not have the same fence as the
 // readers.
 func (s *space) add(e *entry, r *driver.Request, now driver.Instant) (*hold, error) {
 	fence := e.fence
-	if !r.Shared || !e.read(now) || r.FenceAbove >= fence {
+	if !r.Shared || !e.hasReader(now) || r.FenceAbove >= fence {
 		var err error
 		if fence, err = s.mint(e, r.FenceAbove, now); err != nil {
 			return nil, err

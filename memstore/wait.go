@@ -60,8 +60,9 @@ func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant
 	return w.givePlaceUp, nil
 }
 
-// givePlaceUp gives up the place, and lets in the waiters behind it. It returns true if the waiter
-// had not been answered yet; then the function answer will not be called.
+// givePlaceUp gives up the waiter's place in the queue, and grants the name to the waiters behind
+// it that can have it now. It returns true if the waiter had not been answered yet. Then the
+// function answer will not be called.
 func (w *waiter) givePlaceUp() bool {
 	s := w.of.space
 	s.mu.Lock()

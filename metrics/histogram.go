@@ -12,12 +12,14 @@ var bounds = [...]time.Duration{
 	time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
 }
 
-// buckets are the numbers of durations. Their sum is the number of all durations.
+// buckets has the number of durations in each bucket. The sum of these is the number of all
+// durations.
 type buckets [len(bounds) + 1]uint64
 
-// histogram counts durations. Locks in memory have very short ones, so a duration of the first
-// bucket costs only one atomic addition: the field short has the number and the sum of the latest
-// of them. Before one of the two overflows, read moves them to the other fields.
+// histogram counts durations. Locks in memory are often held for a very short time, so a duration
+// in the first bucket costs only one atomic addition. The field named short has the number and the
+// sum of the latest of these durations. Before the number or the sum overflows, the method read
+// moves both to the other fields.
 type histogram struct {
 	short atomic.Uint64 // shortOne times the number, plus the sum in nanoseconds
 
@@ -26,9 +28,9 @@ type histogram struct {
 	sum     time.Duration
 }
 
-// The number has 20 bits and the sum has 44. Each duration has at most 20 bits, so the number
-// overflows first. The number is moved when it has reached half of its range. So goroutines that
-// add meanwhile do not make it overflow.
+// In the field named short, the number has 20 bits and the sum has 44. Each duration has at most 20
+// bits, so the number overflows first. The number is moved when it has reached half of its range,
+// so that goroutines that add durations at the same time do not make it overflow.
 const (
 	shortOne  = 1 << 44
 	shortMost = 1 << 63

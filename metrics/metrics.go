@@ -31,7 +31,7 @@ type Metrics struct {
 
 var _ padlock.Counter = (*Metrics)(nil)
 
-// place is where a lock is counted.
+// place identifies the figures to which a lock belongs.
 type place struct{ store, group string }
 
 // candidate is an *election.Election.
@@ -50,7 +50,7 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups limits the number of groups of a store, without Other. With 0, all names belong to
+// MaxGroups limits the number of groups of a store, not counting Other. With 0, all names belong to
 // Other. With less than 0, MaxGroups does nothing.
 func MaxGroups(n int) Option {
 	return func(m *Metrics) {
@@ -72,8 +72,8 @@ func New(opts ...Option) *Metrics {
 	return m
 }
 
-// Election adds the figure padlock_election_leading for the candidate e. Its label election has the
-// value name.
+// Election adds the figure padlock_election_leading for the candidate e. The argument name becomes
+// the value of the label "election".
 func (m *Metrics) Election(name string, e interface{ Leads() bool }) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,7 +222,8 @@ func histogramOf(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Coun
 	return newAt(all, e)
 }
 
-// newAt is a function of its own, so that at is inlined.
+// newAt returns the histogram for an event, and makes it if there is none. It is not part of
+// histogramOf, so that the compiler can inline histogramOf.
 func newAt(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Count) *histogram {
 	slot := &all[within(int(e.Mode), modes)][within(int(e.Outcome), outcomes)]
 	slot.CompareAndSwap(nil, new(histogram))

@@ -146,13 +146,14 @@ func (p *page) counter(rows []row, name, help string, of func(*series) *atomic.U
 	}
 }
 
-// counters writes counters that have one more label. The function of returns the value of that
-// label for an index. Indexes begin with 0. After the last index, the function returns "".
-func (p *page) counters(rows []row, name, help, extra string, of func(*series, int) (string, *atomic.Uint64)) {
+// counters writes counters that have one more label. The function counterAt returns the value of
+// that label and the counter for an index. Indexes begin with 0. After the last index, counterAt
+// returns "" and nil.
+func (p *page) counters(rows []row, name, help, extra string, counterAt func(*series, int) (string, *atomic.Uint64)) {
 	p.head(name, "counter", help)
 	for _, r := range rows {
 		for i := 0; ; i++ {
-			value, n := of(r.series, i)
+			value, n := counterAt(r.series, i)
 			if n == nil {
 				break
 			}

@@ -73,8 +73,8 @@ func acquireOutcome(out padlock.Outcome) (outcome, errorType string) {
 }
 
 // Election adds the metric padlock.election.leading for the candidate e, such as an
-// *election.Election. The attribute padlock.election has the value name. To end the registration,
-// call Unregister of the result.
+// *election.Election. The argument name becomes the value of the attribute padlock.election. To end
+// the registration, call Unregister of the result.
 func (o *Observer) Election(name string, e interface{ Leads() bool }) (metric.Registration, error) {
 	with := metric.WithAttributes(attribute.String("padlock.election", name))
 	return o.meters.Meter(scope).RegisterCallback(func(_ context.Context, to metric.Observer) error {

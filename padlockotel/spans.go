@@ -28,7 +28,7 @@ import (
 type call struct {
 	parent                 trace.Span // of the caller
 	acquire, hold, release trace.Span
-	shown                  *trace.SpanContext // of hold, in Observer.holders; nil if it is not there
+	shown                  *trace.SpanContext // what Observer.holders has for this hold; nil if it has nothing
 }
 
 type callKey struct{}
@@ -114,7 +114,8 @@ func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
 	}
 }
 
-// refusal reports whether an acquire failed in a way for which the caller had planned.
+// refusal reports whether an acquire failed in a way that is no error: the lock was held, or the
+// wait timed out or was canceled.
 func refusal(out padlock.Outcome) bool {
 	return out == padlock.OutcomeHeld || out == padlock.OutcomeTimeout || out == padlock.OutcomeCanceled
 }
@@ -144,7 +145,8 @@ func (o *Observer) contended(c *call, e *padlock.Event) {
 	c.acquire.AddEvent("contended", trace.WithAttributes(known...))
 }
 
-// maxLinks is how many readers an acquire is linked to.
+// maxLinks is the largest number of holders to which an acquire is linked. A lock has several
+// holders only if they are readers.
 const maxLinks = 8
 
 func link(to trace.SpanContext) trace.Link {
@@ -175,7 +177,7 @@ func fence(e *padlock.Event) attribute.KeyValue {
 	return attribute.Int64("padlock.lock.fence", int64(e.Fence))
 }
 
-// spanContext reads a traceparent. It is not valid for any other text.
+// spanContext reads a traceparent. For any other text, the result is not valid.
 func spanContext(traceparent string) trace.SpanContext {
 	carrier := propagation.MapCarrier{"traceparent": traceparent}
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))

@@ -10,8 +10,8 @@ import (
 )
 
 // Store returns a store that keeps its locks in s and measures Acquire, Extend and Release for the
-// metric padlock.store.operation.duration. It has the abilities of s; their requests are not
-// measured. Requests for a lock that is held are no errors.
+// metric padlock.store.operation.duration. The result has the optional abilities of s too, but does
+// not measure their requests. A request that finds the lock held does not count as an error.
 func (o *Observer) Store(s padlock.Store) padlock.Store {
 	return &measured{s, o, s.Guarantees().Store}
 }
@@ -46,7 +46,8 @@ func (m *measured) Release(ctx context.Context, name, token string, keep time.Du
 	return out, err
 }
 
-// errorTypes are the values of error.type, in the order in which errors.Is is asked.
+// errorTypes has the values of error.type. The first error for which errors.Is returns true
+// decides.
 var errorTypes = []struct {
 	err  error
 	name string

@@ -1,9 +1,9 @@
-// Command shop is a small web shop on packages session and stampede:
+// Command shop is a small web shop that shows how to use packages session and stampede:
 //
 //	go run ./examples/shop
 //
-// It needs nothing else: locks, sessions and values are kept in memory. Open it in two tabs, and
-// add things in both at once.
+// It needs nothing else: locks, sessions and values are kept in memory. Open the shop in two tabs,
+// and add things in both at once.
 //
 // With Redis, several servers can run the same shop:
 //

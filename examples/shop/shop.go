@@ -68,17 +68,17 @@ type line struct {
 }
 
 // shownKey is the key of the catalogue that was last shown to the visitor. An order is charged at
-// its prices.
+// the prices of that catalogue.
 const shownKey = "shown"
 
-// notices are the messages that a page can show. The form value note selects one.
+// notices are the messages that a page can show. The form value "note" selects one of them.
 var notices = map[string]string{
 	"empty":   "The cart is empty. Nothing was ordered.",
 	"changed": "The cart or its prices have changed since you saw them. Nothing was ordered: please look again.",
 }
 
-// page also stores a value in the session, so that the session begins. Otherwise two tabs that add
-// their first things at the same time would begin two sessions.
+// page serves the page of the shop. It also stores a value in the session, so that the session
+// begins. Otherwise two tabs that add their first things at the same time would begin two sessions.
 func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	ses := session.From(r.Context())
 	catalogue, err := s.catalogue(r.Context())
@@ -288,5 +288,5 @@ func times(n int64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// home is the page to which forms return.
+// home sends the browser back to the page of the shop after a form.
 func home(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) }

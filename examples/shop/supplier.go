@@ -38,7 +38,8 @@ var products = []Product{
 	{"safe", "Small safe", "Survives a restart. And the fire brigade.", 12900},
 }
 
-// makeCatalogue makes a catalogue. All visitors share one, so the key does not matter.
+// makeCatalogue makes a catalogue. All visitors share one catalogue, so makeCatalogue ignores its
+// key.
 func (s *supplier) makeCatalogue(ctx context.Context, _ string) (Catalogue, error) {
 	s.asked.Add(1)
 	select {
