@@ -19,19 +19,19 @@ func (t micros) timeUntil(now micros) time.Duration { return time.Duration(t-now
 
 // A state is everything that the table says about one name. Each operation of the store loads the
 // state, decides with the functions of this package, and writes the state back if nobody else has
-// written meanwhile. So these functions are the same for every database, and they see one
-// consistent state.
+// written it meanwhile. The functions work on that copy, so they are the same for every database
+// and see one consistent state.
 type state struct {
-	version int64  // of the row; 0 if there is no row
+	version int64  // of the row in the table; 0 if there is no row
 	fence   uint64 // the highest fence so far
 
-	holds  []hold   // lapsed holds stay in it until somebody else gets the name
+	holds  []hold   // includes lapsed holds until somebody else gets the name
 	queue  []place  // in order of arrival
 	lost   []opaque // tokens of holds that were broken, or that lapsed before others got the name
 	spent  []spent  // tokens that must not be granted any more
 	intent intent   // the reader that waits for its promotion
-	free   micros   // since this time, the first waiter in the queue may take the name; 0 if it may not
-	cool   micros   // the name is kept free until this time
+	free   micros   // the time since which the first waiter in the queue may take the name; 0 if that waiter may not take it yet
+	cool   micros   // nobody gets the name before this time
 	cooled driver.Holder
 }
 
@@ -59,7 +59,7 @@ type place struct {
 	Token   opaque        `json:"t"`
 	Shared  bool          `json:"s,omitempty"`
 	Above   uint64        `json:"a,omitempty"` // Request.FenceAbove
-	Push    bool          `json:"p,omitempty"` // the database wakes the waiter, so that the name may be reserved for it; false if the waiter polls
+	Push    bool          `json:"p,omitempty"` // if true, the database wakes the waiter, and the name may be reserved for it; if false, the waiter polls
 	Channel string        `json:"c,omitempty"` // the channel on which the database wakes the waiter; "" means sharedChannel
 	Until   micros        `json:"u"`
 	Holder  driver.Holder `json:"h"`
@@ -70,10 +70,10 @@ func newPlace(r *driver.Request, push string, until micros) place {
 	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
-// A reservation tells a waiter that the name is kept for it. The first field has the address of
-// that waiter. If fence is 0, nothing is reserved, and the waiter only has to look. The field
-// next has the address of the second waiter, if there is one. If the reservation is not claimed
-// in time, the second waiter has to look.
+// A reservation tells a waiter that the name is reserved for it. The field "to" has the address of
+// that waiter. If the fence is 0, nothing is reserved, and the waiter only has to look. The field
+// "next" has the address of the waiter behind it, if there is one. That waiter has to look if the
+// reservation is not claimed in time.
 type reservation struct {
 	to    address
 	fence uint64
@@ -81,8 +81,8 @@ type reservation struct {
 	next  address
 }
 
-// An address says how to wake a waiter: in this process by its token, and in another process by a
-// notification, unless the waiter polls.
+// An address says how to wake a waiter. A waiter of this process is found by its token. A waiter of
+// another process is notified through the database, unless it polls.
 type address struct {
 	token   opaque
 	push    bool
@@ -91,7 +91,8 @@ type address struct {
 
 func (p *place) address() address { return address{p.Token, p.Push, p.Channel} }
 
-// An opaque string is a token. Tokens may contain any bytes, and JSON strings may not.
+// An opaque string is a token. JSON strings cannot contain all of the bytes that a token may have,
+// so a token is encoded for JSON.
 type opaque string
 
 func (o opaque) MarshalText() ([]byte, error) {
@@ -117,8 +118,9 @@ type intent struct {
 const (
 	maxLost = 16
 
-	// spentFor is how long a token is refused after Release found no hold for it. A statement that
-	// was still on its way when its caller gave up arrives within this time or never.
+	// spentFor is how long a token is refused after Release found no hold for it. An Acquire whose
+	// caller has given up may still be on its way to the server. It arrives within this time or
+	// never.
 	spentFor = time.Minute
 
 	// placeFor is how long a waiter keeps its place without renewing it.

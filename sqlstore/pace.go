@@ -2,29 +2,32 @@ package sqlstore
 
 import "time"
 
-// The first waiter in a queue looks every headPause, if nothing wakes it. If it can tell when the
-// hold before it will probably end, it looks more often around that time and less often before:
+// If nothing wakes the first waiter in a queue, it looks at the name every headPause. If it can
+// tell when the current hold will probably end, it looks more often around that time, and less
+// often before:
 //
-//	time left until the expected end    the first waiter looks
-//	not known                           every headPause
-//	more than an eighth of a step       every earlyPause, and when an eighth is left
-//	less than an eighth, or that late   every nearbyPause
-//	later                               every headPause
+//	time left until the expected end     the first waiter looks
+//	not known                            every headPause
+//	more than an eighth of a step        every earlyPause, and when an eighth is left
+//	less than an eighth, or overdue by   every nearbyPause
+//	less than an eighth
+//	overdue by more                      every headPause
 //
-// For holds that all take about the same time, that finds the end sooner with fewer statements.
+// A step is the time from the beginning of one hold to the beginning of the next. If all holds take
+// about the same time, the waiter finds their end sooner, and with fewer statements.
 const (
 	headPause   = 70 * time.Millisecond
 	earlyPause  = 120 * time.Millisecond
 	nearbyPause = 25 * time.Millisecond
 
-	// minStep is the shortest time of a hold for which a pace is of use.
+	// minStep is the shortest step with which the first waiter uses the table above.
 	minStep = 8 * headPause
 )
 
-// A pace is what a waiter has learned about the holders before it.
+// A pace is what a waiter has learned about how fast the queue moves.
 type pace struct {
-	since micros        // when the hold that the waiter saw last began; 0 if it has seen none
-	ahead int           // how many waiters were ahead then
+	since micros        // when the last hold that the waiter has seen began; 0 if it has seen none
+	ahead int           // how many waiters were ahead of this one when it saw that hold
 	step  time.Duration // from the beginning of one hold to that of the next; 0 if not known
 }
 

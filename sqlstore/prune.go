@@ -26,7 +26,7 @@ const (
 )
 
 // Keep sets how long the row of a name stays in the table after the name was last used. The default
-// is 24 hours, and the minimum is 65 minutes. With 0 or less, no row is ever removed. One of the
+// is 24 hours, and the minimum is 65 minutes. If d is 0 or less, no row is ever removed. One of the
 // processes that share the table removes old rows in the background, at most 500 a second.
 func Keep(d time.Duration) Option {
 	return func(c *config) {
@@ -123,14 +123,15 @@ func (s *Store) pruneList(ctx context.Context, after []byte, keep time.Duration)
 	return list, rows.Err()
 }
 
-// isOld returns the arguments of the SQL condition for an old row.
+// isOld returns the arguments of the SQL condition that selects old rows.
 func isOld(keep time.Duration) []any {
 	d := keep.Microseconds()
 	return []any{[]byte{}, d, d, d, d}
 }
 
-// remove deletes the listed rows, except those that were used since they were listed and those that
-// a transaction has locked. It does not wait for locked rows.
+// remove deletes the rows in the list. It leaves out rows that were used after the list was read.
+// It also leaves out rows that a transaction has locked. Of all engines, only MySQL (but not
+// MariaDB) first waits for such a row.
 func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (n int, err error) {
 	if s.engine == MySQL {
 		for _, r := range list {

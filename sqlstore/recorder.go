@@ -37,8 +37,8 @@ func (s *Store) Record(ctx context.Context, name string, records []driver.Record
 	return nil
 }
 
-// execRecord executes a statement. It makes the table if it is missing, and repeats the statement
-// if another one was in its way.
+// execRecord executes a statement on the table of records. If the table is missing, execRecord
+// makes it. If another statement was in the way, execRecord tries again.
 func (s *Store) execRecord(ctx context.Context, text string, args ...any) error {
 	for try := 0; ; try++ {
 		_, err := s.rows.db.ExecContext(ctx, text, args...)

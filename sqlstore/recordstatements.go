@@ -16,7 +16,7 @@ import (
 // The table has no part in locking. It is younger than the other tables, so it may be missing, and
 // the version of the tables does not depend on it.
 
-// recordStatements are the statements on that table.
+// recordStatements are the statements on the table of records.
 type recordStatements struct {
 	create, write, trim, read, names, prune string
 }

@@ -61,7 +61,8 @@ func decode(text string, into any) error {
 	return nil
 }
 
-// values returns the arguments for the placeholders in assignment.
+// values returns the values of the columns, in the order in which the constant assignment lists
+// them.
 func (s *state) values() ([]any, error) {
 	h, others := s.exclusive()
 	if h == nil {
@@ -146,9 +147,9 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 // errRowLocked means that a transaction has locked the row of the last grant.
 var errRowLocked = errors.New("a transaction has locked the row of the last grant")
 
-// saveState writes the state if the row has not changed since it was loaded, and reports whether it
-// did. If grant is set, saveState also writes the fence of the last grant. It returns errRowLocked
-// if a transaction has locked the row of that fence.
+// saveState writes the state if nobody has changed the row since it was loaded, and reports whether
+// it was written. If grant is true, saveState also writes the fence of the last grant. If a
+// transaction has locked the row of that fence, saveState returns errRowLocked.
 func (t *table) saveState(ctx context.Context, name string, st *state, grant bool) (bool, error) {
 	values, err := st.values()
 	if err != nil {
@@ -174,7 +175,8 @@ func (t *table) saveState(ctx context.Context, name string, st *state, grant boo
 	return saved == 1, nil
 }
 
-// whyLocked distinguishes a row that is locked from a row that was removed.
+// whyLocked is called when a row could not be written. It finds out whether the row is locked or
+// was removed.
 func (t *table) whyLocked(ctx context.Context, name string) error {
 	if st, _, err := t.peekState(ctx, name); err != nil || st.version == 0 {
 		return err
@@ -182,8 +184,9 @@ func (t *table) whyLocked(ctx context.Context, name string) error {
 	return errRowLocked
 }
 
-// hasGrant reports whether a name has a row in the table of grants. It reads first because an
-// INSERT would wait for a transaction that has locked the row.
+// hasGrant reports whether a name has a row in the table of grants. Before an INSERT of that row,
+// hasGrant has to be asked, because the INSERT would wait for a transaction that has locked the
+// row.
 func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	var fence int64
 	err := t.db.QueryRowContext(ctx, t.sql.readGrant, []byte(name)).Scan(&fence)
@@ -231,11 +234,11 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 	return ok, err
 }
 
-// awaitWriter is called on MySQL and MariaDB after a grant has found a locked row. A grant locks
-// the rows of a name in both tables. A transaction that checks locks only the row of the last
+// awaitWriter is called on MySQL and MariaDB when a grant has found a locked row. A grant locks the
+// rows of a name in both tables, and a transaction that checks locks only the row of the last
 // grant. So awaitWriter waits until nobody writes to the other row, and then returns errRowLocked.
-// The writer may be an earlier request of this caller: if its connection was lost, the server may
-// still be busy with the statement. If the wait fails, nothing is known about who has the name, so
+// The writer may also be an earlier statement of this caller: if its connection was lost, the
+// server may still be executing it. If the wait fails, it is not known who has the name, so
 // awaitWriter returns the error of the wait.
 func (t *table) awaitWriter(ctx context.Context, name string) error {
 	var version int64

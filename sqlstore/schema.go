@@ -57,8 +57,9 @@ func shortBinary(e Engine) string {
 	return dialects[e].binary
 }
 
-// tablesIn qualifies the names of the tables with their schema. Otherwise the search path of
-// PostgreSQL could select different tables for two users. Then both users could hold the same name.
+// tablesIn returns the names of the tables, qualified with their schema. Without the schema, the
+// search path of PostgreSQL could select different tables for two users, and then both users could
+// hold the same name.
 func tablesIn(e Engine, schema string) (tables, error) {
 	if schema == "" && e == PostgreSQL {
 		schema = "public"
@@ -167,7 +168,7 @@ func (s *Store) makeTables(ctx context.Context) error {
 }
 
 // madeMeanwhile reports whether err means that another process was creating the same table at the
-// same time. PostgreSQL then fails even with IF NOT EXISTS.
+// same time. PostgreSQL returns an error then, even for IF NOT EXISTS.
 func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
 	state := dbms.SQLState(err)
 	return state == "23505" || state == "42P07" || state == "42710" || judge(err) == again && s.retryPause(ctx, 5)

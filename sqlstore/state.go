@@ -17,7 +17,7 @@ func (s *state) find(token opaque) *hold {
 	return nil
 }
 
-// live returns the hold of token if it has not lapsed. A reservation counts as a hold.
+// live returns the hold of a token if the hold has not lapsed. A reservation counts as a hold.
 func (s *state) live(token opaque, now micros) *hold {
 	if h := s.find(token); h != nil && h.Until > now {
 		return h
@@ -25,8 +25,9 @@ func (s *state) live(token opaque, now micros) *hold {
 	return nil
 }
 
-// overtaken reports whether somebody else got the name since h was granted. It compares fences,
-// because the statement that takes a free name does not remove lapsed readers.
+// overtaken reports whether somebody else got the name after h was granted. It compares fences. The
+// list of holds cannot tell, because the statement that takes a free name does not remove lapsed
+// readers from it.
 func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }
 
 // heldBy returns the live hold of token, or the reason why there is none.
@@ -43,8 +44,8 @@ func (s *state) heldBy(token opaque, now micros) (*hold, error) {
 	return h, nil
 }
 
-// trim removes the places, reservations and refused tokens whose time has ended. It keeps lapsed
-// holds.
+// trim removes the places, reservations, refused tokens and intents that have lapsed. It keeps
+// lapsed holds.
 func (s *state) trim(now micros) {
 	s.clamp(now)
 	ended := s.lastEnd(now)
@@ -57,8 +58,9 @@ func (s *state) trim(now micros) {
 	s.noteFree(ended, now)
 }
 
-// noteFree updates s.free: the time since which the first waiter in the queue may have the name.
-// The statements of fast.go do not update it, and neither does the end of a lease.
+// noteFree updates s.free, the time since which the first waiter in the queue may take the name. It
+// is called whenever the state is trimmed or the name handed over, because neither the statements
+// of fast.go nor the end of a lease updates s.free.
 func (s *state) noteFree(since, now micros) {
 	if len(s.queue) == 0 || s.isExcluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		s.free = 0
@@ -84,8 +86,9 @@ func (s *state) lastEnd(now micros) micros {
 	return last
 }
 
-// clamp shortens short-lived entries to their usual length, in case the server's clock was set
-// back. Otherwise a waiter that died would block the name for as long as the clock was set back.
+// clamp shortens places, reservations, refused tokens and the intent to their usual length, in case
+// the server's clock was set back. Otherwise a waiter that died would block the name until the
+// clock has caught up.
 func (s *state) clamp(now micros) {
 	for i := range s.queue {
 		s.queue[i].Until = min(s.queue[i].Until, now.add(placeFor))
@@ -112,9 +115,9 @@ func (s *state) isExcluded(token opaque, shared bool, now micros) bool {
 	})
 }
 
-// firstToLook returns the token of the first waiter in the queue, or "" if that waiter need not
-// look. It has to look if it may take the name. It also has to look if it polls, since it may not
-// know yet that it is the first.
+// firstToLook returns the token of the first waiter in the queue if that waiter has to look, and ""
+// otherwise. The waiter has to look if it may take the name, or if it polls. A waiter that polls
+// may not know yet that it is the first.
 func (s *state) firstToLook() opaque {
 	if len(s.queue) == 0 || s.queue[0].Push && s.free == 0 {
 		return ""
@@ -122,8 +125,8 @@ func (s *state) firstToLook() opaque {
 	return s.queue[0].Token
 }
 
-// aheadOf returns the number of waiters before token in the queue. If token has no place, this is
-// the number of all waiters.
+// aheadOf returns the number of waiters before a token in the queue. If the token has no place, all
+// waiters count.
 func (s *state) aheadOf(token opaque) int {
 	for i := range s.queue {
 		if s.queue[i].Token == token {
@@ -133,17 +136,18 @@ func (s *state) aheadOf(token opaque) int {
 	return len(s.queue)
 }
 
-// isTurn reports whether the waiter at a position may take the name. Position 0 is the first in the
-// queue. The first waiter may take it, and so may a reader that has only readers before it. If the
-// name is free and the first waiter does not take it, the process of that waiter may be dead or
-// stopped. Then the second waiter may take the name after driver.MaxReservation, the third after
-// twice that time, and so on.
+// isTurn reports whether the waiter at a position in the queue may take the name. Position 0 is the
+// first. The first waiter may take the name, and so may a reader that has only readers before it.
+// If the first waiter does not take the free name, its process may be dead or stopped. The second
+// waiter may therefore take the name after driver.MaxReservation, the third after twice that time,
+// and so on.
 func (s *state) isTurn(position int, now micros) bool {
 	return s.readsNow(position) || s.mayOvertake(position, now)
 }
 
-// readsNow reports whether a waiter is the first, or one of the readers at the head of the queue.
-// The readers at the head hold the lock together, so none of them waits for another.
+// readsNow reports whether a waiter is the first in the queue, or a reader that has only readers
+// before it. Readers at the head of the queue hold the lock together, so none of them waits for
+// another.
 func (s *state) readsNow(position int) bool {
 	writes := func(p place) bool { return !p.Shared }
 	return position == 0 || position < len(s.queue) && !slices.ContainsFunc(s.queue[:position+1], writes)
@@ -164,8 +168,8 @@ func (s *state) mint(above uint64, now micros) error {
 	return nil
 }
 
-// add gives the name to token. A reader that joins other readers gets their fence. Every other
-// grant gets a new fence. Holds that have lapsed count as lost from then on.
+// add gives the name to a token. A reader that joins other readers gets their fence, and every
+// other grant gets a new fence. Lapsed holds count as lost from then on.
 func (s *state) add(token opaque, shared bool, above uint64, now micros) (*hold, error) {
 	reads := func(h hold) bool { return h.Shared && h.Until > now }
 	if !shared || above >= s.fence || !slices.ContainsFunc(s.holds, reads) {
@@ -180,8 +184,8 @@ func (s *state) add(token opaque, shared bool, above uint64, now micros) (*hold,
 	return &s.holds[len(s.holds)-1], nil
 }
 
-// dropHolds removes every hold for which keepHold returns false, and adds its token to the lost
-// ones.
+// dropHolds removes every hold for which keepHold returns false. It adds the tokens of these holds
+// to s.lost.
 func (s *state) dropHolds(keepHold func(hold) bool) {
 	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool {
 		if keepHold(h) {
@@ -220,7 +224,7 @@ func (h *hold) armLeast(now micros, d time.Duration) {
 	}
 }
 
-// acquire makes one try for r. The caller has trimmed the state.
+// acquire tries once to grant r. The caller must have trimmed the state.
 func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	if h := s.live(opaque(r.Token), now); h != nil {
 		return s.repeat(h, r, now), nil
@@ -248,8 +252,8 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	return h, nil
 }
 
-// repeat serves a request whose token is live already. Either the first reply was lost, or the
-// request claims a reservation or arms AtLeast.
+// repeat serves a request whose token already has a hold or a reservation. The reply to an earlier
+// request may have been lost, or the request claims a reservation or sets AtLeast.
 func (s *state) repeat(h *hold, r *driver.Request, now micros) *hold {
 	if h.Reserved {
 		h.Reserved, h.Since, h.Until, h.Holder = false, now, now, r.Holder
@@ -276,7 +280,8 @@ func (s *state) replace(r *driver.Request, now micros) (*hold, error) {
 	return h, nil
 }
 
-// release ends everything that token has, and reports what that was.
+// release removes the hold or reservation of a token and its place in the queue. The result says
+// what the token had.
 func (s *state) release(token opaque, keep time.Duration, now micros) driver.Outcome {
 	place := func(p place) bool { return p.Token == token }
 	waits := slices.ContainsFunc(s.queue, place)
@@ -314,8 +319,9 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 	return driver.Gone
 }
 
-// convert changes the mode of a live hold. If convert returns an error, write is true if the state
-// changed all the same, because convert put the intent of a promotion into it.
+// convert changes a live hold from shared to exclusive or back. If another reader is in the way of
+// a promotion, convert returns an error and puts the intent of the promotion into the state. Then
+// write is true, because the state has to be written in spite of the error.
 func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err error) {
 	h, err = s.heldBy(opaque(r.Token), now)
 	if err != nil {
@@ -342,13 +348,13 @@ func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err
 	return h, true, nil
 }
 
-// excludedBut reports whether anybody except token holds the name.
+// excludedBut reports whether a token other than the given one has a live hold or reservation.
 func (s *state) excludedBut(token opaque, now micros) bool {
 	return slices.ContainsFunc(s.holds, func(h hold) bool { return h.Until > now && h.Token != token })
 }
 
 // handOver reserves the free name for the waiters whose turn it is. It stops at the first waiter
-// that polls, and records the time since which that waiter may take the name.
+// that polls, and sets s.free, so that this waiter may take the name itself.
 func (s *state) handOver(now micros) (handed []reservation) {
 	for len(s.queue) > 0 && !s.isExcluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		p := s.queue[0]
@@ -370,8 +376,9 @@ func (s *state) handOver(now micros) (handed []reservation) {
 	return handed
 }
 
-// leaveFree replaces handOver while a transaction keeps the name. No waiter can get the name yet,
-// so the first waiter has to look from time to time until the transaction ends.
+// leaveFree is called instead of handOver while a transaction keeps the name. No waiter can get the
+// name yet, so the first waiter has to look from time to time until the transaction ends. If it
+// does not poll, leaveFree returns it as a waiter to wake.
 func (s *state) leaveFree(now micros) (toLook []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
 		toLook = append(toLook, reservation{to: s.queue[0].address()})
@@ -379,10 +386,10 @@ func (s *state) leaveFree(now micros) (toLook []reservation) {
 	return toLook
 }
 
-// wakeForCoolDown returns the waiters to wake because the name has begun to cool down. oldCool is
-// the end of the earlier cool-down. The first waiter sleeps until the lease of the hold would have
-// ended, which may be long after the cool-down. Meanwhile a later waiter, which knows of the
-// cool-down, would take the name.
+// wakeForCoolDown returns the waiters to wake after a cool-down of the name has begun. oldCool is
+// when the earlier cool-down would have ended. The first waiter must be woken: it sleeps until the
+// lease would have ended, which may be long after the cool-down. A later waiter that knows of the
+// cool-down could then take the name before it.
 func (s *state) wakeForCoolDown(oldCool, now micros) (toLook []reservation) {
 	if s.cool <= max(now, oldCool) || len(s.queue) == 0 {
 		return nil
@@ -404,8 +411,8 @@ func (s *state) join(r *driver.Request, push string, now micros) {
 	s.queue = append(s.queue, p)
 }
 
-// busyUntil returns the time for the column busy. Until that time the statements of fast.go must
-// not be used, because they do not read the column that holds the rest of the state.
+// busyUntil returns the time for the column "busy". Until that time the statements of fast.go must
+// not grant the name, because they do not read the column "more", which has the rest of the state.
 func (s *state) busyUntil() micros {
 	end := max(s.cool, s.intent.Until)
 	for _, h := range s.holds {
@@ -422,7 +429,8 @@ func (s *state) busyUntil() micros {
 	return end
 }
 
-// nextEnd returns when the next hold, reservation, cool-down or intent ends, or 0 if none will.
+// nextEnd returns when the next hold, reservation, cool-down or intent ends. It returns 0 if there
+// is none.
 func (s *state) nextEnd(now micros) micros {
 	var next micros
 	sooner := func(t micros) {
@@ -448,7 +456,8 @@ func (s *state) heldError(token opaque, now micros) error {
 	return err
 }
 
-// reports returns the live holds, without the hold of token. The times are by this process's clock.
+// reports returns the live holds, except that of the given token. Their times follow the clock of
+// this process, not that of the server.
 func (s *state) reports(token opaque, now micros) []driver.Hold {
 	wall := time.Now()
 	at := func(t micros) time.Time { return wall.Add(t.timeUntil(now)) }
@@ -475,12 +484,13 @@ func (s *state) report(name string, now micros) driver.State {
 	return driver.State{Name: name, Holds: s.reports("", now), Fence: s.fence, Waiters: len(s.queue)}
 }
 
-// idle reports whether the name has nothing that is live.
+// idle reports whether the name has no waiter, no cool-down, and no live hold or reservation.
 func (s *state) idle(now micros) bool {
 	return len(s.queue) == 0 && s.cool <= now && !s.excludedBut("", now)
 }
 
-// exclusive returns the exclusive hold, which has columns of its own, and the other holds.
+// exclusive returns the exclusive hold and the other holds. The exclusive hold has columns of its
+// own in the table.
 func (s *state) exclusive() (*hold, []hold) {
 	i := slices.IndexFunc(s.holds, func(h hold) bool { return !h.Shared })
 	if i < 0 {
@@ -490,7 +500,7 @@ func (s *state) exclusive() (*hold, []hold) {
 	return &h, slices.Delete(slices.Clone(s.holds), i, i+1)
 }
 
-// lockedByTx returns the error for a try while a transaction keeps the name.
+// lockedByTx returns the error for an attempt to get the name while a transaction keeps it.
 func (s *state) lockedByTx() error {
 	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: "a transaction that checks or holds the lock"}}}, Waiters: len(s.queue)}
 }

@@ -52,7 +52,7 @@ type statements struct {
 // noLockWait makes a MariaDB statement fail instead of waiting for a row that is locked.
 const noLockWait = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR "
 
-// assignment is the SET clause of the statement save.
+// assignment is the SET clause of the statement "save".
 const assignment = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
 
 const columns = "name, version, fence, token, reserved, since, until, least, holder, busy, more"
@@ -97,8 +97,8 @@ func newStatements(d *dialect, t tables) statements {
 }
 
 // fast makes the statements for the most frequent steps: taking a free name, and extending or
-// releasing a hold while nobody waits. If such a step also depends on the column "more", its
-// statement changes nothing until the time in the column busy.
+// releasing a hold while nobody waits. These statements do not read the column "more". While a step
+// depends on it, the column "busy" has a time in the future, and the statement changes nothing.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"

@@ -115,8 +115,8 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return out, nil
 }
 
-// releaseInOne releases an exclusive hold in one statement, and wakes the waiters that this
-// concerns. It returns false if state.go has to decide.
+// releaseInOne releases an exclusive hold in one statement, and wakes the waiters that can get the
+// name now. It returns false if the functions of state.go have to decide.
 func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, error) {
 	if !s.crowd.isCrowded(name) {
 		if ok, err := s.rows.dropHold(ctx, name, token); ok || err != nil {
@@ -127,7 +127,7 @@ func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, err
 	return s.handOverInOne(ctx, name, token)
 }
 
-// handOverInOne is releaseInOne for a name that others wait for.
+// handOverInOne is like releaseInOne, for a name that others wait for.
 func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, error) {
 	to, next, ok, err := s.rows.handOver(ctx, name, token)
 	if !ok || err != nil {

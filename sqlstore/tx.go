@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Granted lock tells CheckTx the name and the fence of a grant. *padlock.Lock is one. If it has a
-// slot, CheckTx finds that by the method Slot; see driver.StoredName.
+// A Granted lock tells CheckTx the name and the fence of a grant. *padlock.Lock implements Granted.
+// If a lock has a slot, CheckTx finds the slot by the method Slot; see driver.StoredName.
 type Granted interface {
 	// Name returns the name that is locked.
 	Name() string
@@ -116,8 +116,8 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 }
 
 // peekBesideTx reads the state of a name after tx has locked the row of its last grant. It uses
-// another connection, because MySQL's SERIALIZABLE locks each row that tx reads. On SQLite it uses
-// tx itself, because the pool may have one connection only.
+// another connection, because in tx, at the isolation level SERIALIZABLE of MySQL, each row that is
+// read would be locked. On SQLite it uses tx itself, because the pool may have only one connection.
 func (s *Store) peekBesideTx(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
 		return s.rows.peekState(ctx, name)
@@ -131,11 +131,11 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pinRow runs lockText, a statement that locks a row of the name for the transaction. If the engine
-// can tell, pinRow also makes sure that the transaction sees the current version of that row.
+// pinRow runs the statement lockText, which locks a row of the name for the transaction. If the
+// engine can tell, pinRow also makes sure that the transaction sees the current version of the row.
 // sawFence is the fence that the transaction sees, or 0 if it is not known.
 func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (sawFence uint64, err error) {
-	if lockText == "" { // SQLite: any write keeps all other writers out
+	if lockText == "" { // on SQLite, any write keeps all other writers out
 		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
 		if err == nil && !ok {
 			return 0, errNoRow
@@ -168,7 +168,8 @@ func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (
 	return sawFence, nil
 }
 
-// whyNoRow distinguishes a row that another transaction has locked from a row that does not exist.
+// whyNoRow is called if the statement that locks a row has found none. It finds out whether another
+// transaction has locked the row or there is no row.
 func (s *Store) whyNoRow(ctx context.Context, name string) error {
 	switch there, err := s.rows.hasGrant(ctx, name); {
 	case err != nil:
@@ -179,8 +180,8 @@ func (s *Store) whyNoRow(ctx context.Context, name string) error {
 	return (&state{}).lockedByTx()
 }
 
-// staleError returns the error for a transaction that may be too old for the lock. It says what to
-// do.
+// staleError returns the error of a statement that locks a row for a transaction. If the
+// transaction may be too old for the lock, the error says what to do.
 func (s *Store) staleError(ctx context.Context, err error) error {
 	if err != nil && judge(err) == again {
 		return fmt.Errorf("%w: %w", errStale, err)
@@ -189,8 +190,8 @@ func (s *Store) staleError(ctx context.Context, err error) error {
 }
 
 // checkSameVersion returns an error if the transaction does not see the current version of the
-// lock's row. At isolation levels above READ COMMITTED, a transaction sees the row as it was when
-// the transaction first read.
+// lock's row. Above READ COMMITTED, a transaction sees the row as it was when the transaction read
+// for the first time.
 func (s *Store) checkSameVersion(ctx context.Context, name string, st *state) error {
 	if !s.rows.dialect.grants {
 		return nil
@@ -205,9 +206,10 @@ func (s *Store) checkSameVersion(ctx context.Context, name string, st *state) er
 	return nil
 }
 
-// makeRowsFor makes the rows of a name before a transaction looks for them. Otherwise MySQL would
-// lock the place where a missing row belongs. The rows stay even if the transaction is rolled back.
-// SQLite has only one writer, so there the transaction itself makes them.
+// makeRowsFor makes the rows of a name before a transaction locks them. On MySQL, a transaction
+// that looks for a missing row would lock the gap where the row belongs. The new rows stay even if
+// the transaction is rolled back. SQLite has only one writer, so there the transaction itself makes
+// them.
 func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error {
 	if !s.rows.dialect.grants {
 		_, err := tx.ExecContext(ctx, s.rows.sql.ensure, []byte(name), []byte{})

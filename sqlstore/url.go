@@ -70,9 +70,9 @@ func FromURL(ctx context.Context, u *url.URL, o Opener, opts ...Option) (*Store,
 	return s, nil
 }
 
-// Pool opens the pool that a URL names, for a store that has its own tables. It accepts the
-// parameters pool and password-file, and those of the driver. Any other parameter is an error. Pool
-// need not contact the server.
+// Pool opens the pool that a URL names, for a store that has tables of its own. It accepts the
+// parameters "pool" and "password-file", and those of the driver. Any other parameter is an error.
+// Pool need not contact the server.
 func (o Opener) Pool(u *url.URL) (*sql.DB, error) {
 	for _, name := range []string{"schema", "notify", "lazy"} {
 		if u.Query().Has(name) {
@@ -91,7 +91,7 @@ func (o Opener) Pool(u *url.URL) (*sql.DB, error) {
 	return db, nil
 }
 
-// limit sets the limits of a pool that padlock has opened.
+// limit limits the size of a pool that padlock has opened, and the age of its connections.
 func limit(db *sql.DB, e Engine, most int) {
 	if most == 0 {
 		if most = 8; e == SQLite {
@@ -187,7 +187,7 @@ var parameters = map[string]func(p *target, value string) error{
 	},
 }
 
-// noneInFiles has the parameters that make no sense for a file.
+// noneInFiles has the parameters that make no sense for SQLite, whose database is a file.
 var noneInFiles = map[string]bool{"schema": true, "notify": true, "password-file": true}
 
 // known lists the parameters of an engine's URLs.

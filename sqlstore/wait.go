@@ -8,7 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. With reserve, the queue has one order for all processes.
+// Wait implements driver.Waiter. If reserve is true, the waiter gets a place in the queue, which
+// has one order for all processes.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
@@ -32,7 +33,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-// A wait is one call of Wait. With reserve it goes through these states:
+// A wait is one call of Wait. If reserve is true, it goes through these states:
 //
 //	state     meaning                          the next state
 //	new       it has no place                  placed; held, if the name is free and nobody waits
@@ -45,8 +46,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //	held      its token has the name           Wait returns the hold
 //	gone      its token has nothing            Wait returns the zero Grant
 //
-// A placed waiter looks after its pause, so a lost notification delays it only until then. It looks
-// earlier
+// A placed waiter looks at the name after a pause, so a lost notification delays it only until
+// then. It looks earlier
 //
 //   - if it is notified (fence 0),
 //   - if the file has changed (watch.go),
@@ -104,8 +105,8 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// sleepUntilLook waits until the waiter should look again. finished means that the name was
-// reserved for this waiter and that Wait has to return g.
+// sleepUntilLook sleeps until the waiter should look at the name again. finished is true if the
+// name was reserved for this waiter meanwhile. Wait then has to return g.
 func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g driver.Grant, finished bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -129,7 +130,8 @@ func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g drive
 	}
 }
 
-// lookOnce looks at the name once. finished means that Wait has to return g.
+// lookOnce looks at the name once. finished is true if Wait has to return g now. Otherwise the
+// waiter sleeps for the pause.
 func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
@@ -162,11 +164,12 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 	if st.live(token, now) == nil && at < len(st.queue) && !(free && st.isTurn(at, now)) {
 		return g, false, w.pauseAt(st, at, now), nil
 	}
-	return w.joinQueue(ctx, read) // it is this waiter's turn, or its place is gone
+	return w.joinQueue(ctx, read) // either it is this waiter's turn, or its place is gone
 }
 
-// joinQueue takes a place or renews it. If it is this waiter's turn, joinQueue takes the name, and
-// Wait returns the hold itself. known is the state if it was read already, and nil otherwise.
+// joinQueue takes or renews this waiter's place in the queue. If it is this waiter's turn,
+// joinQueue acquires the name, and Wait returns the hold itself. If the caller has read the state
+// already, it passes that state as known, and otherwise nil.
 func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushed()
@@ -207,8 +210,8 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 	return g, false, w.placed(st, st.aheadOf(token), push, now), nil
 }
 
-// enqueue takes a place in one statement, if another token has the name. It returns false if
-// joinQueue has to take the place.
+// enqueue takes a place in one statement, which works only if another token has the name. If
+// enqueue returns false, joinQueue has to take the place.
 func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err error) {
 	push := w.s.waits.pushed()
 	began := w.s.beginSample()
@@ -237,9 +240,9 @@ const (
 )
 
 // pauseAt returns how long a waiter sleeps. position is the number of waiters before it. The first
-// waiter looks often. The others look often enough to notice that they have become the first. They
-// look less often if more waiters are before them, and if one step takes longer. No waiter sleeps
-// past the end of the lease that it waits for.
+// waiter looks often. The others look often enough to notice that they have become the first. A
+// waiter looks less often if more waiters are before it, and if the queue moves more slowly. The
+// first waiter does not sleep past the end of the lease that it waits for.
 func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 	if position != w.at || w.moved.IsZero() {
 		if steps := w.at - position; steps > 0 {
@@ -266,16 +269,17 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 	switch {
 	case position == 1 || st.readsNow(position):
 		most = nextPause
-	case position < 4: // a step may be much shorter than the last one
+	case position < 4: // the queue may soon move much faster than it has so far
 		most = time.Duration(position) * nextPause
 	}
 	step := max(w.step, time.Since(w.moved))
 	return min(max(time.Duration(position)*step/3, headPause), most)
 }
 
-// wokenPause is pauseAt for a waiter that the database wakes. The first waiter looks when the lease
-// that it waits for ends. The others look when the waiters before them have missed their turn. All
-// look from time to time, since a holder may have died or a notification may have been lost.
+// wokenPause is pauseAt for a waiter that is woken by the database or by a change of the file. The
+// first waiter looks when the lease that it waits for ends. Each of the others looks when the
+// waiters before it have missed their turn. All of them also look from time to time, since a holder
+// may have died or a notification may have been lost.
 func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	d := lastPause
 	if position == 0 {
@@ -291,8 +295,9 @@ func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	return d
 }
 
-// leaveQueue gives up the place in the queue, with a context of its own. It tries again while the
-// server cannot be reached, because an abandoned place delays others for up to placeFor.
+// leaveQueue gives up the place in the queue, even if ctx has ended. If the server cannot be
+// reached, leaveQueue tries again for a while, because an abandoned place delays others for up to
+// placeFor.
 func (w *wait) leaveQueue(ctx context.Context) {
 	if !w.reserve {
 		return

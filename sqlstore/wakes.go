@@ -27,15 +27,16 @@ type Listener interface {
 func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16]) }
 
 // sharedChannel returns the name of a channel on which all stores of one table listen, in addition
-// to their own. The first builds of this package had only this channel: they notify all waiters on
-// it, and receive notifications on no other channel. When such a build writes a row, the places in
-// that row's queue lose the field for a channel.
+// to their own channels. The first builds of this package had only this channel. They notify all
+// waiters on it and listen on no other channel. When such a build writes a row, it drops the field
+// "c" of the places in that row's queue, so these waiters too must be notified on the shared
+// channel.
 func (s *Store) sharedChannel() string {
 	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
 }
 
-// notification returns the channel and the text of a notification for one waiter. The text has the
-// hash of the waiter's token, because tokens are secrets:
+// notification returns the channel and the text of a notification for one waiter. Tokens are
+// secrets, so the text has a hash of the waiter's token:
 //
 //	HASH FENCE @TIME  the name is reserved for the waiter, with this fence, since this time by the
 //	                  server's clock; an older build sends no time and ignores it. The word
@@ -57,22 +58,22 @@ func (s *Store) notification(a address, h handedName, next bool) []any {
 	return []any{cmp.Or(a.channel, s.sharedChannel()), text}
 }
 
-// waits has the waiters of this process. A change made by this process wakes them without the
+// waits has the waiters of this process. If this process makes a change, it wakes them without the
 // database.
 type waits struct {
 	mu      sync.Mutex
 	byName  map[string][]*waiting
-	byToken map[string]*waiting  // those with a place, by the hash of the token
-	claims  map[string]time.Time // tokens with an unclaimed reservation, and since when
+	byToken map[string]*waiting  // waiters that take a place, by the hash of the token
+	claims  map[string]time.Time // tokens whose reservation was not claimed yet, and since when
 
-	listener *listening // nil if nobody has waited for a while
-	waiters  int        // calls of Wait that want notifications
-	channel  string     // the store's own channel; "" without a Listener
+	listener *notifyConn // nil if nobody has waited for a while
+	waiters  int         // calls of Wait that want notifications
+	channel  string      // the store's own channel; "" without a Listener
 	clock    driver.Clock
-	turns    uint64 // how often the connection for notifications was made or lost
+	turns    uint64 // how often the connection for notifications was opened or lost
 }
 
-// A waiting is one call of Wait.
+// waiting stands for one waiter of this process, which is one call of Wait.
 type waiting struct {
 	token opaque          // "" if the waiter takes no place in the queue
 	look  chan struct{}   // signals that the waiter has to look
@@ -85,7 +86,7 @@ type waiting struct {
 	stirred time.Time // when the waiter was woken last
 }
 
-// add registers a call of Wait until remove is called.
+// add registers a waiter. The caller calls remove when the wait ends.
 func (w *waits) add(name string, token opaque) (one *waiting, remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,8 +113,8 @@ func (w *waits) remove(name string, one *waiting) {
 	}
 }
 
-// wakeFirst makes waiters of this process look. These are the waiters for the name that have no
-// place in the queue, and the waiter that has the token firstToken.
+// wakeFirst makes some waiters of this process look at the name: those that have no place in the
+// queue, and the waiter with the token firstToken.
 func (w *waits) wakeFirst(name string, firstToken opaque) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,9 +141,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// handTo notifies a waiter of this process that the name is reserved for it. With fence 0, it only
-// makes the waiter look. hash is the hash of the waiter's token. handTo reports whether this
-// process has that waiter.
+// handTo notifies a waiter of this process that the name is reserved for it. If the fence is 0,
+// handTo only makes the waiter look. hash is the hash of the waiter's token. handTo returns false
+// if the waiter is not in this process.
 func (w *waits) handTo(hash string, h handedName) bool {
 	one := w.waiter(hash)
 	if w.clock != nil {
@@ -162,8 +163,8 @@ func (w *waits) handTo(hash string, h handedName) bool {
 	return true
 }
 
-// warnNext tells a waiter that the name was reserved for the waiter before it. It returns true if
-// this process has the waiter with this hash.
+// warnNext tells a waiter that the name was reserved for the waiter before it. hash is the hash of
+// the waiter's token. warnNext returns false if the waiter is not in this process.
 func (w *waits) warnNext(hash string) bool {
 	one := w.waiter(hash)
 	if one != nil {
@@ -200,8 +201,8 @@ func (w *waits) handlePayload(payload string) {
 	}
 }
 
-// reserve records that the name was reserved for token. Acquire can then claim the reservation in
-// one statement.
+// reserve records that the name was reserved for a token, so that Acquire can claim the reservation
+// in one statement.
 func (w *waits) reserve(token string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +213,7 @@ func (w *waits) reserve(token string) {
 	w.claims[token] = now
 }
 
-// takeClaim returns true if reserve was called for token, and forgets that call.
+// takeClaim reports whether reserve has recorded a token, and then forgets the token.
 func (w *waits) takeClaim(token string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,13 +225,15 @@ func (w *waits) takeClaim(token string) bool {
 // idleListen is how long the connection for notifications stays open when nobody waits.
 const idleListen = 10 * time.Second
 
-// A listening is the connection for notifications. If it is lost, another one replaces it.
-type listening struct {
+// A notifyConn is the connection for notifications. If the connection is lost, the store opens
+// another one for the same notifyConn.
+type notifyConn struct {
 	stop context.CancelFunc
 	on   bool // notifications arrive
 }
 
-// listen counts a waiter. The first waiter opens the connection for notifications.
+// listen counts a waiter that wants notifications. The first such waiter opens the connection for
+// them.
 func (s *Store) listen() (done func()) {
 	if s.cfg.listener == nil {
 		return func() {}
@@ -241,7 +244,7 @@ func (s *Store) listen() (done func()) {
 	w.waiters++
 	if w.listener == nil {
 		ctx, stop := context.WithCancel(s.closing)
-		l := &listening{stop: stop}
+		l := &notifyConn{stop: stop}
 		w.listener = l
 		s.work.Go(func() { s.keepListening(ctx, l) })
 	}
@@ -253,7 +256,7 @@ func (s *Store) listen() (done func()) {
 }
 
 // keepListening keeps the connection for notifications open until nobody has waited for a while.
-func (s *Store) keepListening(ctx context.Context, l *listening) {
+func (s *Store) keepListening(ctx context.Context, l *notifyConn) {
 	defer l.stop()
 	idle := time.NewTicker(idleListen)
 	defer idle.Stop()
@@ -283,9 +286,9 @@ func (s *Store) keepListening(ctx context.Context, l *listening) {
 	}
 }
 
-// forget removes l if nobody waits, and reports whether it did. A later waiter opens another
-// connection, even if l has not ended yet.
-func (w *waits) forget(l *listening) bool {
+// forget removes the connection l if nobody waits, and reports whether it did. The next waiter then
+// opens another connection, even if l has not been closed yet.
+func (w *waits) forget(l *notifyConn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiters > 0 {
@@ -295,9 +298,9 @@ func (w *waits) forget(l *listening) bool {
 	return true
 }
 
-// noteHearing records whether notifications arrive. It makes all waiters look, because
-// notifications may have been lost before.
-func (s *Store) noteHearing(l *listening, on bool) {
+// noteHearing records whether notifications arrive from now on. It makes all waiters look, because
+// notifications may have been lost until now.
+func (s *Store) noteHearing(l *notifyConn, on bool) {
 	w := &s.waits
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -307,7 +310,7 @@ func (s *Store) noteHearing(l *listening, on bool) {
 	}
 }
 
-// currentTurn returns how often the connection for notifications was made or lost.
+// currentTurn returns how often the connection for notifications was opened or lost.
 func (w *waits) currentTurn() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

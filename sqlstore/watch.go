@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// SQLite has no notifications. But a connection can find out cheaply, without reading a table,
-// whether another connection has changed the file (PRAGMA data_version). So one connection of each
-// process with waiters asks often, and the waiters read their row only after a change. A fileWatch
-// is a Listener. So the connection that asks is opened and closed at the same times as the one on
-// which PostgreSQL notifies.
+// A fileWatch wakes waiters on SQLite, which has no notifications. A connection can find out
+// cheaply, without reading a table, whether another connection has changed the file (PRAGMA
+// data_version). So in each process with waiters, one connection asks often, and the waiters read
+// their rows only after a change. A fileWatch is a Listener, so this connection is opened and
+// closed at the same times as the connection for notifications on PostgreSQL.
 type fileWatch struct{ s *Store }
 
 const (
@@ -85,9 +85,9 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 	}
 }
 
-// stir lets waiters look at their rows when the file has changed. Those with others ahead of them
-// look less often. For each waiter of this process, a number of waiters is ahead of it. stir
-// returns the smallest of these numbers.
+// stir makes waiters look at their rows after the file has changed. Waiters with more others ahead
+// of them in their queue look less often. stir returns the smallest number of waiters that any
+// waiter of this process has ahead of it.
 func (w *waits) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (w *waits) noteAhead(one *waiting, position int) {
 	one.ahead = position
 }
 
-// watched reports whether a fileWatch is at work.
+// watched reports whether a fileWatch wakes the waiters.
 func (w *waits) watched() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
