@@ -30,7 +30,8 @@ func (w *Web) audit(r *http.Request, level slog.Level, event, token string, more
 	w.logger.LogAttrs(r.Context(), level, event, append(attrs, more...)...)
 }
 
-// records limits the records of refusals to perSecond. It is safe for concurrent use.
+// records limits the records of refusals to perSecond in each second. It is safe for concurrent
+// use.
 type records struct {
 	mu      sync.Mutex
 	second  int64

@@ -22,7 +22,7 @@ type target struct {
 	plain         string     // the name without the slot
 	slot          int        // -1 if it is no slot
 	Link          markup.URL // the page of the name
-	Hex           string     // State.Name, for a form: a form can send text only
+	Hex           string     // State.Name in hexadecimal digits, because a form can send only text
 }
 
 // maxReason is the length of the longest reason for a break.

@@ -48,8 +48,8 @@ func (f *figures) line(name, labels string, value float64) {
 	fmt.Fprintf(f.out, "%s{%s%s} %s\n", name, f.store, labels, promtext.Number(value))
 }
 
-// groupLabel returns the label of a group. Groups with bytes that are not UTF-8 stay apart, since
-// two lines with the same labels would make the whole page invalid.
+// groupLabel returns the label of a group. Two groups whose names are not UTF-8 get different
+// labels, because two lines with the same labels would make the whole page invalid.
 func groupLabel(group string) string { return promtext.Label("group", printable.Name(group)) }
 
 func (f *figures) ofStore(s *sampler.Snapshot) {

@@ -56,7 +56,8 @@ type column struct {
 	class string // number, word or until; or empty
 }
 
-// head returns the head of the column. The parts are its content, if it is more than the title.
+// head returns the head of the column. The parts are the content of the head. Without parts, its
+// content is the title.
 func (c column) head(parts ...markup.Part) markup.Part {
 	if parts == nil {
 		parts = []markup.Part{markup.Text(c.title)}

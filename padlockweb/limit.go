@@ -9,7 +9,8 @@ import (
 
 // attempts limits failed logins. Each address may fail loginBurst times, and once more for each
 // loginEvery that passes. All addresses of an IPv6 network /64 count as one, since one client can
-// use them all. There are at most maxAddresses; further ones share a single limit.
+// use them all. At most maxAddresses addresses have a limit of their own. All further addresses
+// share a single limit.
 type attempts struct {
 	mu  sync.Mutex
 	all map[string]*bucket

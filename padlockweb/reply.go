@@ -20,7 +20,7 @@ func setHeaders(h http.Header) {
 }
 
 // hostAllowed reports whether the name in the request's Host header is one of this server's. An IP
-// address is always one: a browser that was tricked by a false DNS entry sends a name.
+// address is always allowed, because a browser that was tricked by a false DNS entry sends a name.
 func (w *Web) hostAllowed(r *http.Request) bool {
 	if w.anyHost || w.hosts == nil && !arrivedAtLoopback(r) {
 		return true
@@ -60,7 +60,7 @@ func plain(rw http.ResponseWriter, status int, text string) {
 }
 
 // redirect sends the browser to a path that is relative to that of the request. http.Redirect would
-// make it absolute, without the path under which the Handler is mounted.
+// make the path absolute, without the path under which the Handler is mounted.
 func redirect(rw http.ResponseWriter, to string) {
 	rw.Header().Set("Location", to)
 	rw.WriteHeader(http.StatusSeeOther)

@@ -29,7 +29,8 @@ const (
 	keepRuns     = 10 * time.Second
 )
 
-// latestRuns returns the latest runs of a name, and a sentence if there may be others.
+// latestRuns returns the latest runs of a name. If there may be more runs, it also returns a
+// sentence that says so.
 func (w *Web) latestRuns(ctx context.Context, name string, one *sampler.Name) ([]run, string) {
 	if w.history == nil {
 		return nil, ""
@@ -123,7 +124,7 @@ func (w *Web) writeRuns(ctx context.Context, out io.Writer, v *visitor) error {
 	return err
 }
 
-// maxKeptFigures bounds the prefixes whose figures are kept.
+// maxKeptFigures is for how many prefixes figures are kept at most.
 const maxKeptFigures = 100
 
 func (f *runFigures) of(prefix string) *keptFigures {

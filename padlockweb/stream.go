@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	eventPatience = 10 * time.Second // for a slow reader, for each event
-	heartbeat     = 15 * time.Second // finds out that a reader has gone
+	eventPatience = 10 * time.Second // how long a slow reader may take for an event
+	heartbeat     = 15 * time.Second // how long a stream is silent at most; sending shows whether the reader has gone
 )
 
 // stream sends the part of a page that changes, as server-sent events: "locks" whenever it has

@@ -33,7 +33,7 @@ func hostPage(c *content) markup.Part {
 	}
 }
 
-// warnings says what the page may lack.
+// warnings returns the notes about what the page may lack.
 func warnings(c *content) markup.Part {
 	return markup.Group{noteBox("bad", c.Trouble, alert), noteBox("", c.Partial)}
 }

@@ -62,7 +62,7 @@ type Tokens struct {
 
 	mu      sync.Mutex
 	list    []token
-	looked  time.Time // when the file was looked at
+	looked  time.Time // when the file was last looked at
 	version fileVersion
 	err     error // why the file as it is now cannot be used; nil if it can
 }

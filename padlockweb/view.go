@@ -63,7 +63,7 @@ func newRow(n *sampler.Name) row {
 	}
 }
 
-// hashOf is FNV-1a.
+// hashOf returns the FNV-1a hash of a text.
 func hashOf(text string) uint64 {
 	sum := uint64(14695981039346656037)
 	for i := range len(text) {
@@ -169,8 +169,8 @@ func rows(s *sampler.Snapshot, v *visitor, q query) []row {
 	return all
 }
 
-// seesRow reports whether the visitor may see the row. A lock that is known by its file only has no
-// name, so a visitor with a prefix does not see it.
+// seesRow reports whether the visitor may see the row. If only the file of a lock is known, the
+// lock has no name, and a visitor with a prefix does not see it.
 func (v *visitor) seesRow(n *sampler.Name) bool {
 	return v.right >= RightRead && strings.HasPrefix(n.Name, v.prefix)
 }
@@ -251,13 +251,13 @@ func holderName(host string, pid int, foreign bool) string {
 		return "a program other than padlock"
 	case host == "" && pid == 0:
 		return "unknown"
-	case host == "": // the store is of one machine and does not name it
+	case host == "": // the store belongs to one machine and does not report its name
 		return "process " + strconv.Itoa(pid)
 	}
 	return printable.Name(host) + ":" + strconv.Itoa(pid)
 }
 
-// modeOf says how a hold holds the name.
+// modeOf returns the mode of a hold as a text, such as "shared" or "slot 2".
 func modeOf(h *sampler.Hold) string {
 	text := "exclusive"
 	switch {
@@ -304,7 +304,8 @@ func breakLink(stored string) markup.URL {
 	return markup.Local("break", url.Values{"n": {stored}})
 }
 
-// seenFence returns the fence of the name, or that of its only slot.
+// seenFence returns the fence of the name. If the name has none, it returns the fence of its only
+// hold.
 func (r *row) seenFence() uint64 {
 	if r.Fence == 0 && len(r.Holds) == 1 {
 		return r.Holds[0].Fence

@@ -51,7 +51,8 @@ func (b *book) heldNames() []string {
 	return names
 }
 
-// snapshot adds a reading to the book, and describes the result. last is the snapshot before.
+// snapshot adds a reading to the book, and returns the result. The argument last is the previous
+// snapshot.
 func (b *book) snapshot(last *Snapshot, r *reading, now time.Time) *Snapshot {
 	snap := *last
 	snap.Number++

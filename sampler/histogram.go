@@ -6,7 +6,8 @@ import (
 )
 
 // A histogram has buckets of fixed relative width: four for each doubling, from 16 ms to 12 days.
-// So a percentile is exact to a fifth, and a name costs 440 bytes however many holds it had.
+// So a percentile above 16 ms is too high by a fifth at most, and a name costs 440 bytes however
+// many holds it had.
 const (
 	perDoubling = 4
 	buckets     = 26*perDoubling + 1
@@ -29,8 +30,8 @@ func (h *histogram) add(d time.Duration) {
 	h.most = max(h.most, d)
 }
 
-// percentile returns the upper bound of the bucket that contains the part p of all durations, or
-// the longest duration if that is less.
+// percentile returns a duration that is not exceeded by the part p of all durations. It is the
+// upper bound of a bucket, or the longest duration if that is less.
 func (h *histogram) percentile(p float64) time.Duration {
 	rank := uint64(math.Ceil(p * float64(h.sum)))
 	seen := uint64(0)

@@ -27,9 +27,9 @@ func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live 
 	return n
 }
 
-// jitter is how much one and the same time may differ between two samples. The reason is that the
-// time of the server's clock is translated into that of this process, and a round trip lies between
-// the two clocks.
+// jitter is how much a time of a hold may differ between two samples although it has not changed.
+// For each sample, the time is converted from the server's clock to the clock of this process. The
+// error of that conversion can be as long as a round trip.
 const jitter = 100 * time.Millisecond
 
 // isSame reports whether h, with this fence, is the same hold as n at a later time. A new fence
@@ -86,8 +86,9 @@ func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) 
 // renewal is late after 0.6 of the TTL.
 //
 // Only a hold that was seen to be renewed can miss a renewal: the locks of other programs, and
-// those that padlock acquire takes, have leases that nobody renews. A lease that is much longer
-// than after other renewals was extended; its holder renews it when a third of the TTL is left.
+// those that the command "padlock acquire" takes, have leases that nobody renews. A lease that is
+// much longer than after other renewals was extended; its holder renews it when a third of the TTL
+// is left.
 func (n *live) lateRenewals(left time.Duration) int {
 	switch {
 	case n.renewals == 0:

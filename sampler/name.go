@@ -156,8 +156,10 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	return over
 }
 
-// waitersIn counts the callers that wait for the lock and for slots. The caller that holds a gate
-// waits for a slot too. A complete list has every lock with waiters, if the store counts them.
+// waitersIn counts the callers that wait for the lock and for slots. The first caller that waits
+// for a slot holds the gate of the slots, so holders of the gate count too. If the sample has no
+// state of the name, nobody waits, except in a store that does not count waiters: there the result
+// is -1.
 func waitersIn(s *sight) int {
 	sum := 0
 	for stored, state := range s.states {

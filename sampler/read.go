@@ -18,12 +18,13 @@ type reading struct {
 	calls      int
 }
 
-// maxAbsent is a limit for names that a partial list does not have: at most so many of them are
-// asked for one by one.
+// maxAbsent limits the requests after a partial list. Of the names that were held at the last
+// sample, at most this many are asked for one by one.
 const maxAbsent = 100
 
 // read asks the store for its names. The argument held has the names that were held at the last
-// sample. If the list is partial and lacks one of them, that name need not be free.
+// sample. If the list is partial and lacks one of these names, that name may still be held, so read
+// asks for it.
 func read(ctx context.Context, l *padlock.Locker, set *settings, held []string) reading {
 	r := reading{states: map[string]padlock.State{}, unknown: map[string]string{}, calls: 1}
 	states, err := l.List(ctx, set.prefix)
@@ -68,8 +69,8 @@ func (r *reading) inspect(ctx context.Context, l *padlock.Locker, name string) {
 	}
 }
 
-// pathMark begins the key of a lock whose name the store does not know. No name contains a NUL and
-// a path together.
+// pathMark is the prefix of the key of a lock whose name the store does not know. No name contains
+// a NUL and a path together.
 const pathMark = "\x00file:"
 
 // keyOf returns the name of a lock, or a text made of the path of its file if the store does not

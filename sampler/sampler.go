@@ -80,9 +80,9 @@ func (s *Sampler) Run(ctx context.Context) error {
 	}
 }
 
-// Sample takes a sample now and returns its Snapshot, also while Run is under way: use it after a
-// change that shall be seen at once. The error is Snapshot.Err, or the error of ctx if ctx ended
-// first; then the Snapshot is that of the last sample.
+// Sample takes a sample now and returns its Snapshot, even while Run is under way. Use it after a
+// change that must be seen at once. The error is Snapshot.Err. If ctx ends first, the error is that
+// of ctx, and the Snapshot is that of the last sample.
 func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 	select {
 	case <-s.turn:
@@ -114,12 +114,13 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 	return snap, snap.Err
 }
 
-// maxInterval bounds how much the Sampler slows down by itself.
+// maxInterval is the longest interval to which the Sampler slows down by itself.
 const maxInterval = time.Minute
 
-// cost plans the time of the next sample, and says what samples cost the store. A sample may take a
-// tenth of the time, and the names that are read must not exceed the rate. Neither a failure nor
-// one slow sample makes the interval longer, so that the recovery is seen soon.
+// cost computes the interval until the next sample, and what samples cost the store. Samples may
+// take at most a tenth of the time, and may read at most maxRate names in a second. A failure does
+// not make the interval longer, and a single slow sample does not either, so that a recovery is
+// seen soon.
 func (s *Sampler) cost(r *reading, took time.Duration) Cost {
 	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls}
 	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))

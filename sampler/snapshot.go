@@ -14,7 +14,8 @@ type Snapshot struct {
 	Tried  time.Time // when the last sample ended
 	Taken  time.Time // when the last successful sample ended; zero if none succeeded
 
-	// Err is why the last sample failed, or nil. After a failure the rows are those of Taken.
+	// Err is why the last sample failed, or nil. After a failure, the rows are those of the last
+	// successful sample.
 	Err error
 
 	// Incomplete is why there may be more locks than these, or nil. It is errors.ErrUnsupported if
@@ -139,8 +140,8 @@ type Group struct {
 	Usual Times
 }
 
-// Times describes how long holds lasted. The percentiles are upper bounds that are exact to a
-// fifth.
+// Times describes how long holds lasted. The percentiles are upper bounds: each is too high by a
+// fifth at most.
 type Times struct {
 	Count         uint64
 	P50, P95, P99 time.Duration // 0 if Count is 0
