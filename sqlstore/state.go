@@ -125,8 +125,7 @@ func (s *state) firstToLook() opaque {
 	return s.queue[0].Token
 }
 
-// aheadOf returns the number of waiters before a token in the queue. If the token has no place, all
-// waiters count.
+// aheadOf returns the number of waiters before a token in the queue. Without a place, all count.
 func (s *state) aheadOf(token opaque) int {
 	for i := range s.queue {
 		if s.queue[i].Token == token {
@@ -429,8 +428,7 @@ func (s *state) busyUntil() micros {
 	return end
 }
 
-// nextEnd returns when the next hold, reservation, cool-down or intent ends. It returns 0 if there
-// is none.
+// nextEnd returns when the next hold, reservation, cool-down or intent ends, or 0 if none will.
 func (s *state) nextEnd(now micros) micros {
 	var next micros
 	sooner := func(t micros) {
@@ -498,9 +496,4 @@ func (s *state) exclusive() (*hold, []hold) {
 	}
 	h := s.holds[i]
 	return &h, slices.Delete(slices.Clone(s.holds), i, i+1)
-}
-
-// lockedByTx returns the error for an attempt to get the name while a transaction keeps it.
-func (s *state) lockedByTx() error {
-	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: "a transaction that checks or holds the lock"}}}, Waiters: len(s.queue)}
 }

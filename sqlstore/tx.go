@@ -224,3 +224,8 @@ func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error 
 	}
 	return s.rows.makeRows(ctx, name)
 }
+
+// lockedByTx returns the error for an attempt to get the name while a transaction keeps it.
+func (s *state) lockedByTx() error {
+	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: "a transaction that checks or holds the lock"}}}, Waiters: len(s.queue)}
+}
