@@ -45,7 +45,7 @@ type opener struct {
 	depth            int // how many composite stores this one is nested in
 }
 
-// scheme returns the scheme for URLs that begin with name.
+// scheme returns the scheme for URLs that begin with the given name and a colon.
 func (o *opener) scheme(name string) (driver.Scheme, bool) {
 	for _, s := range slices.Backward(o.schemes) {
 		if slices.Contains(s.Names, name) {

@@ -20,8 +20,8 @@ type twin struct {
 	waiter        driver.Waiter
 }
 
-// newTwin returns second as a twin of first. If the stores cannot tell which names share a lock, it
-// closes second and returns an error.
+// newTwin returns a twin that uses the second store together with the first. If the stores cannot
+// tell which names share a lock, newTwin closes the second store and returns an error.
 func newTwin(first, second driver.Store) (driver.Store, error) {
 	a, ok := driver.As[driver.Locator](first)
 	b, also := driver.As[driver.Locator](second)

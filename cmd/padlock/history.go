@@ -152,7 +152,7 @@ func newPastRun(r *history.Run) pastRun {
 	return out
 }
 
-// tellRuns writes the runs of name. l is nil if the store could not be opened.
+// tellRuns writes the runs of a name. The Locker is nil if the store could not be opened.
 func (a *app) tellRuns(ctx context.Context, page *bytes.Buffer, l *padlock.Locker, log *history.Log, name string) error {
 	runs, incomplete := log.Runs(ctx, name)
 	markRunning(ctx, l, runs)

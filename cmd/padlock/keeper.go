@@ -44,7 +44,7 @@ const keeperVerb = "keeper"
 // keeperToken begins the token in the key of a lock that a keeper holds.
 const keeperToken = "padlock-keeper:"
 
-// hasKeeper reports whether a keeper holds the lock of key.
+// hasKeeper reports whether the key belongs to a lock that a keeper holds.
 func hasKeeper(key padlock.Key) bool { return strings.HasPrefix(key.Token(), keeperToken) }
 
 // keepOrder is what acquire asks a keeper for.
@@ -90,7 +90,7 @@ const (
 	answering = "answer"
 )
 
-// proofOf returns a proof that a side knows the token.
+// proofOf returns a proof that one side, the keeper or the process that asks it, knows the token.
 func proofOf(token, side, nonce string) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	mac.Write([]byte(side + ":" + nonce))
@@ -235,7 +235,8 @@ const keepingSize = 4096
 // keeperPatience is the time limit for a request to a keeper and its answer.
 const keeperPatience = 10 * time.Second
 
-// askKeeper sends a request to the keeper of key. If there is no keeper any more, the lock is lost.
+// askKeeper sends a request to the keeper that holds the lock of the key. If the keeper has ended,
+// the lock is lost.
 func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error) {
 	ended := fail(exitLost, "lost", key.Name(), "%s was not %s: the process that kept the lock has ended, and somebody else may have it", show(key.Name()), deed)
 	conn, err := net.Dial("unix", socketOf(key.Token()))

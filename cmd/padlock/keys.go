@@ -26,7 +26,7 @@ lock.`
 // maxKey is more than the length of any key's text.
 const maxKey = 8192
 
-// readKey reads a key from file, the environment or standard input.
+// readKey reads a key from a file, the environment or standard input.
 func (a *app) readKey(file string) (padlock.Key, error) {
 	var key padlock.Key
 	text, from, err := keyText(file)

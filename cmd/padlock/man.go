@@ -139,11 +139,10 @@ func (p *page) verb(c *cobra.Command) {
 	}
 }
 
-// flags lists the flags of a set as the help does. It leaves out those that are also in the set
-// known, if known is not nil.
-func (p *page) flags(f, known *pflag.FlagSet) {
+// flags lists the flags of f as the help does. It leaves out those of skipSet, which may be nil.
+func (p *page) flags(f, skipSet *pflag.FlagSet) {
 	f.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" || known != nil && known.Lookup(f.Name) != nil {
+		if f.Hidden || f.Name == "help" || skipSet != nil && skipSet.Lookup(f.Name) != nil {
 			return
 		}
 		value, usage := pflag.UnquoteUsage(f)

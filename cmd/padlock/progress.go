@@ -50,7 +50,7 @@ func newProgress(a *app, set *runFlags) *progress {
 	}
 }
 
-// beginWait is called when the lock on name is held and padlock begins to wait.
+// beginWait is called when the lock with the given name is held, and padlock begins to wait for it.
 func (p *progress) beginWait(name string, held *padlock.HeldError) {
 	if !p.shown {
 		return
@@ -124,7 +124,7 @@ func (p *progress) askHolder(ctx context.Context) {
 	}
 }
 
-// inspect returns the state of name, or that of all its slots as one state.
+// inspect returns the state of a name. With --slots, it combines the states of all slots into one.
 func (p *progress) inspect(ctx context.Context, name string) (padlock.State, error) {
 	if p.set.slots == 0 {
 		return p.locker.Inspect(ctx, name)

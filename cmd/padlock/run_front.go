@@ -25,7 +25,7 @@ type front struct {
 	path string   // path of the command's program
 
 	locker   *padlock.Locker
-	lock     *padlock.Lock  // the lock on name
+	lock     *padlock.Lock  // the lock on the name of the run
 	all      *padlock.Locks // with --also: the locks on all names; otherwise nil
 	grace    time.Duration
 	signals  chan os.Signal
@@ -350,7 +350,7 @@ func (f *front) check() error {
 }
 
 // closeFront waits for background work. If the store did not answer the release in time, closeFront
-// does not wait for the store for long again.
+// waits for the store only briefly.
 func (f *front) closeFront() {
 	if f.unconfirmed {
 		closePatience = min(closePatience, 500*time.Millisecond)

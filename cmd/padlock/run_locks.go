@@ -144,7 +144,7 @@ func (f *front) lockOfError(err error) string {
 	return f.name
 }
 
-// title describes the lock on name in messages.
+// title returns the text that describes a lock in messages.
 func (f *front) title(name string) string {
 	if f.lock != nil && f.lock.Slot() >= 0 {
 		return title(driver.SlotName(name, f.lock.Slot()))
@@ -170,7 +170,7 @@ func (f *front) explain(name string, err error) *failure {
 	return f.app.explain(name, err)
 }
 
-// heldText names the holders of name, or of its slots.
+// heldText returns a text that names the holders of the lock or, with --slots, of its slots.
 func (set *runFlags) heldText(name string, held *padlock.HeldError, now time.Time) string {
 	if set.slots > 0 {
 		return slotsText(name, int(set.slots), held, now)

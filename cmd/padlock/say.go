@@ -70,7 +70,7 @@ func (a *app) print(w interface{ Write([]byte) (int, error) }, v any) error {
 	return err
 }
 
-// usage is the failure of a command line.
+// usage returns the failure for a wrong command line.
 func usage(format string, args ...any) error {
 	return fail(exitUsage, "usage", "", format, args...)
 }
@@ -108,7 +108,8 @@ var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|MaxHold) is (\S+), 
 // limitFlags maps names in the library's errors to flags.
 var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "MaxHold": "--at-most"}
 
-// limit names the flag whose value is out of range, and the range.
+// limit returns a message that names the flag whose value is out of range, and the bound that the
+// value exceeds. It returns texts of other errors unchanged.
 func (a *app) limit(what string) string {
 	m := limited.FindStringSubmatch(what)
 	if m == nil {

@@ -111,7 +111,7 @@ func (p *keyPair) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return p.pair, nil
 }
 
-// certificateNames returns the host names of the certificate, without patterns.
+// certificateNames returns the host names of the certificate, without wildcard names.
 func (p *keyPair) certificateNames() []string {
 	var names []string
 	if p.pair.Leaf != nil {

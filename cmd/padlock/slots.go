@@ -61,8 +61,8 @@ func fold(states []padlock.State) []slotted {
 	return all
 }
 
-// inspectSlots asks for each of the n slots of name. It also works with a store that cannot list
-// names.
+// inspectSlots asks the store for each of the n slots of a name. It also works with a store that
+// cannot list names.
 func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (slotted, error) {
 	f := slotted{State: padlock.State{Name: name, Waiters: -1}, count: n}
 	for i := range n {
@@ -84,9 +84,9 @@ func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (s
 // name for that.
 const listPatience = 2 * time.Second
 
-// inspect returns the state of name. If the store can list names, the result includes the slots
-// that are held. If the slots cannot be listed, inspect does not fail, because the state of name is
-// known.
+// inspect returns the state of a name. If the store can list names, the result includes the held
+// slots of the name. If the slots cannot be listed, inspect does not fail, because the state of the
+// name itself is known.
 func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, error) {
 	s, err := l.Inspect(ctx, name)
 	f := slotted{State: s}
@@ -162,7 +162,7 @@ func slotsFailure(name string, slots int, held *padlock.HeldError) *failure {
 // namedHolders is how many holders of slots a message names.
 const namedHolders = 3
 
-// slotsText names the holders of the slots of name.
+// slotsText returns a text that names the holders of the slots.
 func slotsText(name string, slots int, held *padlock.HeldError, now time.Time) string {
 	text := fmt.Sprintf("all %d slots of %s are held", slots, show(name))
 	if slots == 1 {

@@ -117,7 +117,8 @@ func (a *app) showStatus(ctx context.Context, slots int, name string) error {
 	return err
 }
 
-// lookUp returns the state of name or, if slots is not 0, that of its slots.
+// lookUp returns the state of a name. If the number of slots is not 0, it returns the state of
+// these slots instead.
 func lookUp(ctx context.Context, l *padlock.Locker, name string, slots int) (slotted, error) {
 	if slots > 0 {
 		return inspectSlots(ctx, l, name, slots)
@@ -170,8 +171,8 @@ func several(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// unknown is the failure to find out who holds a lock. It is never a usage error, even if the store
-// can never answer that question.
+// unknown returns the failure of a verb that could not find out who holds a lock. It is never a
+// usage error, even if the store can never answer that question.
 func (a *app) unknown(name string, err error) *failure {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return fail(exitUnavailable, "unknown", name, "%s cannot tell who holds a lock: %s", a.place(), reason(err))

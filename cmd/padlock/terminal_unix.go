@@ -71,8 +71,8 @@ func interruptGroup() {
 	_ = syscall.Kill(0, syscall.SIGINT)
 }
 
-// stopSelf stops this process with the signal that stopped the command, so that the shell notices.
-// It may return before the process has stopped.
+// stopSelf stops this process, so that the shell notices that the command has stopped. It may
+// return before the process has stopped.
 func (t *terminal) stopSelf() {
 	t.given = false // the shell takes the foreground
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)

@@ -51,7 +51,8 @@ type verified struct {
 	History     string           `json:"history,omitempty"`
 }
 
-// keptPromises reports whether the store kept every promise, as far as that could be judged.
+// keptPromises reports whether no violation was found. A history that could not be judged counts as
+// a violation.
 func (f *measured) keptPromises() bool {
 	return f.Sum() == 0 && f.verdict.Illegal+f.verdict.Unknown == 0
 }

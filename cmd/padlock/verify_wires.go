@@ -31,8 +31,9 @@ func (w *wires) close() {
 	}
 }
 
-// through returns the URL of a store with new proxies in front of its servers and those of its
-// members.
+// through starts a proxy for the server of a store, or of each of its members. It returns the URL
+// of the store with the addresses of the proxies. A store that does not support a proxy keeps its
+// URL and is added to w.unproxied.
 func (w *wires) through(rawURL string) (string, error) {
 	u, s, err := open.Parse(rawURL, schemes)
 	if err != nil {

@@ -67,7 +67,7 @@ func (e element) appendContent(b []byte) []byte {
 	return b
 }
 
-// Group is a list of parts. It is written as its parts, one after the other.
+// Group is a list of parts, which are written one after the other in the place of the Group.
 type Group []Part
 
 func (g Group) appendAttributes(b []byte) []byte {

@@ -32,7 +32,7 @@ func waiters(kind string) []source {
 	}
 }
 
-// commands returns the columns with the commands for each hand-over of the drain experiments.
+// commands returns the sources for the number of commands per hand-over in the drain experiments.
 func commands(kind string) []source {
 	return []source{
 		{label: "commands, 16", experiment: "drain, " + kind + ", 16 waiters", column: "cmds"},

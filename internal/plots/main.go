@@ -27,9 +27,9 @@ const (
 	docs      = "../../docs"
 )
 
-// publish draws the charts of a run. If the run is that of the published figures, publish also
-// writes the tables of the pages. Before that it adds another run to the published figures, if one
-// is given.
+// publish draws the charts of the run in the file from. If added is not empty, it is the file of
+// another run, and publish first merges that run into the published figures. If from is the file of
+// the published figures, publish also writes the tables of the pages.
 func publish(from, to, added string, keepRows bool) error {
 	if added != "" {
 		if err := merge(published, added, keepRows); err != nil {

@@ -10,7 +10,8 @@ type pair struct {
 	micros     float64 // microseconds in one unit of the column
 }
 
-// pairings are experiments that are made from pairs of rows of other experiments, by name.
+// pairings lists the experiments that are made from the rows of other experiments. The key is the
+// name of the new experiment.
 var pairings = map[string][]pair{
 	coreName: {
 		{"file lock | gofrs/flock", "file, uncontended", "ns/op", "filestore (driver)", "gofrs/flock", 1e-3},

@@ -61,7 +61,7 @@ func (d Dir) Write(name string, records []driver.Record) error {
 	return trim(dir)
 }
 
-// make makes the directory of name.
+// make makes the directory of a name.
 func (d Dir) make(name string) (string, error) {
 	dir := d.dirOf(name)
 	err := os.Mkdir(dir, d.perm(0o700))
@@ -190,7 +190,7 @@ func (d Dir) dirs() (dirs []string) {
 	return dirs
 }
 
-// Read returns the records of name, sorted by ID.
+// Read returns the records of a name, sorted by ID.
 func (d Dir) Read(name string) ([]driver.Record, error) {
 	dir := d.dirOf(name)
 	entries, err := os.ReadDir(dir)
@@ -262,7 +262,7 @@ func readRecord(path string) (name, text string) {
 	return name, text
 }
 
-// dirOf returns the directory of name.
+// dirOf returns the directory of a name.
 func (d Dir) dirOf(name string) string { return filepath.Join(d.Path, dirName(name)) }
 
 // dirName is unique for each name, even where the file system ignores case.

@@ -57,8 +57,8 @@ func New(config any) (*Server, error) {
 	return s, nil
 }
 
-// copyFields panics if the target has no field of the same name, or has it with another type. Any
-// call of New would find such a mistake.
+// copyFields panics if the target has no field of the same name, or if that field has another type.
+// Every call of New would find such a mistake.
 func copyFields(to, from reflect.Value) {
 	for i := range from.NumField() {
 		field := to.FieldByName(from.Type().Field(i).Name)

@@ -87,7 +87,7 @@ func (r *Reader) user() {
 	r.config.User = r.u.User.Username()
 }
 
-// place reads host and path, which have a different meaning in each scheme.
+// place reads the host and the path of the URL. Their meaning depends on the scheme.
 func (r *Reader) place() {
 	path, scheme := strings.TrimPrefix(r.u.Path, "/"), r.u.Scheme
 	if rest, ok := strings.CutPrefix(scheme, "rediss+"); ok && rest != "unix" {

@@ -24,7 +24,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	Check string // the name of the check: "eviction", "clock", …
-	Of    string // the store, or one of its servers; never with a secret
+	Of    string // the store, or one of its servers, without secrets
 	State State
 	Seen  string // the observed fact
 	Why   string // why the fact matters for a lock; empty if Good

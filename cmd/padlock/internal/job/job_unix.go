@@ -17,7 +17,7 @@ func Start(s Spec) (*Job, error) {
 	started := make(chan error)
 	go func() {
 		// The kernel ends the command when the thread that started it ends. To keep that thread
-		// alive, this goroutine keeps it and runs watchChildren.
+		// alive, this goroutine stays on it and runs watchChildren.
 		runtime.LockOSThread()
 		err := j.start(&s)
 		started <- err

@@ -31,9 +31,8 @@ func (r *Reaper) Group(group int) { r.job.pid = group }
 
 // TakeOver kills the remaining processes, and returns when none is left. The process that started
 // the job must have been reaped. If ended is true, the command had ended before that, and another
-// process may have the command's number. In that case TakeOver sends a signal to the command's
-// group only if the leftover processes cannot be found as children of this process, and Leave is
-// not set.
+// process may have the command's number. In that case TakeOver signals the command's group only if
+// Leave is not set, and if the leftover processes cannot be found as children of this process.
 func (r *Reaper) TakeOver(ended bool) {
 	j := r.job
 	j.killing.Store(true)

@@ -15,8 +15,8 @@ type Spec struct {
 	Env  []string
 	Keep []*os.File // stay open in the command
 
-	// With Leave, the processes that the command leaves behind continue to run. Then the job ends
-	// with the command.
+	// If Leave is set, the processes that the command leaves behind continue to run, and the job
+	// ends when the command ends.
 	Leave bool
 }
 

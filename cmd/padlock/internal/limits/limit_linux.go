@@ -50,7 +50,7 @@ func userThreads() (sum uint64) {
 	return sum
 }
 
-// field returns the first word after name, which must be at the beginning of a line.
+// field returns the first word after a name that is at the beginning of a line.
 func field(text []byte, name string) []byte {
 	_, rest, _ := bytes.Cut(text, []byte("\n"+name))
 	if words := bytes.Fields(rest[:min(len(rest), 40)]); len(words) > 0 {

@@ -15,8 +15,8 @@ import (
 // The messages are not JSON, because encoding/json is initialised late when a program starts. See
 // package early.
 
-// fields is a place to write the fields of a message to, or to read them from. Each type of message
-// lists its fields once, for both directions.
+// fields writes the fields of a message, or reads them. So each type of message lists its fields
+// only once, for both directions.
 type fields interface {
 	number(n *int64)
 	text(s *string)

@@ -298,8 +298,8 @@ func (p *Process) commandEnded() bool {
 	}
 }
 
-// inherit is called when the supervisor has died before its job has ended. It ends the job. killer
-// is the signal that ended the supervisor, or 0.
+// inherit is called when the supervisor has died before its job has ended, and ends the job. The
+// parameter killer is the signal that ended the supervisor, or 0.
 func (p *Process) inherit(killer syscall.Signal) {
 	if !p.hung.Load() {
 		close(p.supervisorLost)

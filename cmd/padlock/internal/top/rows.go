@@ -104,8 +104,8 @@ func (m *Model) rows() []*sampler.Name {
 	return rows
 }
 
-// matches reports whether a row is shown: the chosen host, if any, must have a hold, and one of the
-// texts of the row must contain the filter.
+// matches reports whether a row is shown: the chosen host, if any, must hold the lock, and one of
+// the texts of the row must contain the filter.
 func (m *Model) matches(n *sampler.Name) bool {
 	if m.host != "" && !slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == m.host }) {
 		return false

@@ -70,7 +70,7 @@ type Model struct {
 	order        int    // an index of orders
 	reverse      bool
 	cursor       string // the key of the chosen row, which may move
-	index        int    // where that row was
+	index        int    // the last index of that row
 	detail       sampler.Name
 	hold         int // the index of the chosen hold on the screen details
 	scroll       int // the first line of the details
