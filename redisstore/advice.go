@@ -9,9 +9,9 @@ import (
 )
 
 // A process that has just handed a name over to another process, and wants the name again, joins
-// the queue without a try. This saves one of three requests for each lock. If the name is free
-// after all, the script that joins the queue (join.lua) grants it. These are the states of a name
-// in a Store:
+// the queue without trying to take the lock first. This saves one of three requests for each lock.
+// If the name is free after all, the script that joins the queue (join.lua) grants it. These are
+// the states of a name in a Store:
 //
 //	state   when a name enters it                    JoinFirst  it leaves the state
 //	unseen  at first, and when it leaves the other   false      when a release hands the name over to a
@@ -20,17 +20,17 @@ import (
 //	        waiter of another process                           join.lua has found the name free; when
 //	                                                            mostHandOvers names are in this state
 //
-// JoinFirst is false for every name while the gate is closed, so that a server that is out of reach
-// is found by the try, which fails at once. With Foreign and Replicas no release enters the state
-// handed, because pass.lua does not run. Without fences and with PlainStrings, join.lua cannot
-// grant a name, so JoinFirst is always false.
+// While the gate is closed, JoinFirst returns false for every name. The caller then tries to take
+// the lock, and that try fails at once if the server cannot be reached. With the option Foreign or
+// Replicas, no name enters the state "handed", because pass.lua does not run. With PlainStrings and
+// NoFences together, join.lua cannot grant a name, so JoinFirst always returns false.
 
 const (
 	memoryOfHandOver = time.Second
 	mostHandOvers    = 1 << 12
 )
 
-// handOvers has the names in the state handed.
+// handOvers has the names that are in the state "handed"; see the table above.
 type handOvers struct {
 	last atomic.Int64 // when a name was last added, or 0
 	mu   sync.Mutex
@@ -62,7 +62,7 @@ func (h *handOvers) add(name string, now driver.Instant) {
 	h.last.Store(int64(now))
 }
 
-// recent reports whether the name is in the state handed.
+// recent reports whether the name is in the state "handed".
 func (h *handOvers) recent(name string, now driver.Instant) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

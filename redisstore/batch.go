@@ -11,8 +11,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// mostExtended is how many leases one script extends. The script stops the server while it runs,
-// for about a millisecond with this number.
+// mostExtended is the greatest number of leases that one script extends. The server does nothing
+// else while a script runs, which takes about a millisecond with this number.
 const mostExtended = 128
 
 var bothBatchScripts = map[bool]func() *script{
@@ -23,7 +23,8 @@ var bothBatchScripts = map[bool]func() *script{
 var _ driver.BatchExtender = (*Store)(nil)
 
 // ExtendBatch implements driver.BatchExtender with one request for up to 128 holds. In a cluster,
-// it sends one request for each slot. It returns errors.ErrUnsupported with Replicas.
+// it sends one request for each slot. If the store has the option Replicas, ExtendBatch returns
+// errors.ErrUnsupported.
 func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
 	if s.config.replicas > 0 {
 		return nil, errors.ErrUnsupported
@@ -52,17 +53,18 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	return out, nil
 }
 
-// textOfOne is about the length of the texts that are made for one hold, in bytes.
+// textOfOne is roughly how many bytes the method batches writes to its buffer for one hold.
 const textOfOne = 96
 
 // batchOf is the part of a batch that goes into one request.
 type batchOf struct {
-	index []int // in the whole batch
+	index []int // the positions of the part's holds in the whole batch
 	keys  []string
 	args  []string
 }
 
-// batches divides holds by slot in a cluster, and by number.
+// batches divides holds into parts of at most mostExtended holds. In a cluster, all holds of a part
+// are in the same slot.
 func (s *Store) batches(holds []driver.Extension) (all []*batchOf) {
 	room := min(len(holds), mostExtended)
 	open := map[uint16]*batchOf{}
@@ -92,11 +94,11 @@ func (s *Store) batches(holds []driver.Extension) (all []*batchOf) {
 	return all
 }
 
-// extendBatches sends the fast scripts. A hold that needs a full script gets errSlow.
+// extendBatches sends the fast scripts. A hold that needs the full script gets the error errSlow.
 func (s *Store) extendBatches(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
 	sc, all := bothBatchScripts[s.config.strings](), s.batches(holds)
 	if len(all) == 1 {
-		s.extended(ctx, all[0], sc.do(ctx, c, all[0].keys, all[0].args), out)
+		s.readExtended(ctx, all[0], sc.do(ctx, c, all[0].keys, all[0].args), out)
 		return
 	}
 	cmds := make(rueidis.Commands, len(all))
@@ -107,14 +109,14 @@ func (s *Store) extendBatches(ctx context.Context, c *connected, holds []driver.
 		if forgotten(resp) {
 			resp = sc.do(ctx, c, all[i].keys, all[i].args)
 		}
-		s.extended(ctx, all[i], resp, out)
+		s.readExtended(ctx, all[i], resp, out)
 	}
 }
 
 var errSlow = errors.New("the full script is needed")
 
-// extended reads the reply for the holds of b.
-func (s *Store) extended(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
+// readExtended reads the reply of a fast script, and sets the results of the holds of b in out.
+func (s *Store) readExtended(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
 	numbers, err := resp.AsIntSlice()
 	switch {
 	case err != nil:
@@ -135,8 +137,8 @@ func (s *Store) extended(ctx context.Context, b *batchOf, resp rueidis.RedisResu
 	}
 }
 
-// mostSlow is how many leases one script extends if they need the full script, which takes ten
-// times as long as the fast one.
+// mostSlow is the greatest number of leases that one script extends if they need the full script.
+// The full script takes ten times as long as the fast one.
 const mostSlow = 16
 
 var bothSlowScripts = map[bool]func() *script{
@@ -144,7 +146,8 @@ var bothSlowScripts = map[bool]func() *script{
 	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "prelude", "string", "queue", "extend", "extend_rest") }),
 }
 
-// slowBatches divides the holds that have errSlow, by slot in a cluster, and by number.
+// slowBatches divides the holds that got errSlow into parts of at most mostSlow holds. In a
+// cluster, all holds of a part are in the same slot.
 func (s *Store) slowBatches(c *connected, holds []driver.Extension, out []driver.Extended) (all []*batchOf) {
 	open := map[uint16]*batchOf{}
 	for i := range out {
@@ -170,8 +173,9 @@ func (s *Store) slowBatches(c *connected, holds []driver.Extension, out []driver
 	return all
 }
 
-// extendRest extends the holds that need the full script, such as shared ones. If a server has lost
-// its data, these are all holds of the process, so one request is sent for several of them.
+// extendRest extends the holds that need the full script, such as shared ones. After a server has
+// lost its data, every hold of the process needs the full script, so one request extends several of
+// them.
 func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
 	all := s.slowBatches(c, holds, out)
 	if len(all) == 0 {
@@ -185,12 +189,13 @@ func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Ext
 		if forgotten(resp) {
 			resp = sc.do(ctx, c, all[i].keys, all[i].args)
 		}
-		s.extendedSlowly(ctx, all[i], resp, out)
+		s.readSlowlyExtended(ctx, all[i], resp, out)
 	}
 }
 
-// extendedSlowly reads the reply for the holds of b.
-func (s *Store) extendedSlowly(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
+// readSlowlyExtended reads the reply of a full script, and sets the results of the holds of b in
+// out.
+func (s *Store) readSlowlyExtended(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
 	replies, err := resp.ToArray()
 	switch {
 	case err != nil:

@@ -13,15 +13,16 @@ import (
 
 const (
 	keepAlive    = 15 * time.Second                     // TCP keep-alive of an idle connection
-	replyTimeout = patience                             // limit for each reply while a connection is made
+	replyTimeout = silenceLimit                         // limit for each reply while a connection is made
 	flushDelay   = 10 * time.Microsecond                // gathers the requests of many goroutines; a single request is not delayed
-	callTimeout  = driver.MaxSilence - time.Second*3/10 // limit for a call that finds the gate closed
+	callTimeout  = driver.MaxSilence - time.Second*3/10 // how long a call waits for a check of the servers, see gate
 	bufferSize   = 1 << 16                              // bytes of each of the two buffers of a connection
 )
 
-// clientOption makes the client's settings. The client may not retry, since a script must not run
-// twice. It has one connection per server and sends all requests on it one after the other. So a
-// release never reaches the server before the acquire that was sent first.
+// clientOption makes the client's settings. The client must not retry, because a script must not
+// run twice. The client has one connection to each server, and sends all requests on that
+// connection, one after the other. So a release never reaches the server before an acquire that was
+// sent earlier.
 func (s *Store) clientOption() rueidis.ClientOption {
 	c := s.server
 	o := rueidis.ClientOption{
@@ -48,8 +49,8 @@ func (s *Store) clientOption() rueidis.ClientOption {
 	return o
 }
 
-// newDialer returns a dialer with which the client sends no PINGs. Instead, the kernel checks
-// connections on which nothing is written.
+// newDialer returns a dialer whose settings make the client send no PINGs. Instead, TCP keep-alive
+// checks idle connections.
 func newDialer() net.Dialer {
 	return net.Dialer{
 		Timeout: redisconn.DialTimeout, KeepAlive: -1,
@@ -57,11 +58,11 @@ func newDialer() net.Dialer {
 	}
 }
 
-// dial makes a connection. Store.Close cancels it.
+// dial makes a connection. Store.Close cancels a dial that has not ended.
 //
 // The gate counts a connection as made when the first reply arrives on it. The kernel of a frozen
-// server still accepts connections, but no reply comes. Such a connection does not close the gate,
-// so the other nodes can be used.
+// server still accepts connections, but no reply comes. A connection without a reply does not close
+// the gate, so the other nodes can still be used.
 func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// Config says where Redis is and how to log in. One of Addrs and Socket is
-// required; every other field may be left out.
+// Config says where Redis is and how to log in. Either Addrs or Socket is required. Every other
+// field may be left out.
 type Config struct {
 	// Addrs are addresses, each HOST:PORT: one address of a server, or one or more nodes of a
 	// cluster (with Cluster), or one or more sentinels (with Sentinel).

@@ -23,14 +23,15 @@ func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: redis: "+format, append([]any{driver.ErrUnavailable}, args...)...)
 }
 
-// joined is errors.Join in one line.
+// joined is like the result of errors.Join, but its message is a single line.
 type joined struct{ first, second error }
 
 func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// failure maps the error of a request that may have been sent to the errors of package driver.
+// failure translates err, the error of a request, to an error of package driver. The server may
+// have received the request.
 func (s *Store) failure(ctx context.Context, err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		return refusal(reply.Error())
@@ -49,9 +50,9 @@ func (s *Store) failure(ctx context.Context, err error) error {
 	return &joined{driver.ErrUncertain, err}
 }
 
-// The list before has the error codes which prove that nothing was changed, each with advice. The
-// server checks memory, role and disk before the first write of a script.
-var before = []struct{ code, advice string }{
+// unchangedCodes lists the error codes which prove that the request has changed nothing, each with
+// advice. The server checks memory, role and disk before the first write of a script.
+var unchangedCodes = []struct{ code, advice string }{
 	{"OOM", "it has no memory left; raise maxmemory"},
 	{"READONLY", "it is a replica; a failover is under way, or this is not the address of the primary"},
 	{"LOADING", "it is loading its data after a restart"},
@@ -69,7 +70,7 @@ var before = []struct{ code, advice string }{
 	{"NOPROTO", "it does not speak this protocol"},
 }
 
-// refusal maps an error reply of the server.
+// refusal translates an error reply of the server to an error of package driver.
 func refusal(text string) error {
 	// The error for an unknown command quotes the command's arguments, which may be tokens and
 	// passwords.
@@ -89,7 +90,7 @@ func refusal(text string) error {
 	case code == "NOPERM" && !strings.Contains(text, "script"):
 		return unavailable("the user lacks a right that the documentation of the store lists: %s", text)
 	}
-	for _, b := range before {
+	for _, b := range unchangedCodes {
 		if code == b.code {
 			return unavailable("%s (%s)", b.advice, code)
 		}
@@ -100,7 +101,8 @@ func refusal(text string) error {
 	return fmt.Errorf("%w: redis: %s", driver.ErrUncertain, text)
 }
 
-// versionError refuses a name whose note was written by a later version of padlock.
+// versionError is the error for a name whose note has a flag that this version of padlock does not
+// know: a later version has written the note, or the note is damaged.
 func versionError(flag string) error {
 	if v := versionOf(flag); v > noteVersion {
 		return unavailable("a newer padlock has used this name, with notes of version %d; this one knows version %d: "+

@@ -20,13 +20,13 @@ type formats struct {
 type holderFormat struct {
 	holder driver.Holder
 	text   string
-	note   string // the end of the note of a hold that begins now
+	note   string // the last fields of the note of a hold that begins now
 }
 
 type ttlFormat struct {
 	ttl   time.Duration
 	lease string // ms
-	note  string // ms that the note is kept
+	note  string // for how many ms the note is kept
 }
 
 // holder returns h as JSON.

@@ -23,25 +23,25 @@ type gate struct {
 	client atomic.Pointer[connected]
 	turns  atomic.Uint64 // number of connections made and lost
 
-	mu       sync.Mutex
-	looking  *look          // the check that is running, or nil
-	seen     uint64         // the value of turns at the last check that succeeded
-	lookedAt driver.Instant // the time of that check
-	nodes    []node         // the servers, as found by that check
-	why      error          // the reason not to grant locks, or nil
-	holdOff  driver.Instant // the end of the restart guard
+	mu        sync.Mutex
+	running   *serverCheck   // the check that is running, or nil
+	seen      uint64         // the value of turns at the last check that succeeded
+	checkedAt driver.Instant // the time of that check
+	nodes     []node         // the servers, as found by that check
+	why       error          // the reason not to grant locks, or nil
+	holdOff   driver.Instant // the end of the restart guard
 }
 
 // connected is the client, once it has been reached.
 type connected struct {
 	rueidis.Client
 	setting string     // the first argument of the full scripts
-	counts  string     // how scripts send messages; see connected
+	counts  string     // how scripts send messages; see messagesToAll
 	owners  slotOwners // nil if messages go to all servers
 }
 
-// look is one check of the servers.
-type look struct {
+// serverCheck is one check of the servers.
+type serverCheck struct {
 	done chan struct{}
 	err  error
 }
@@ -63,17 +63,18 @@ func (s *Store) readyClient(ctx context.Context, grants bool) (*connected, error
 	return s.gate.client.Load(), nil
 }
 
-// prepare waits until the servers have been checked since a connection was last made or lost. If
-// grants is set, it returns an error if locks may not be granted.
+// prepare makes sure that the servers have been checked after the last time that a connection was
+// made or lost. If necessary, it waits for such a check. If the argument grants is true, prepare
+// returns an error while locks must not be granted.
 func (s *Store) prepare(ctx context.Context, grants bool) error {
 	g := &s.gate
 	g.mu.Lock()
-	stale := g.seen != g.turns.Load() || g.why != nil && s.clock.Now().Sub(g.lookedAt) > time.Second
+	stale := g.seen != g.turns.Load() || g.why != nil && s.clock.Now().Sub(g.checkedAt) > time.Second
 	if g.client.Load() == nil || stale {
-		l, err := s.startLook()
+		l, err := s.startCheck()
 		g.mu.Unlock()
 		if err == nil {
-			err = s.awaitLook(ctx, l)
+			err = s.awaitCheck(ctx, l)
 		}
 		if err != nil {
 			return err
@@ -84,23 +85,23 @@ func (s *Store) prepare(ctx context.Context, grants bool) error {
 	if !grants {
 		return nil
 	}
-	return g.against(s.clock.Now())
+	return g.reasonAgainst(s.clock.Now())
 }
 
-// startLook starts a check, or joins the one that is running. The caller holds mu.
-func (s *Store) startLook() (*look, error) {
+// startCheck starts a check, or returns the check that is running. The caller holds mu.
+func (s *Store) startCheck() (*serverCheck, error) {
 	g := &s.gate
-	if g.looking == nil {
-		l := &look{done: make(chan struct{})}
-		if !s.background(func() { s.lookAtServers(l) }) {
+	if g.running == nil {
+		l := &serverCheck{done: make(chan struct{})}
+		if !s.background(func() { s.checkServers(l) }) {
 			return nil, driver.ErrClosed
 		}
-		g.looking = l
+		g.running = l
 	}
-	return g.looking, nil
+	return g.running, nil
 }
 
-func (s *Store) awaitLook(ctx context.Context, l *look) error {
+func (s *Store) awaitCheck(ctx context.Context, l *serverCheck) error {
 	t := time.NewTimer(callTimeout)
 	defer t.Stop()
 	select {
@@ -113,8 +114,8 @@ func (s *Store) awaitLook(ctx context.Context, l *look) error {
 	}
 }
 
-// lookAtServers asks the servers and judges their replies.
-func (s *Store) lookAtServers(l *look) {
+// checkServers asks the servers and judges their replies.
+func (s *Store) checkServers(l *serverCheck) {
 	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
 	turns, nodes, err := s.serverInfo(ctx)
@@ -122,19 +123,19 @@ func (s *Store) lookAtServers(l *look) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {
-		g.seen, g.nodes, g.lookedAt = turns, nodes, s.clock.Now()
+		g.seen, g.nodes, g.checkedAt = turns, nodes, s.clock.Now()
 		s.judge()
 		s.shareMessages()
-		g.against(g.lookedAt) // opens the gate
+		g.reasonAgainst(g.checkedAt) // opens the gate
 	}
 	l.err = err
-	g.looking = nil
+	g.running = nil
 	close(l.done)
 }
 
-// against returns the reason not to grant locks. If there is none, it opens the gate. The caller
-// holds mu.
-func (g *gate) against(now driver.Instant) error {
+// reasonAgainst returns the reason not to grant locks. If there is no reason, it opens the gate.
+// The caller holds mu.
+func (g *gate) reasonAgainst(now driver.Instant) error {
 	switch {
 	case g.why != nil:
 		return g.why

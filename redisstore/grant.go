@@ -34,8 +34,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // confirmed checks the servers again if a connection was made or lost since the request was sent,
 // because the grant may come from a server that has restarted. A grant that cannot be confirmed is
-// not released here. The caller will repeat the request or give the token up. A release from here
-// could arrive after the repeated request and end the hold that it got.
+// not released here, because the caller will repeat the request or give up the token. A release
+// from here could reach the server after the repeated request, and end the hold that the repeated
+// request got.
 func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil || s.gate.open.Load() {
 		return g, err
@@ -46,9 +47,9 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
-// fullAcquire runs the full script. With Foreign, the script refuses a name during a gap, which is
-// left to programs that poll. If nobody holds the name and nobody waits for it, fullAcquire does
-// not report that refusal. It waits until the gap ends, and tries again.
+// fullAcquire runs the full script. With the option Foreign there are gaps, short times that are
+// left to programs that poll, and the script refuses the name during a gap. If the gap is the only
+// reason for the refusal, fullAcquire waits until the gap ends, and tries again.
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	g, err := s.askAcquire(ctx, c, r)
 	var gap *gapError
@@ -63,7 +64,8 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 	return g, err
 }
 
-// maxGap is somewhat longer than a gap. The Lua constant GAP is the length of a gap.
+// maxGap limits how long fullAcquire waits for the end of a gap. It is somewhat longer than a gap,
+// whose length is the Lua constant GAP.
 const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
@@ -137,8 +139,8 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 	return driver.Gone, nil
 }
 
-// forget releases the hold of token, or removes its place in the queue, if there is one. It uses
-// its own context.
+// forget releases the hold of token, if there is one, or removes the token's place from the queue.
+// It uses a context of its own, because the caller's may have ended.
 func (s *Store) forget(name, token string) {
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
 	defer cancel()
@@ -210,7 +212,8 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	return g.Fence, err
 }
 
-// granting runs a script that returns a grant, and waits for replicas if Replicas is set.
+// granting runs a script that returns a grant. If the store has the option Replicas, granting also
+// waits for the replicas.
 func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, token string, args ...string) (driver.Grant, error) {
 	if s.config.replicas > 0 && token != "" {
 		return s.replicated(ctx, c, sc, name, args)

@@ -26,12 +26,13 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	state, err := s.state(&a, name)
 	if err == nil && len(state.Holds) == 0 {
-		_, err = s.readyClient(ctx, true) // while no locks may be granted, no name is reported as free
+		_, err = s.readyClient(ctx, true) // do not report a name as free while locks must not be granted
 	}
 	return state, err
 }
 
-// state reads the reply S: the server's time, the number of waiters, the holds and the fence.
+// state reads a reply of the kind replyState. The reply has the server's time, the number of
+// waiters, the holds and the fence.
 func (s *Store) state(a *answer, name string) (driver.State, error) {
 	if a.kind != replyState || len(a.rest) < 4 {
 		return driver.State{}, unreadable()
@@ -51,8 +52,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if err != nil {
 		return nil, err
 	}
-	patterns := []string{glob(s.config.prefix + prefix), glob(s.config.prefix+reserved) + "???}n:" + glob(prefix)}
-	if prefix == "" { // the first pattern matches the other keys as well
+	patterns := []string{glob(s.config.prefix + prefix), glob(s.config.prefix+companionPrefix) + "???}n:" + glob(prefix)}
+	if prefix == "" { // then the first pattern also matches all keys of the second one
 		patterns = patterns[:1]
 	}
 	l := lister{s: s, c: c, prefix: prefix, seen: map[string]bool{}}
@@ -63,7 +64,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			}
 		}
 	}
-	_, err = s.readyClient(ctx, true) // while no locks may be granted, other names may be held too
+	_, err = s.readyClient(ctx, true) // while locks must not be granted, names that are not listed may be held
 	return l.states, err
 }
 
@@ -107,7 +108,8 @@ func (l *lister) scan(ctx context.Context, node rueidis.Client, pattern string) 
 	}
 }
 
-// inspect adds the locks that are held or have waiters. It needs one round trip for all keys.
+// inspect adds the locks of keys that are held or have waiters. It sends the requests for all keys
+// together, so it needs one round trip.
 func (l *lister) inspect(ctx context.Context, keys []string) error {
 	var names []string
 	var cmds []rueidis.Completed

@@ -6,19 +6,20 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// reserved is the beginning of all companion keys. A name may begin with reserved too, alone or
-// together with the prefix. Its lock is then kept at another key (n:), which other programs do not
-// share. The permits of a name, and their gates, are kept at such keys too, with the tag of that
-// name. So all of them are in one slot of a cluster.
-const reserved = "padlock:{"
+// Every companion key, that is, every key of a lock besides the key of the lock itself, begins with
+// companionPrefix. A name may begin with companionPrefix too, by itself or together with the
+// store's prefix. The lock of such a name is kept at another key (n:), which other programs do not
+// use. The permits of a name, and the gates of the permits, are also kept at keys with n:. Those
+// keys have the tag of the name, so all of them are in one slot of a cluster.
+const companionPrefix = "padlock:{"
 
-// keyer makes keys of names.
+// keyer makes the keys for names.
 type keyer struct {
 	prefix string
 	tags   *[slots][3]byte
 }
 
-// lock is the key of a name, and the beginning of its companion keys.
+// lock has the key of one lock, and the beginning of its companion keys.
 type lock struct {
 	key  string // as other programs see it
 	stem string // "padlock:{tag}", with the prefix before it
@@ -37,8 +38,8 @@ func (k *keyer) lock(name string) lock {
 	}
 	tag := &k.tags[slotOf(whole)]
 	l := lock{key: key, name: name}
-	l.stem = k.prefix + reserved + string(tag[:]) + "}"
-	if permit || strings.HasPrefix(name, reserved) || strings.HasPrefix(key, reserved) {
+	l.stem = k.prefix + companionPrefix + string(tag[:]) + "}"
+	if permit || strings.HasPrefix(name, companionPrefix) || strings.HasPrefix(key, companionPrefix) {
 		l.key = l.stem + "n:" + name
 	}
 	return l
@@ -53,17 +54,18 @@ func (k *keyer) key(name string) string {
 
 // plain reports whether the key of a name is the name itself.
 func (k *keyer) plain(name string) bool {
-	return k.prefix == "" && !strings.HasPrefix(name, reserved) && !driver.IsSlot(name)
+	return k.prefix == "" && !strings.HasPrefix(name, companionPrefix) && !driver.IsSlot(name)
 }
 
-// pair makes the two keys of the fast scripts, with one allocation less than lock.
+// pair makes the two keys that the fast scripts need, with one allocation less than the method
+// lock.
 func (k *keyer) pair(name string) (key, note string) {
 	var b strings.Builder
 	return k.pairIn(&b, name)
 }
 
-// pairIn does the same for many names. It makes the new texts in b, so that they need few
-// allocations together.
+// pairIn does the same as pair, but builds the new texts in b. A caller with many names passes the
+// same b each time, which saves allocations.
 func (k *keyer) pairIn(b *strings.Builder, name string) (key, note string) {
 	if !k.plain(name) {
 		l := k.lock(name)
@@ -71,8 +73,8 @@ func (k *keyer) pairIn(b *strings.Builder, name string) (key, note string) {
 	}
 	tag := &k.tags[slotOf(name)]
 	begin := b.Len()
-	b.Grow(len(reserved) + len(tag) + len("}f:") + len(name))
-	b.WriteString(reserved)
+	b.Grow(len(companionPrefix) + len(tag) + len("}f:") + len(name))
+	b.WriteString(companionPrefix)
 	b.Write(tag[:])
 	b.WriteString("}f:")
 	b.WriteString(name)
@@ -87,18 +89,18 @@ func (l lock) allKeys() [6]string {
 	}
 }
 
-// id is the key of the store's id. No lock uses this key, because the other keys that begin with
-// reserved have a tag of three letters.
-func (k *keyer) id() string { return k.prefix + reserved + "id}" }
+// id is the key of the store's id. No lock uses this key, because all other keys that begin with
+// companionPrefix have a tag of three letters.
+func (k *keyer) id() string { return k.prefix + companionPrefix + "id}" }
 
 // nameOf returns the name whose lock is kept at key. It returns false for companion keys and for
 // keys outside of the prefix.
 func (k *keyer) nameOf(key string) (string, bool) {
 	name, ok := strings.CutPrefix(key, k.prefix)
-	if !ok || k.prefix != "" && strings.HasPrefix(key, reserved) { // a key of a store without a prefix
+	if !ok || k.prefix != "" && strings.HasPrefix(key, companionPrefix) { // a key of a store without a prefix
 		return "", false
 	}
-	rest, companion := strings.CutPrefix(name, reserved)
+	rest, companion := strings.CutPrefix(name, companionPrefix)
 	if !companion {
 		return name, name != ""
 	}
@@ -108,9 +110,9 @@ func (k *keyer) nameOf(key string) (string, bool) {
 	return rest[6:], true
 }
 
-// checkPrefix refuses a prefix that would form a hash tag together with the text after it, because
-// then the keys of one lock would be in several slots. It also refuses a prefix with which the key
-// of a lock could be a companion key of another store.
+// checkPrefix refuses a prefix that would form a hash tag together with the text after it. With
+// such a prefix, the keys of one lock would be in several slots. checkPrefix also refuses a prefix
+// with which the key of a lock could be a companion key of another store.
 func checkPrefix(prefix string) error {
 	open := strings.IndexByte(prefix, '{')
 	if len(prefix) > 256 {

@@ -100,7 +100,7 @@ func TestKeysOfOtherPrefixes(t *testing.T) {
 		}
 		k := keyer{prefix, slotTags()}
 		for _, key := range k.lockKeys(name) {
-			if strings.HasPrefix(key, reserved) {
+			if strings.HasPrefix(key, companionPrefix) {
 				t.Errorf("prefix %q: the key %q of %q is one of padlock's own without a prefix", prefix, key, name)
 			}
 		}

@@ -56,14 +56,14 @@ const (
 
 // Times that the scripts have in common, in ms.
 const (
-	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a reservation waits for its claim
+	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a waiter has to claim a reservation
 	aliveMillis   = 45_000                                        // a waiter that has not looked for this long is gone
 	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their last use
 )
 
-// words has the words that are replaced in the text of every script. Positions in Lua are one
-// higher, since they begin with 1.
-var words = map[string]string{
+// scriptWords has the words that are replaced in the text of every script, with their replacements.
+// A position in Lua is one higher than in Go, because Lua counts from 1.
+var scriptWords = map[string]string{
 	"NOTE_VERSION":    strconv.Itoa(noteVersion),
 	"NOTE_FENCE":      strconv.Itoa(fenceAt + 1),
 	"NOTE_FENCE_END":  strconv.Itoa(lengthAt),
@@ -72,7 +72,7 @@ var words = map[string]string{
 	"NOTE_TOKEN":      strconv.Itoa(tokenAt + 1),
 	"NOTE_STATE":      strconv.Itoa(stateBytes),
 	"NOTE_TIME":       strconv.Itoa(timeBytes),
-	"COUNTED_TOKEN":   strconv.Itoa(lengthBytes + 1), // where the token begins in a text with the length before it
+	"COUNTED_TOKEN":   strconv.Itoa(lengthBytes + 1), // where the token begins in a text that starts with the token's length
 	"NOTE_SIMPLE":     "'" + string(flagSimple) + "'",
 	"NOTE_MORE":       "'" + string(flagMore) + "'",
 	"BYTE_SIMPLE":     strconv.Itoa(flagSimple),
@@ -100,26 +100,28 @@ const (
 	codeType    = "PADLOCKTYPE"    // followed by the type of the key
 )
 
-// speller replaces the words. If one word begins with another, the longer one comes first.
+// speller replaces the words of scriptWords. If one word begins with another one, the longer word
+// is tried first.
 var speller = sync.OnceValue(func() *strings.Replacer {
 	var pairs []string
-	for _, word := range slices.Backward(slices.Sorted(maps.Keys(words))) {
-		pairs = append(pairs, word, words[word])
+	for _, word := range slices.Backward(slices.Sorted(maps.Keys(scriptWords))) {
+		pairs = append(pairs, word, scriptWords[word])
 	}
 	return strings.NewReplacer(pairs...)
 })
 
-// spell replaces the words in a script. A test finds words that are not in the table.
+// spell replaces the words of scriptWords in a script. A test fails if a script has a word that is
+// not in that table.
 func spell(text string) string { return speller().Replace(text) }
 
-// counted returns a token with its length before it, as in the note.
+// counted returns the length of a token followed by the token, as in the note.
 func counted(token string) string {
 	var b strings.Builder
 	return countedIn(&b, token)
 }
 
-// countedIn does the same for many tokens. It makes the texts in b, so that they need few
-// allocations together.
+// countedIn does the same as counted, but builds the text in b. A caller with many tokens passes
+// the same b each time, which saves allocations.
 func countedIn(b *strings.Builder, token string) string {
 	n, begin := len(token), b.Len()
 	b.Grow(lengthBytes + n)

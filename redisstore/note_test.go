@@ -83,7 +83,7 @@ func TestScriptsHaveNoBareOffset(t *testing.T) {
 		}
 		for _, word := range wordPattern.FindAllString(string(text), -1) {
 			used[word] = true
-			if words[word] == "" {
+			if scriptWords[word] == "" {
 				t.Errorf("%s has the word %s, which is not in the table in note.go", path, word)
 			}
 		}
@@ -95,7 +95,7 @@ func TestScriptsHaveNoBareOffset(t *testing.T) {
 	if text := bothScripts["set"]().fastAcquire.text; !strings.HasPrefix(text, "-- padlock, notes of version 1\n") {
 		t.Errorf("a script does not name its version: %.60s", text)
 	}
-	for word := range words {
+	for word := range scriptWords {
 		if !used[word] && word != "NOTE_VERSION" {
 			t.Errorf("no script uses the word %s", word)
 		}

@@ -38,7 +38,7 @@ func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Store,
 	}
 	err := s.prepare(ctx, false)
 	if err == nil {
-		err = s.gate.forbids() // the restart guard is no reason to fail: it only delays grants
+		err = s.gate.forbids() // the restart guard only delays grants, so Open ignores it
 	}
 	if err != nil {
 		s.Close()
@@ -60,7 +60,7 @@ func newStore(c config) *Store {
 		s.clock = driver.SystemClock()
 	}
 	if s.config.runIDs == nil {
-		s.config.runIDs = ofProcess
+		s.config.runIDs = processRunIDs
 	}
 	s.formats.keep = time.Minute
 	if c.fences {
@@ -73,8 +73,8 @@ func newStore(c config) *Store {
 	return s
 }
 
-// Close makes all callers of Wait return driver.ErrClosed. It waits for clean-ups, a few seconds at
-// most, and closes the connections. Holds stay until their leases end.
+// Close makes all callers of Wait return driver.ErrClosed. It waits a few seconds at most for
+// clean-ups, and then closes the connections. Holds stay until their leases end.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := s.done.CompareAndSwap(false, true)

@@ -22,7 +22,7 @@ type config struct {
 	evicts   bool
 	durable  bool
 	replicas int
-	patience time.Duration // of Replicas
+	patience time.Duration // for replicas, see Replicas
 	lazy     bool
 	clock    driver.Clock
 }
@@ -46,9 +46,9 @@ const (
 const (
 	// DefaultMaxTTL is the longest lease if MaxTTL is not given.
 	DefaultMaxTTL = 5 * time.Minute
-	// DefaultFenceKeep is how long the fence of a free name is kept if FenceKeep is not given. It
-	// covers a server's clock that is set back by an hour and some minutes, as after a mistake
-	// about the time zone or summer time.
+	// DefaultFenceKeep is how long the fence of a free name is kept if FenceKeep is not given. The
+	// server's clock can be set back by that much, as after a mistake about the time zone or summer
+	// time, and fences still never decrease.
 	DefaultFenceKeep = 65 * time.Minute
 )
 
@@ -99,13 +99,14 @@ func RememberRunIDs(r RunIDs) Option { return func(c *config) { c.runIDs = r } }
 // are held.
 func AllowEviction() Option { return func(c *config) { c.evicts = true } }
 
-// Durable refuses a server that does not write each change to disk before it replies (appendonly
-// yes, appendfsync always). Other servers lose locks in a crash.
+// Durable makes the store refuse a server that does not write each change to disk before it replies
+// (appendonly yes, appendfsync always). Other servers lose locks in a crash.
 func Durable() Option { return func(c *config) { c.durable = true } }
 
-// Replicas makes every grant and renewal wait until n replicas have the change. If fewer replicas
-// have it after patience (1 s if 0, at most 2 s), the request fails. That makes it less likely that
-// a failover loses a lock, but it is no guarantee.
+// Replicas makes every grant and renewal wait until n replicas have the change. The argument
+// patience is how long a request waits for them: at most 2 s, and 0 means 1 s. If fewer replicas
+// have the change by then, the request fails. Replicas makes it less likely that a failover loses a
+// lock, but it is no guarantee.
 func Replicas(n int, patience time.Duration) Option {
 	return func(c *config) { c.replicas, c.patience = n, patience }
 }

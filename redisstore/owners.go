@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// slotOwners says which primary of a cluster has which slots. It is nil if the messages to waiters
-// go to all servers, that is, without a cluster and on servers that do not know sharded messages.
+// slotOwners says which primary of a cluster has which slots. It is nil if messages to waiters go
+// to all servers. That is so without a cluster, and on servers that do not know sharded messages.
 type slotOwners []slotRange
 
 type slotRange struct {
@@ -18,8 +18,8 @@ type slotRange struct {
 	primary     string // the node's id
 }
 
-// of returns the primary that has a slot, or "" if that is not known.
-func (o slotOwners) of(slot uint16) string {
+// primaryOf returns the primary that has a slot, or "" if that is not known.
+func (o slotOwners) primaryOf(slot uint16) string {
 	for i := range o {
 		if o[i].first <= slot && slot <= o[i].last {
 			return o[i].primary
@@ -55,13 +55,13 @@ func readOwners(resp rueidis.RedisResult) (all slotOwners) {
 	return all
 }
 
-// channelOf returns the id of a channel that is in a slot of primary. The id has 16 hexadecimal
-// digits, as that of a channel that is in any slot. It returns false if primary has no slots.
+// channelOf returns the id of a channel whose slot belongs to primary, or false if primary has no
+// slots. The id has 16 hexadecimal digits, like the id of any other channel.
 func (o slotOwners) channelOf(primary string) (id string, ok bool) {
 	number, err := strconv.ParseUint(newID(), 16, 64)
 	for range 16 * slots { // a primary with one slot gets a channel after 16,384 tries on average
 		id = hexID(number)
-		if o.of(slotOf(shardChannel(id))) == primary {
+		if o.primaryOf(slotOf(shardChannel(id))) == primary {
 			return id, err == nil
 		}
 		number++
@@ -69,13 +69,13 @@ func (o slotOwners) channelOf(primary string) (id string, ok bool) {
 	return "", false
 }
 
-// Scripts make the same names of channels.
+// The scripts build the names of channels in the same way as the two functions below.
 
 // allChannel is the name of a channel for PUBLISH.
 func allChannel(id string) string { return "padlock:" + id }
 
-// shardChannel is the name of a channel for SPUBLISH. It has another name, since the client does
-// not tell how a message was sent.
+// shardChannel is the name of a channel for SPUBLISH. It differs from the name for PUBLISH, because
+// the client does not tell with which of the two commands a message was sent.
 func shardChannel(id string) string { return "padlock:s:" + id }
 
 func newID() string {

@@ -12,7 +12,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// records is the key of a name's records: a hash of texts by ID.
+// records returns the key of a name's records. The value at that key is a hash that has the text of
+// each record by the record's ID.
 func (l lock) records() string { return l.stem + recordsMark + l.name }
 
 const recordsMark = "r:"
@@ -72,7 +73,7 @@ func (s *Store) RecordedNames(ctx context.Context, prefix string) ([]string, err
 		return nil, err
 	}
 	seen := map[string]bool{}
-	pattern := glob(s.config.prefix+reserved) + "???}" + recordsMark + glob(prefix) + "*"
+	pattern := glob(s.config.prefix+companionPrefix) + "???}" + recordsMark + glob(prefix) + "*"
 	for _, node := range c.Nodes() {
 		if err := s.scanRecords(ctx, node, pattern, seen); err != nil {
 			return nil, err
@@ -100,7 +101,7 @@ func (s *Store) scanRecords(ctx context.Context, node rueidis.Client, pattern st
 
 // recordedName returns the name whose records are kept at key.
 func (k *keyer) recordedName(key string) (string, bool) {
-	rest, ok := strings.CutPrefix(key, k.prefix+reserved)
+	rest, ok := strings.CutPrefix(key, k.prefix+companionPrefix)
 	if !ok || len(rest) < 6 || rest[3:6] != "}"+recordsMark {
 		return "", false
 	}

@@ -9,10 +9,10 @@ import (
 )
 
 // replicated runs a script and waits until enough replicas have its writes. WAIT counts the writes
-// of its own connection, so both use one connection that no other request uses meanwhile. If too
-// few replicas confirm, the writes stay on the primary. The caller will repeat the request or give
-// the token up. A release from here could arrive after the repeated request and end the hold that
-// it got.
+// of its own connection, so the script and WAIT use one connection that no other request uses
+// meanwhile. If too few replicas confirm, the writes stay on the primary, because the caller will
+// repeat the request or give up the token. A release from here could reach the server after the
+// repeated request, and end the hold that the repeated request got.
 func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name string, args []string) (driver.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

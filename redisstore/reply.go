@@ -50,7 +50,8 @@ func (s *Store) readAnswer(ctx context.Context, resp rueidis.RedisResult) (answe
 	return s.answerOf(ctx, parts, err)
 }
 
-// answerOf reads the parts of a reply of a full script, or the error that the reply is.
+// answerOf makes an answer from the parts of a full script's reply. If the reply was an error, err
+// has that error.
 func (s *Store) answerOf(ctx context.Context, parts []rueidis.RedisMessage, err error) (answer, error) {
 	if err != nil {
 		return answer{}, s.failure(ctx, err)
@@ -85,8 +86,8 @@ func number(m *rueidis.RedisMessage) int64 {
 	return n
 }
 
-// callerFence returns the fence for the caller. Without fences it is 0, although the server still
-// assigns fences.
+// callerFence returns the fence for the caller. With NoFences it is 0, although the scripts still
+// assign fences.
 func (s *Store) callerFence(fence int64) uint64 {
 	if !s.config.fences {
 		return 0
@@ -113,7 +114,8 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 	return driver.Grant{}, unreadable()
 }
 
-// gapError is a refusal whose only reason is the gap of Foreign.
+// gapError is the refusal of a name whose only obstacle is a gap; see Foreign. The field left is
+// how long the gap still lasts.
 type gapError struct {
 	*driver.HeldError
 	left time.Duration
@@ -121,8 +123,8 @@ type gapError struct {
 
 func (e *gapError) Unwrap() error { return e.HeldError }
 
-// heldError reads the reply H: the server's time, the number of waiters, the holds and the ms that
-// are left of the gap.
+// heldError reads a reply of the kind replyHeld. The reply has the server's time, the number of
+// waiters, the holds, and how many ms of the gap are left.
 func (a *answer) heldError() error {
 	if len(a.rest) < 3 {
 		return unreadable()
@@ -144,11 +146,13 @@ func latest(holds []driver.Hold) (until time.Time) {
 	return until
 }
 
-// endless stands for the end of a key without an expiry. It is later than the end of any lease.
+// endless is later than the end of any lease. For a key without an expiry, the scripts report an
+// end after endless.
 const endless = int64(8e15)
 
-// readHolds reads the kind, end, mode, since and holder of each hold. Times are in ms by the
-// server's clock, and the argument now is the present time of that clock.
+// readHolds reads the list of holds in a reply. Each hold has a kind, an end, a mode, a beginning
+// and a holder. Times are in ms by the server's clock. The argument now is the present time of that
+// clock.
 func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
 	entries, err := m.ToArray()
 	if err != nil {

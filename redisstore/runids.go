@@ -59,8 +59,8 @@ func (d runIDDir) Store(server, line string) error {
 	return err
 }
 
-// ofProcess has the run ids that the stores of this process have seen.
-var ofProcess RunIDs = &runIDMap{m: map[string]string{}}
+// processRunIDs has the run ids that the stores of this process have seen.
+var processRunIDs RunIDs = &runIDMap{m: map[string]string{}}
 
 type runIDMap struct {
 	mu sync.Mutex

@@ -60,7 +60,7 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 	}
 	s, err := FromURL(ctx, u, opts...)
 	if err != nil {
-		return nil, err // not s, because a nil *Store in a driver.Store would not be equal to nil
+		return nil, err // returning s here would be wrong: a nil *Store in a driver.Store is not equal to nil
 	}
 	return s, nil
 }

@@ -15,8 +15,8 @@ import (
 //go:embed lua/*.lua
 var sources embed.FS
 
-// script is called by the hash of its text. If the server does not know the hash (NOSCRIPT, as
-// after a restart), the text is sent.
+// script is a Lua script. It is called by the hash of its text. If the server does not know the
+// hash (NOSCRIPT, as after a restart), the text is sent.
 type script struct{ text, sha string }
 
 func newScript(files ...string) *script {
@@ -72,7 +72,8 @@ func (sc *script) call(ctx context.Context, c rueidis.CoreClient, key, note stri
 	return sc.do(ctx, c, []string{key, note}, args)
 }
 
-// do runs a script with any number of keys of one slot. Neither slice escapes.
+// do runs a script with any number of keys, which must all be in one slot. The slices keys and args
+// do not escape to the heap.
 func (sc *script) do(ctx context.Context, c rueidis.CoreClient, keys, args []string) rueidis.RedisResult {
 	resp := c.Do(ctx, sc.command(c, keys, args))
 	if forgotten(resp) {

@@ -12,7 +12,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// node has what a server reports about itself. A field that it does not report is "".
+// node has what a server reports about itself. If a server does not report a field, the field is
+// "".
 type node struct {
 	addr    string
 	cluster bool
@@ -20,7 +21,7 @@ type node struct {
 	info    map[string]string // INFO
 	conf    map[string]string // the reply to CONFIG GET append*, which many users may not run
 
-	owners slotOwners // in a cluster, as the server knows them
+	owners slotOwners // the owners of the slots, as this server of a cluster knows them
 }
 
 func (n *node) number(field string) int64 {
@@ -71,8 +72,8 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 	return 0, nil, s.unreached(ctx, err)
 }
 
-// How scripts send messages. In a cluster, PUBLISH and SPUBLISH return the number of subscribers at
-// one node only.
+// These constants tell scripts how to send messages. In a cluster, PUBLISH and SPUBLISH return the
+// number of subscribers at one node only.
 const (
 	messagesToAll   = "0" // PUBLISH
 	messagesCounted = "1" // PUBLISH, which returns the number of all subscribers
@@ -102,8 +103,8 @@ func (s *Store) shareMessages() {
 }
 
 // ownersOf returns the owners of the slots if all servers that answered know sharded messages,
-// which came with Redis 7.0. It always takes the reply of the same primary, since the primaries may
-// disagree for a while.
+// which came with Redis 7.0. The primaries may disagree for a while, so ownersOf always uses the
+// reply of the same one: the primary whose address comes first in alphabetical order.
 func ownersOf(nodes []node) (all slotOwners) {
 	from := ""
 	for i := range nodes {
@@ -121,7 +122,8 @@ func ownersOf(nodes []node) (all slotOwners) {
 	return all
 }
 
-// unreached makes the error of a check that failed. No request was sent.
+// unreached makes the error of a check of the servers that failed. The request that needed the
+// check was not sent.
 func (s *Store) unreached(ctx context.Context, err error) error {
 	if s.closed() {
 		return driver.ErrClosed
@@ -245,7 +247,7 @@ func (n *node) version() (major, minor int) {
 	return major, minor
 }
 
-// restartGuard remembers the run id of n. It returns how long n may not grant locks.
+// restartGuard remembers the run id of n. It returns for how long n must not grant locks.
 func (s *Store) restartGuard(n *node) time.Duration {
 	id := n.info["run_id"]
 	uptime := n.number("uptime_in_seconds")

@@ -9,15 +9,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// mostShared is how many shared holds one script takes. The script stops the server while it runs.
+// mostShared is the greatest number of shared holds that one script takes. There is a limit because
+// the server does nothing else while a script runs.
 const mostShared = 128
 
 var acquireShared = sync.OnceValue(func() *script { return newScript("prelude", "set", "queue", "acquire_shared") })
 
 var _ driver.SharedTaker = (*Store)(nil)
 
-// AcquireShared implements driver.SharedTaker with one request, which takes up to 128 holds. It
-// returns errors.ErrUnsupported with Replicas and with PlainStrings.
+// AcquireShared implements driver.SharedTaker with one request, which takes up to 128 holds. If the
+// store has the option Replicas or PlainStrings, it returns errors.ErrUnsupported.
 func (s *Store) AcquireShared(ctx context.Context, rs []driver.Request) ([]driver.Grant, error) {
 	if err := driver.ValidateShared(rs, &s.guarantees); err != nil {
 		return nil, err

@@ -10,14 +10,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// One script looks at all permits of a name. A name with more permits than these is served one
-// permit after the other, because a script stops the server while it runs.
+// These are the greatest numbers of permits for AcquireSlot and for WaitSlot, which look at all
+// permits of a name with one script. There is a limit because the server does nothing else while a
+// script runs. If a name has more permits, the caller must look at one permit after the other.
 const (
 	mostTaken   = 64
 	mostWatched = 16
 )
 
-// slotScripts has the scripts for permits of one layout.
+// slotScripts has one layout's scripts for permits.
 type slotScripts struct{ acquire, wait *script }
 
 var bothSlotScripts = map[bool]func() *slotScripts{
@@ -38,8 +39,8 @@ var _ interface {
 } = (*Store)(nil)
 
 // AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n
-// is more than 64, with AtLeast or FenceAbove, with Foreign, with Replicas, and with PlainStrings
-// together with NoFences.
+// is more than 64, or if r has AtLeast or FenceAbove. It also does so if the store has the option
+// Foreign, the option Replicas, or both PlainStrings and NoFences.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
@@ -107,8 +108,8 @@ func (s *Store) slowSlot(ctx context.Context, c *connected, r *driver.Request, s
 	return slot, g, err
 }
 
-// slowSlots tries the permits that the fast script left to the full script, and reports the holds
-// of the others.
+// slowSlots tries to take the permits that the fast script left to the full script. If it gets
+// none, it reports the holds of all permits.
 func (s *Store) slowSlots(ctx context.Context, c *connected, r *driver.Request, a *answer) (int, driver.Grant, error) {
 	all := &driver.HeldError{Waiters: -1}
 	for slot := range a.rest {
@@ -137,8 +138,8 @@ func (s *Store) slowSlots(ctx context.Context, c *connected, r *driver.Request, 
 	return 0, driver.Grant{}, all
 }
 
-// WaitSlot implements driver.SlotWaiter. It returns errors.ErrUnsupported if n is more than 16, and
-// with Foreign.
+// WaitSlot implements driver.SlotWaiter. It returns errors.ErrUnsupported if n is more than 16, or
+// if the store has the option Foreign.
 func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 	if err := s.checkSlots(&r, n); err != nil {
 		return err
@@ -177,7 +178,8 @@ func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 	}
 }
 
-// lookAtSlots returns the time until the next look, or 0 if a permit may be free.
+// lookAtSlots looks at all permits. It returns the time until the next look, or 0 if a permit may
+// be free.
 func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
 	s, r := a.s, a.r
 	c, err := s.readyClient(a.ctx, false)
@@ -191,7 +193,7 @@ func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
 	if c, err = s.readyClient(a.ctx, true); err != nil {
 		return 0, err
 	}
-	a.w.forget(msgLook) // the waiter looks now
+	a.w.forget(msgLook) // earlier messages that asked for this look
 	var keys []string
 	for i := range n {
 		all := s.keys.lock(driver.SlotName(r.Name, i)).allKeys()

@@ -76,9 +76,9 @@ func (s *Store) background(job func()) bool {
 	return true
 }
 
-// spread returns a random time between half of d and one and a half of it. The connections of all
-// processes break at the same instant. With equal pauses, all processes would connect again at the
-// same instant too.
+// spread returns a random time between 0.5 and 1.5 times d. When a server stops, the connections of
+// all processes break at the same instant. With equal pauses, all processes would also connect
+// again at the same instant.
 func spread(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 func (s *Store) sleep(ctx context.Context, d time.Duration) error {

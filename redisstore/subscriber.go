@@ -11,7 +11,7 @@ import (
 
 // subscriber has the waiters of a store and the subscriptions on which they receive messages. There
 // is one subscription for all waiters, or one for each primary of a cluster that knows sharded
-// messages. Each is made for its first waiter.
+// messages. A subscription is made when its first waiter comes.
 type subscriber struct {
 	s       *Store
 	waits   sync.WaitGroup
@@ -31,8 +31,9 @@ func (sub *subscriber) init(s *Store) {
 	sub.waiters, sub.lines = map[uint64]*waiter{}, map[string][]*waiter{}
 }
 
-// listening returns the subscription for a waiter. It waits until that subscription is made. Before
-// that, the server would count the waiters of this process as gone.
+// listening returns the subscription for a waiter. It waits until the server has confirmed that
+// subscription. If a waiter joined the queue earlier, the scripts would find that nobody receives
+// its messages, and treat the waiter as gone.
 func (sub *subscriber) listening(ctx context.Context, c *connected, w *waiter) (*subscription, error) {
 	n, err := sub.choose(c, w)
 	if err != nil {
@@ -72,7 +73,7 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	primary := ""
 	if c.owners != nil && !sub.refuses(c.owners) {
 		_, note := sub.s.keys.pair(w.r.Name)
-		primary = c.owners.of(slotOf(note))
+		primary = c.owners.primaryOf(slotOf(note))
 	}
 	n := sub.subscriptions[primary]
 	if n == nil {
@@ -95,7 +96,8 @@ func (sub *subscriber) refuses(owners slotOwners) bool {
 	return slices.Equal(sub.refused, owners)
 }
 
-// maybeDead starts a trial of each subscription, because a connection was made or lost.
+// maybeDead makes each subscription check whether messages still arrive, because a connection was
+// made or lost.
 func (sub *subscriber) maybeDead() {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()

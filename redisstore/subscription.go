@@ -15,13 +15,13 @@ import (
 //
 // A cluster sends a message of PUBLISH to all of its servers, and a message of SPUBLISH only to the
 // primary that has the slot of the channel. So, if the cluster knows SPUBLISH, there is a
-// subscription for each primary. Its channel is in a slot of that primary. It also receives the
-// messages of PUBLISH. Scripts use PUBLISH if SPUBLISH reached nobody: because a slot has moved,
-// the user has no right to SPUBLISH, or an older padlock waits. An older padlock always uses
-// PUBLISH.
+// subscription for each primary, and the subscription's channel is in a slot of that primary. Such
+// a subscription also receives the messages of PUBLISH. Scripts use PUBLISH if SPUBLISH reached
+// nobody: because a slot has moved, the user has no right to SPUBLISH, or an older padlock waits.
+// An older padlock always uses PUBLISH.
 //
 //	state  when a subscription enters it                    its waiters
-//	down   it is new, or its connection was lost            look at their names as without messages
+//	down   it is new, or its connection was lost            get no messages, and look now and then
 //	up     the server has confirmed it                      look at once, and then receive messages
 //	over   the slot of its channel moved to another         look at once, and choose another
 //	       primary, sharded messages were refused, or       subscription
@@ -40,8 +40,8 @@ type subscription struct {
 	moved   chan struct{} // receives a value if the slot of the channel may have moved
 	echo    chan int64    // the numbers of the trial messages that arrived
 
-	// With a primary:
-	clock  samples       // of the server to which the connection leads
+	// These fields are used only if primary is not empty:
+	clock  samples       // the time of the server at the other end of the connection
 	ageing chan struct{} // receives a value if a new sample is needed
 }
 
@@ -61,12 +61,13 @@ func newSubscription(sub *subscriber, primary string, owners slotOwners) *subscr
 	}
 }
 
-// stays reports whether the primary of n still has the slot of its channel.
+// stays reports whether the primary of n still has the slot of n's channel.
 func (n *subscription) stays(owners slotOwners) bool {
-	return n.primary == "" || n.primary == owners.of(slotOf(shardChannel(n.channel)))
+	return n.primary == "" || n.primary == owners.primaryOf(slotOf(shardChannel(n.channel)))
 }
 
-// listen subscribes, and subscribes again whenever the connection is lost, until n is over.
+// listen subscribes, and subscribes again whenever the connection is lost. It returns when another
+// subscription takes over, or after Close.
 func (n *subscription) listen() {
 	s := n.sub.s
 	for pause := time.Millisecond; s.ctx.Err() == nil; pause = min(2*pause, time.Second) {
@@ -86,7 +87,8 @@ func (n *subscription) listen() {
 
 var errOver = errors.New("another subscription takes over")
 
-// subscribe returns when the connection is lost, or errOver.
+// subscribe makes the connection, and returns when it is lost. It returns errOver if another
+// subscription must take over.
 func (n *subscription) subscribe() error {
 	s := n.sub.s
 	select {
@@ -103,7 +105,7 @@ func (n *subscription) subscribe() error {
 	}
 	d, giveBack := c.Dedicate()
 	defer giveBack()
-	defer d.Close() // not back into the pool: the connection may be half dead
+	defer d.Close() // so that the connection, which may be half dead, does not go back into the pool
 	// Hooks run in the goroutine that reads, so no other goroutine has to wake.
 	lost := d.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: n.receive,
@@ -145,9 +147,10 @@ func (sub *subscriber) refuse(owners slotOwners) {
 }
 
 // watch returns when the connection is lost or the slot has moved. The subscription usually writes
-// nothing on the connection, so its watchdog cannot notice that the server is frozen or was
-// replaced. Whenever something suggests that, the subscription sends itself a message, at most once
-// a second. While waiters come, it asks a primary for its time every three seconds.
+// nothing on the connection, so the connection's watchdog (see watchedConn) cannot notice that the
+// server is frozen or was replaced. Whenever something suggests that this has happened, the
+// subscription sends itself a message, at most once a second. While new waiters come, a
+// subscription at a primary also asks for the primary's time every three seconds.
 func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error {
 	suspect := n.suspect
 	var pause <-chan time.Time
@@ -178,8 +181,8 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 	}
 }
 
-// maybeDead starts a trial of the subscription, because a connection was made or lost, or a waiter
-// has missed a message.
+// maybeDead makes the subscription check whether messages still arrive, because a connection was
+// made or lost, or a waiter has missed a message.
 func (n *subscription) maybeDead() { signal(n.suspect) }
 
 // slotMoved ends the connection. The next one is made when the owners of the slots are known.
@@ -200,13 +203,13 @@ var (
 // try sends a PING on the connection of the subscription. Then it publishes a message, as scripts
 // do. It returns an error if the PING gets no reply, or if the message does not arrive.
 func (n *subscription) try(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
-	ctx, cancel := context.WithTimeout(n.sub.s.ctx, patience)
+	ctx, cancel := context.WithTimeout(n.sub.s.ctx, silenceLimit)
 	defer cancel()
 	if err := d.Do(ctx, d.B().Ping().Build()).Error(); err != nil {
 		return err
 	}
 	select {
-	case <-n.echo: // of an earlier trial
+	case <-n.echo: // the message of an earlier trial
 	default:
 	}
 	err := n.publish(ctx, string(msgTrial)+" "+itoa(trial))
@@ -261,7 +264,7 @@ func (n *subscription) down(err error) {
 	}
 }
 
-// over takes n away, and makes its waiters choose another subscription.
+// over removes n from the subscriber, and makes n's waiters choose another subscription.
 func (n *subscription) over() {
 	n.sub.mu.Lock()
 	defer n.sub.mu.Unlock()
@@ -269,7 +272,8 @@ func (n *subscription) over() {
 	n.sub.lookAll(n)
 }
 
-// sampleEvery is how old a sample may be before a waiter that comes asks for a new one.
+// If the last sample of the server's clock is older than sampleEvery, the next waiter that comes
+// asks for a new sample.
 const sampleEvery = 3 * time.Second
 
 // needClock asks for a new sample if the last one is old or of an earlier connection.
@@ -283,7 +287,7 @@ func (n *subscription) needClock() {
 // readClock takes a sample of the server's clock. It returns an error if the connection is lost.
 func (n *subscription) readClock(d rueidis.DedicatedClient) error {
 	s := n.sub.s
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	ctx, cancel := context.WithTimeout(s.ctx, silenceLimit)
 	defer cancel()
 	began := s.beginSample()
 	t, err := d.Do(ctx, d.B().Time().Build()).ToArray()

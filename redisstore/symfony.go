@@ -10,7 +10,7 @@ import (
 
 // fromSymfony translates a DSN of PHP's Symfony to a URL. The URL names the server, the database
 // and the layout that PHP would use. The translation follows StoreFactory of Symfony Lock 5.4 and
-// RedisTrait of Symfony Cache 5.4 and 6. The errors quote nothing of the DSN.
+// RedisTrait of Symfony Cache 5.4 and 6. The errors contain no part of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	scheme, rest, _ := strings.Cut(dsn, ":")
 	d := redisDSN{query: url.Values{}, tls: scheme == "rediss"}
@@ -105,13 +105,15 @@ func (d *redisDSN) place(text string, slashes bool) error {
 	return nil
 }
 
-// ofPHPsClient are the parameters that say how PHP connects. They do not say where its locks are.
-var ofPHPsClient = []string{
+// clientParameters lists the parameters that say how PHP connects. They do not say where its locks
+// are.
+var clientParameters = []string{
 	"class", "failover", "lazy", "persistent", "persistent_id", "read_timeout", "retry_interval", "tcp_keepalive", "timeout",
 }
 
-// implied are the parameters of the URL that follow from the DSN.
-var implied = []string{"db", "layout", "node", "only-padlock", "tls"}
+// impliedParameters lists the parameters of the URL that follow from the rest of the DSN, so the
+// DSN itself must not have them.
+var impliedParameters = []string{"db", "layout", "node", "only-padlock", "tls"}
 
 var hostParameter = regexp.MustCompile(`^host\[(.+)\]$`)
 
@@ -133,8 +135,8 @@ func (d *redisDSN) parameter(name string, values []string) error {
 			return invalid("redis_cluster: it is 0 or 1")
 		}
 		d.cluster = value == "1"
-	case slices.Contains(ofPHPsClient, name):
-	case slices.Contains(implied, name):
+	case slices.Contains(clientParameters, name):
+	case slices.Contains(impliedParameters, name):
 		return invalid("the parameter %s does not go with symfony+, which says it already", name)
 	default:
 		d.query[name] = values // of the URL, or unknown
@@ -158,7 +160,7 @@ func (d *redisDSN) host(text string, values []string) error {
 	return nil
 }
 
-// url returns the URL for the same place.
+// url returns the URL that names the same server and database as the DSN.
 func (d *redisDSN) url() (*url.URL, error) {
 	u := &url.URL{Scheme: "redis", User: d.user, Host: strings.Join(d.hosts, ",")}
 	several := d.cluster || d.sentinel != ""

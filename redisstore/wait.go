@@ -94,7 +94,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	if err != nil {
 		return g, 0, err
 	}
-	a.w.forget(msgLook) // the waiter looks now
+	a.w.forget(msgLook) // earlier messages that asked for this look
 	a.sent = a.sent || a.reserve
 	if !a.joined {
 		a.joined = true
@@ -125,7 +125,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, nil
 	}
 	g, err = a.s.grant(&reply)
-	g.TTL = min(g.TTL, driver.MaxReservation) // even a whole hold must be claimed in the time of a reservation
+	g.TTL = min(g.TTL, driver.MaxReservation) // even a whole lease must be claimed within the time of a reservation
 	return g, 0, err
 }
 
@@ -183,7 +183,7 @@ const (
 	lastRetry  = 400 * time.Millisecond
 )
 
-// pause returns the mean of the next pause after a look that failed.
+// pause returns how long, on average, the waiter must pause after a look that failed.
 func (a *wait) pause() time.Duration {
 	a.retry = min(max(2*a.retry, firstRetry), lastRetry)
 	return a.retry

@@ -15,7 +15,7 @@ type waiter struct {
 	id     uint64
 	r      *driver.Request
 	lined  bool
-	on     *subscription // the one of the last look
+	on     *subscription // the subscription that the last look used
 	called chan message  // if it is full, messages are dropped: a look at the name tells more than any message
 }
 
@@ -125,8 +125,8 @@ func (w *waiter) call(m message) {
 	}
 }
 
-// grant sends w the message that it has the name. This message must not be lost, because nobody
-// else gets it.
+// grant sends w the message that it has the name. This message must not be dropped, because no
+// other message will tell the waiter.
 func (w *waiter) grant(fence int64, from driver.Instant) {
 	m := message{kind: msgGranted, value: fence, from: from}
 	for {
@@ -142,7 +142,8 @@ func (w *waiter) grant(fence int64, from driver.Instant) {
 	}
 }
 
-// forget drops the messages of one kind, which are no longer needed. The others stay, in order.
+// forget drops the messages of one kind that are still unread. The other messages stay, in their
+// order.
 func (w *waiter) forget(kind byte) {
 	for range len(w.called) {
 		if m := <-w.called; m.kind != kind {

@@ -13,10 +13,10 @@ import (
 )
 
 // watchedConn closes the gate when its first reply arrives and when the connection ends. It ends
-// the connection if the server is silent, that is, if nothing was read for patience after something
-// was written. The client itself would send a PING every second, even on idle connections. A
-// watchedConn sends nothing while it is idle. It uses the deadline for reads as its clock, so the
-// client may not set that deadline.
+// the connection if the server is silent, that is, if something was written and nothing was read
+// for silenceLimit after that. The client itself would send a PING every second, even on idle
+// connections. A watchedConn sends nothing while it is idle. It uses the deadline for reads as its
+// clock, so the client must not set that deadline.
 type watchedConn struct {
 	net.Conn
 	s   *Store
@@ -36,22 +36,22 @@ type watchedConn struct {
 	seen   int64 // writes before the probe
 }
 
-// begin is the text between two commands that are written together.
-var begin = []byte("\r\n*")
+// commandBreak is the text between two commands that are written together.
+var commandBreak = []byte("\r\n*")
 
 const (
-	patience = 2500 * time.Millisecond
-	tick     = 600 * time.Millisecond
+	silenceLimit = 2500 * time.Millisecond
+	tick         = 600 * time.Millisecond
 )
 
-// connectionTurned closes the gate and tries the subscription, because a connection was made or
-// lost.
+// connectionTurned closes the gate and makes each subscription check itself, because a connection
+// was made or lost.
 func (s *Store) connectionTurned() {
 	s.gate.countTurn()
 	s.subscriber.maybeDead()
 }
 
-// Close also closes the gate, if the connection had been made.
+// Close closes the connection. If the server has ever replied on it, Close also closes the gate.
 func (c *watchedConn) Close() error {
 	if c.heard.Load() {
 		c.s.connectionTurned()
@@ -62,12 +62,12 @@ func (c *watchedConn) Close() error {
 // SetDeadline sets the deadline for writes only.
 func (c *watchedConn) SetDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }
 
-// SetReadDeadline does nothing, because the deadline for reads is the clock of tick.
+// SetReadDeadline does nothing, because this deadline makes Read call the method tick.
 func (c *watchedConn) SetReadDeadline(time.Time) error { return nil }
 
 func (c *watchedConn) Write(b []byte) (int, error) {
 	c.writes.Add(1)
-	c.asked.Add(1 + int64(bytes.Count(b, begin)))
+	c.asked.Add(1 + int64(bytes.Count(b, commandBreak)))
 	c.owed.CompareAndSwap(0, int64(c.s.clock.Now()))
 	if c.armed.CompareAndSwap(false, true) {
 		if err := c.Conn.SetReadDeadline(time.Now().Add(tick)); err != nil {
@@ -104,7 +104,7 @@ func (c *watchedConn) tick() error {
 	c.many = c.many || c.asked.Swap(0) > 1 || owed != 0
 	c.reads = 0
 	switch {
-	case owed != 0 && c.s.clock.Now().Sub(driver.Instant(owed)) > patience:
+	case owed != 0 && c.s.clock.Now().Sub(driver.Instant(owed)) > silenceLimit:
 		return errSilent
 	case c.probed && writes > c.seen+1:
 		c.probed = false // other requests were written besides the probe
@@ -145,7 +145,7 @@ func (c *watchedConn) probe() {
 	if client == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.s.ctx, patience)
+	ctx, cancel := context.WithTimeout(c.s.ctx, silenceLimit)
 	defer cancel()
 	if node := client.Nodes()[c.dst]; node != nil {
 		c.pong.Store(node.Do(ctx, node.B().Ping().Build()).Error() == nil)

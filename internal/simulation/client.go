@@ -20,15 +20,15 @@ type client struct {
 // has come, as redisstore's does.
 type queueClient struct {
 	client
-	patience time.Duration // for how long a wait goes on while the server is down
+	maxOutage time.Duration // for how long a wait goes on while the server is down
 }
 
 // Connect returns the store of one process. If queue is set, the server keeps a queue of waiters,
 // and a wait goes on for the duration patience while the server is down; otherwise the process
 // polls.
-func (s *Server) Connect(queue bool, patience time.Duration) driver.Store {
+func (s *Server) Connect(queue bool, maxOutage time.Duration) driver.Store {
 	if queue {
-		return &queueClient{client: client{server: s}, patience: patience}
+		return &queueClient{client: client{server: s}, maxOutage: maxOutage}
 	}
 	return &client{server: s}
 }
@@ -161,7 +161,7 @@ func (c *queueClient) Wait(ctx context.Context, r driver.Request, reserve bool) 
 		if downSince.IsZero() {
 			downSince, retry = time.Now(), firstRetry
 		}
-		if time.Since(downSince) >= c.patience || ctx.Err() != nil {
+		if time.Since(downSince) >= c.maxOutage || ctx.Err() != nil {
 			return driver.Grant{}, err
 		}
 		// The connections of all processes broke at the same instant, so the pauses are random.

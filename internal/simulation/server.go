@@ -23,9 +23,9 @@ var Usual = Network{OneWay: 200 * time.Microsecond, Service: 10 * time.Microseco
 
 // Server is the model of a lock server. It is safe for concurrent use.
 type Server struct {
-	net   Network
-	guard time.Duration // for how long a server that lost its data gives no locks
-	began time.Time
+	net       Network
+	guardTime time.Duration // for how long a server that lost its data gives no locks
+	began     time.Time
 
 	mu         sync.Mutex
 	life       *life // nil while the server is down
@@ -58,8 +58,8 @@ type slot struct {
 
 // NewServer starts a server. If it loses its data, it gives no locks for the duration guard, which
 // is the longest lease.
-func NewServer(n Network, guard time.Duration) *Server {
-	s := &Server{net: n, guard: guard, began: time.Now(), locks: memstore.New()}
+func NewServer(n Network, guardTime time.Duration) *Server {
+	s := &Server{net: n, guardTime: guardTime, began: time.Now(), locks: memstore.New()}
 	s.begin()
 	return s
 }
@@ -108,7 +108,7 @@ func (s *Server) Start(loseData bool) {
 	defer s.mu.Unlock()
 	if loseData {
 		s.locks = memstore.New()
-		s.guardUntil = time.Now().Add(s.guard)
+		s.guardUntil = time.Now().Add(s.guardTime)
 	}
 	s.begin()
 }

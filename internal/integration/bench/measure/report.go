@@ -19,10 +19,10 @@ type Flags struct {
 }
 
 // DefineFlags defines -only and -json. The parameter each is what one table of the bench is called.
-func DefineFlags(each string) *Flags {
+func DefineFlags(tableWord string) *Flags {
 	f := &Flags{}
-	flag.StringVar(&f.Only, "only", "", each+"s whose name matches this `regexp`")
-	flag.BoolVar(&f.JSON, "json", false, "write the figures of every round as JSON, one object for each "+each)
+	flag.StringVar(&f.Only, "only", "", tableWord+"s whose name matches this `regexp`")
+	flag.BoolVar(&f.JSON, "json", false, "write the figures of every round as JSON, one object for each "+tableWord)
 	return f
 }
 

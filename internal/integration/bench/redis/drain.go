@@ -22,27 +22,27 @@ var drainColumns = append([]measure.Column{
 // drain makes n waiters wait for a held name. Then the holder releases it, and each waiter takes it
 // once. With the flag each, every waiter has its own client, as if it were another process. Without
 // the flag, all waiters share one client.
-func (b *bench) drain(n int, each bool) *measure.Experiment {
+func (b *bench) drain(n int, ownClients bool) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, one client for all, %d waiters", n),
 		Columns: drainColumns, Base: limitHop, Ratio: "total_ms",
-		Targets: drainTargets(n, each),
+		Targets: drainTargets(n, ownClients),
 	}
 	in := oneDrain
-	if each {
+	if ownClients {
 		e.Name, e.Base, in = fmt.Sprintf("drain, a client each, %d waiters", n), limitQueue, eachDrain
 	}
-	b.fill(e, in, func(c *contestant) (measure.Figures, error) { return b.drainOnce(c, n, each) })
+	b.fill(e, in, func(c *contestant) (measure.Figures, error) { return b.drainOnce(c, n, ownClients) })
 	return e
 }
 
-func (b *bench) drainOnce(c *contestant, n int, each bool) (f measure.Figures, err error) {
+func (b *bench) drainOnce(c *contestant, n int, ownClients bool) (f measure.Figures, err error) {
 	d := drainTrial{name: b.name("drain"), page: new(page)}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := c.ready(b.rig, d.name); err != nil {
 		return nil, err
 	}
-	if err := d.open(b, c, n, each); err != nil {
+	if err := d.open(b, c, n, ownClients); err != nil {
 		return nil, err
 	}
 	return d.run(b.rig, b.plan.queued)
@@ -60,13 +60,13 @@ type drainTrial struct {
 	err   error
 }
 
-func (d *drainTrial) open(b *bench, c *contestant, n int, each bool) error {
+func (d *drainTrial) open(b *bench, c *contestant, n int, ownClients bool) error {
 	names := make([]string, n+1)
 	for i := range names {
 		names[i] = d.name
 	}
 	groups := [][]string{names}
-	if each {
+	if ownClients {
 		groups = nil
 		for i := range names {
 			groups = append(groups, names[i:i+1])

@@ -73,12 +73,12 @@ func (b *bench) experiments() (all []experiment) {
 	for _, n := range b.plan.goroutines {
 		add(b.uncontended(n), any)
 	}
-	for _, each := range []bool{true, false} {
+	for _, ownClients := range []bool{true, false} {
 		for _, n := range b.plan.waiters {
-			add(b.drain(n, each), any)
+			add(b.drain(n, ownClients), any)
 		}
 		for _, n := range b.plan.workers {
-			add(b.steady(n, each), any)
+			add(b.steady(n, ownClients), any)
 		}
 	}
 	for _, n := range b.plan.processes {

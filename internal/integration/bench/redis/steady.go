@@ -13,25 +13,25 @@ import (
 
 // steady makes n goroutines of this process lock and unlock one name repeatedly. Each has its own
 // client, or all share one.
-func (b *bench) steady(n int, each bool) *measure.Experiment {
+func (b *bench) steady(n int, ownClients bool) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("steady, one client for all, %d workers", n),
 		Columns: workColumns, Base: limitQueue, Ratio: "hand-offs/s",
 	}
-	if each {
+	if ownClients {
 		e.Name = fmt.Sprintf("steady, a client each, %d workers", n)
 	}
-	b.fill(e, steadily, func(c *contestant) (measure.Figures, error) { return b.steadyOnce(c, n, each) })
+	b.fill(e, steadily, func(c *contestant) (measure.Figures, error) { return b.steadyOnce(c, n, ownClients) })
 	return e
 }
 
-func (b *bench) steadyOnce(c *contestant, n int, each bool) (f measure.Figures, err error) {
+func (b *bench) steadyOnce(c *contestant, n int, ownClients bool) (f measure.Figures, err error) {
 	d := drainTrial{name: b.name("steady"), page: new(page)}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := c.ready(b.rig, d.name); err != nil {
 		return nil, err
 	}
-	if err := d.open(b, c, n-1, each); err != nil {
+	if err := d.open(b, c, n-1, ownClients); err != nil {
 		return nil, err
 	}
 	before, err := b.rig.cost(d.page)

@@ -25,12 +25,12 @@ func uncontendedTargets(n int) []measure.Target {
 	}
 }
 
-func drainTargets(n int, each bool) (all []measure.Target) {
+func drainTargets(n int, ownClients bool) (all []measure.Target) {
 	for _, row := range []string{ours, oursString} {
-		if each && slices.Contains([]int{64, 256}, n) {
+		if ownClients && slices.Contains([]int{64, 256}, n) {
 			all = append(all, measure.Target{Row: row, Column: "total_ms", Base: limitQueue, AtMost: 2.2})
 		}
-		if each {
+		if ownClients {
 			all = append(all, measure.Target{Row: row, Column: "cmds", AtMost: 1.3})
 		} else {
 			all = append(all,
