@@ -197,7 +197,7 @@ func TestLostHandOverPastADeadWaiter(t *testing.T) {
 		waits(t, first, r.Name)
 		theirs.Refuse(func([]byte) bool { return true })
 		w := waits(t, next, r.Name)
-		time.Sleep(3 * time.Second) // a waiter looks seldom after its first seconds
+		<-time.After(3 * time.Second) // a waiter looks seldom after its first seconds
 		var lost atomic.Bool
 		ours.Refuse(func(request []byte) bool {
 			withoutToken := bytes.Contains(request, []byte("\r\n$0\r\n\r\n$1\r\n0\r\n"))
