@@ -16,16 +16,15 @@ type client struct {
 	closed atomic.Bool
 }
 
-// queueClient is a client whose server keeps a queue and sends a message to a waiter when its turn
-// has come, as redisstore's does.
+// queueClient is a client whose server keeps a queue and sends a message to a waiter when the
+// waiter's turn has come. The server of redisstore does the same.
 type queueClient struct {
 	client
-	maxOutage time.Duration // for how long a wait goes on while the server is down
+	maxOutage time.Duration // how long the server may be down before a wait fails
 }
 
-// Connect returns the store of one process. If queue is set, the server keeps a queue of waiters,
-// and a wait goes on for the duration patience while the server is down; otherwise the process
-// polls.
+// Connect returns the store of one process. If queue is true, the server keeps a queue of waiters,
+// and a wait fails if the server is down for maxOutage. If queue is false, the process polls.
 func (s *Server) Connect(queue bool, maxOutage time.Duration) driver.Store {
 	if queue {
 		return &queueClient{client: client{server: s}, maxOutage: maxOutage}
@@ -33,8 +32,8 @@ func (s *Server) Connect(queue bool, maxOutage time.Duration) driver.Store {
 	return &client{server: s}
 }
 
-// request sends one request, and returns the reply after the time that both take. If grants is set,
-// the request asks for a lock.
+// request sends one request. It returns after the time that the request and its reply take. If
+// grants is true, the request asks for a lock.
 func (c *client) request(ctx context.Context, grants bool, serve func(*life) error) error {
 	if c.closed.Load() {
 		return driver.ErrClosed
@@ -101,7 +100,8 @@ func (c *client) Release(ctx context.Context, name, token string, keep time.Dura
 	return out, err
 }
 
-// answer returns g as a client sees it, which does not know when the server made the grant.
+// answer returns g without the field From, because a client does not know when the server made the
+// grant.
 func answer(g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err
@@ -110,8 +110,8 @@ func answer(g driver.Grant, err error) (driver.Grant, error) {
 	return g, nil
 }
 
-// longLook is how often a waiter asks whether it still has its place, as in redisstore. It asks for
-// the first time after driver.MaxReservation.
+// longLook is the interval at which a waiter asks whether it still has its place in the queue, as
+// in redisstore. The waiter asks for the first time after driver.MaxReservation.
 const longLook = 15 * time.Second
 
 // firstRetry is how long a wait pauses, on average, before it asks a server that is down for the
@@ -132,7 +132,7 @@ type wait struct {
 	granted bool              // the server has granted the lock
 }
 
-// Wait implements driver.Waiter. The server hands over a reservation.
+// Wait implements driver.Waiter. The grant that it returns is a reservation.
 func (c *queueClient) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if !reserve {
 		return driver.Grant{}, errors.ErrUnsupported
@@ -213,7 +213,8 @@ func (w *wait) handOver(g driver.Grant, err error) {
 	}
 }
 
-// rest waits for the message, or until it is time to look. Then it returns the zero Grant.
+// rest waits for the message that the waiter's turn has come. If none has come when it is time to
+// look again, rest returns the zero Grant.
 func (w *wait) rest(ctx context.Context, next time.Duration) (driver.Grant, error) {
 	t := time.NewTimer(next)
 	defer t.Stop()

@@ -10,7 +10,7 @@ import (
 )
 
 // Fleet is a scenario: many processes hold a few names each, and give one of them up for another
-// from time to time. They draw from ten times as many names as there are processes.
+// from time to time. There are ten times as many names as processes.
 type Fleet struct {
 	Setting
 	Holds  int           // the names that a process holds

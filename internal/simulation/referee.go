@@ -23,7 +23,7 @@ type referee struct {
 	outage   bool      // there will be an outage
 	returned time.Time // when the server came back, or zero
 	again    []bool    // the processes that have been served since then
-	unserved int       // the number of the others
+	unserved int       // the number of processes that have not been served since then
 	result   Result
 }
 
@@ -42,8 +42,9 @@ func (f *referee) serverReturned() {
 	f.returned, f.again, f.unserved = time.Now(), make([]bool, len(f.served)), len(f.served)
 }
 
-// acquired notes that a process has taken a name. called is when it asked for it. The scenario ends
-// after the grants of its goal, but not before each process has been served after an outage.
+// acquired notes that a process has taken a name. The argument called is the time at which the
+// process asked for the name. The scenario ends when its goal is reached. After an outage, it also
+// waits until each process has been served again.
 func (f *referee) acquired(process int, name string, fence uint64, called time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +75,8 @@ func (f *referee) acquired(process int, name string, fence uint64, called time.T
 	}
 }
 
-// ended notes the end of the scenario. The requests of the processes that end do not count.
+// ended notes the end of the scenario. Requests that the processes send later, while they end, do
+// not count.
 func (f *referee) ended() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Result is what a scenario counted. All times are those of the processes.
+// Result is what a scenario counted. All times are in the simulated time of the processes.
 type Result struct {
 	Grants    int
 	PerGrant  float64 // requests for each grant
@@ -19,13 +19,13 @@ type Result struct {
 	PerSecond   int           // requests in a second, before an outage
 	Peak        int           // the most requests in a second after the beginning of an outage
 	Refused     int           // the most refused connections in a second
-	Backlog     int           // the most requests that waited for the server at one time, without the beginning
+	Backlog     int           // the most requests that waited for the server at one time, after the first second
 	AllServed   time.Duration // from the server's return until the last process was served
 	LongestWait time.Duration
 	Took        time.Duration
 }
 
-// countBySecond sets the numbers of requests in a second.
+// countBySecond sets the fields of r that count requests and connections in a second, and Backlog.
 func (r *Result) countBySecond(slots []slot, o Outage) {
 	const second = int(time.Second / slotLength)
 	slots = slots[:min(len(slots), int(r.Took/slotLength))]
@@ -52,7 +52,8 @@ func (r *Result) countBySecond(slots []slot, o Outage) {
 	}
 }
 
-// warm is the number of units of time in which the processes begin.
+// warm is the number of units of time at the beginning that do not count, because the processes
+// begin in them.
 const warm = int(time.Second / slotLength)
 
 // jain returns Jain's index of fairness: (Σn)² / (N·Σn²).

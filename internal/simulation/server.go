@@ -24,12 +24,12 @@ var Usual = Network{OneWay: 200 * time.Microsecond, Service: 10 * time.Microseco
 // Server is the model of a lock server. It is safe for concurrent use.
 type Server struct {
 	net       Network
-	guardTime time.Duration // for how long a server that lost its data gives no locks
+	guardTime time.Duration // how long a server gives no locks after it has lost its data
 	began     time.Time
 
 	mu         sync.Mutex
 	life       *life // nil while the server is down
-	silent     bool  // a server that is down refuses no connections
+	silent     bool  // while the server is down, it gives no answer at all instead of refusing connections
 	locks      *memstore.Store
 	guardUntil time.Time
 	free       time.Time // when all requests that have arrived are done
@@ -51,13 +51,13 @@ const slotLength = 100 * time.Millisecond
 
 // slot counts what arrived in one unit of time.
 type slot struct {
-	requests int // that a running server got
+	requests int // requests that the running server got
 	refused  int // connections that were refused because the server was down
 	backlog  int // the most requests that waited for the server at one time
 }
 
-// NewServer starts a server. If it loses its data, it gives no locks for the duration guard, which
-// is the longest lease.
+// NewServer starts a server. After the server has lost its data, it gives no locks for guardTime,
+// which is the longest lease.
 func NewServer(n Network, guardTime time.Duration) *Server {
 	s := &Server{net: n, guardTime: guardTime, began: time.Now(), locks: memstore.New()}
 	s.begin()
@@ -69,8 +69,8 @@ func (s *Server) begin() {
 }
 
 // Stop ends the server as a crash does: all connections break, and the places in queues are gone.
-// If silent is set, the machine of the server is gone: nothing answers, and clients notice that
-// their connections are broken only after a while.
+// If silent is true, the machine of the server is gone: nothing answers, and clients notice only
+// after a while that their connections are broken.
 func (s *Server) Stop(silent bool) {
 	s.mu.Lock()
 	l := s.life
@@ -88,8 +88,8 @@ func (s *Server) Stop(silent bool) {
 	}
 }
 
-// After watchdog, a client that waits notices that its server is silent. It looks every
-// watchdogTick. Both are as in redisstore.
+// watchdog is how long it takes until a waiting client notices that its server is silent.
+// watchdogTick is the interval at which the client checks. Both are as in redisstore.
 const (
 	watchdog     = 2500 * time.Millisecond
 	watchdogTick = 600 * time.Millisecond
@@ -130,7 +130,8 @@ func (s *Server) slotNow() *slot {
 
 // arrive counts a request that arrives now. It returns how long the request waits for the server
 // and is worked on. If the server is down, the error is errRefused, or errBroken if the request
-// gets no answer. If it gives no locks and the request asks for one, the error is errGuard.
+// gets no answer. If the server gives no locks yet and the request asks for one, the error is
+// errGuard.
 func (s *Server) arrive(grants bool) (*life, time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

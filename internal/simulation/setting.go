@@ -14,7 +14,7 @@ import (
 type Setting struct {
 	Processes int
 	Queue     bool          // the server keeps a queue; otherwise the processes poll
-	Patience  time.Duration // for how long a wait in the queue goes on while the server is down
+	Patience  time.Duration // how long the server may be down before a wait in the queue fails
 	Network   Network
 	Outage    Outage
 }
@@ -44,9 +44,9 @@ type process struct {
 	running sync.WaitGroup // for a process with several goroutines
 }
 
-// run starts the processes within the time arrive. Each calls work again and again, until the
-// context of the referee's scenario ends. After that, it calls end.
-func (s Setting) run(ctx context.Context, f *referee, arrive time.Duration, work, end func(*process)) Result {
+// run starts the processes at random instants within the time startWithin. Each process calls work
+// again and again until ctx ends. Then it calls end.
+func (s Setting) run(ctx context.Context, f *referee, startWithin time.Duration, work, end func(*process)) Result {
 	server := NewServer(s.Network, lease)
 	f.sent, f.outage = server.requestCount, s.Outage.At > 0
 	var running sync.WaitGroup
@@ -61,7 +61,7 @@ func (s Setting) run(ctx context.Context, f *referee, arrive time.Duration, work
 				locker: padlock.New(server.Connect(s.Queue, s.Patience), padlock.TTL(lease)),
 			}
 			defer p.locker.Close(context.Background())
-			pause(ctx, time.Duration(p.random.Int64N(int64(arrive)+1)))
+			pause(ctx, time.Duration(p.random.Int64N(int64(startWithin)+1)))
 			for ctx.Err() == nil {
 				work(p)
 			}
@@ -115,7 +115,7 @@ func (p *process) giveBack(lock *padlock.Lock) {
 	}
 }
 
-// about returns a random time between half of d and one and a half of it.
+// about returns a random time between 0.5 and 1.5 times d.
 func (p *process) about(d time.Duration) time.Duration {
 	return d/2 + time.Duration(p.random.Int64N(int64(d)))
 }

@@ -1,5 +1,5 @@
 -- Tries to take the name, repeats a try, claims a reservation, or replaces a token.
--- ARGV: 2 token  3 mode  4 ttl  5 at-least  6 above  7 holder  8 replaces
+-- ARGV: 2 token  3 mode  4 ttl  5 at-least  6 above  7 holder  8 the token to replace, or empty
 local token, shared, ttl, atleast, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local holder, old = ARGV[7], ARGV[8]
 if redis.call('ZSCORE', X, token) then return { 'L' } end -- the release of this token came first
@@ -33,7 +33,7 @@ if old ~= '' then
   withdraw(old)
   local til = ms + math.max(ttl, atleast)
   local fence = grant(token, was, til, above, holder, NOTE_HELD, math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
-  if was then -- it has the fence that the readers share, and needs one above the fence of old
+  if was then -- the new hold has the fence that the readers share, and needs a greater one
     fence = newFence(false, above)
     local n = record(token)
     n.fence = fence

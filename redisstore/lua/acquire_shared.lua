@@ -5,8 +5,8 @@ local ttl, holder, out = tonumber(ARGV[2]), ARGV[3], { 'G' }
 purge()
 dispatch()
 local released = redis.call('EXISTS', X) == 1
--- inside is true when the script has granted a hold. Then nothing is in the way of the next one,
--- which gets the same fence and the same end.
+-- inside is true after the script has granted a hold. From then on, nothing is in the way of the
+-- other tokens, and their holds get the same fence and the same end.
 local inside = false
 for i = 4, #ARGV do
   local token = ARGV[i]

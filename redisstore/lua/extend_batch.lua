@@ -1,14 +1,14 @@
 end
--- Extends many leases. The function one is a fast extend script.
+-- Extends many leases. The text of a fast extend script is the function one(KEYS, ARGV).
 -- KEYS: the name and the note of each hold
 -- ARGV: 1 KEEP; then the token, as in the fast extend script, and the ttl of each hold
 -- Returns three numbers for each hold: the fence, the ms left and 1 if PHP has demoted it, else 0.
 -- Fence and ms are -1 if extend.lua must run for this hold. An error in one name has no effect on
 -- the others.
 --
--- The time is read once, so the last lease ends up to a millisecond early. Numbers that go to a
--- command are made into texts once for all leases of a length, because that takes as long as a
--- simple command.
+-- The script reads the time once, so the last lease ends up to a millisecond early. It converts the
+-- numbers that commands need to strings once for all leases with the same ttl, because a conversion
+-- takes as long as a simple command.
 local t, keep, out, n = redis.call('TIME'), ARGV[1], {}, 0
 local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
 local keys, args, ttl = {}, { nil, nil, keep, ms }, nil

@@ -1,6 +1,6 @@
 end
--- Extends a few leases that need the full script. The function one is extend.lua with the texts
--- before it.
+-- Extends a few leases that need the full script. The text of extend.lua, with the texts that
+-- precede it, is the function one(KEYS, ARGV).
 -- KEYS: those of extend.lua for each hold
 -- ARGV: 1 as in extend.lua; then the token and the ttl of each hold
 -- Returns the reply of extend.lua, or an error, for each hold. An error in one name has no effect

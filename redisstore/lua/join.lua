@@ -1,6 +1,7 @@
 end
 -- Joins the queue of a name that is held, to get an exclusive hold. If nobody holds the name and
--- nobody waits for it, takes it at once. The function one is a fast acquire script.
+-- nobody waits for it, takes it at once. The text of a fast acquire script is the function
+-- one(KEYS, ARGV).
 -- KEYS: 1 name  2 note  3 records  4 queue
 -- ARGV: 1 token  2 channel, id, mode, above and holder, and if the script may take the name:
 --       3 ttl  4 ttl + KEEP
@@ -24,9 +25,10 @@ if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return {} end
 local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
--- The first waiter that joins in a span of 30 s sets these expiries. If it compared its own time
--- with that of the waiter before it, a queue that never empties would expire: each waiter of such a
--- queue comes a moment after another one, and gets the name before its first look.
+-- In each span of 30 s, the first waiter that joins sets these expiries. A waiter must not skip
+-- this just because the waiter before it came a moment ago. In a queue that never empties, every
+-- waiter comes a moment after another one and gets the name before its first look, so nobody would
+-- set the expiries again.
 if not last or math.floor(now / 30000000) ~= math.floor(last / 30000000) then
   call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)

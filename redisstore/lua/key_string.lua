@@ -2,8 +2,8 @@
 -- string; see string.lua.
 local function held() return both[2] == token end
 local heldAlone = held
--- replace gives the key to another token. The flag begins says that the script has written nothing
--- before.
+-- replace gives the key to the token successor. If begins is true, the script has written nothing
+-- yet.
 local function replace(successor, ttl, begins)
   if begins then call('DEL', K) end -- without memory, the server refuses SET as the first write
   call('SET', K, successor, 'PX', ttl)

@@ -124,8 +124,8 @@ local function wakeUnplaced()
 end
 
 -- alert asks five waiters to look soon after the present hold ends, one after the other: the first
--- three, the one in the middle of the queue, and the last one. These two will still be in the queue
--- when the first three have gone.
+-- three, the waiter in the middle of the queue, and the last waiter. The last two will still be in
+-- the queue when the first three have gone.
 local function alert(own)
   local n, due = redis.call('ZCARD', Q), left()
   local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
@@ -165,7 +165,7 @@ local function dispatch(own, moved)
   return moved
 end
 
--- finish writes the note, so that the fast scripts know whether they may act. The note is kept
+-- finish writes the note, from which the fast scripts see whether they may act. The note is kept
 -- until the clock is far beyond the note's fence, so that no fence is given out twice.
 local function finish()
   if note.token and note.state == NOTE_RESERVED and not live(note.token) then note.token = nil end
@@ -197,8 +197,8 @@ local function holds(except)
   if gap() > 0 and not (out[1] and out[1][1] == 'c') then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
 end
--- held makes the reply that refuses the name. Its last number is the rest of the gap in ms, or 0 if
--- the gap is not the only obstacle.
+-- held makes the reply that refuses the name. The last number in the reply is how many ms of the
+-- gap are left, or 0 if the gap is not the only obstacle.
 local function held(token, shared)
   local n, til = redis.call('ZCARD', Q), gap()
   if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end

@@ -1,4 +1,5 @@
--- Writes records of a name, and removes those that are too much.
+-- Writes records of a name. If a series then has too many records, removes those with the lowest
+-- ids. The first letter of an id is its series.
 -- KEYS: 1 the records of the name (hash)
 -- ARGV: 1 how many records of a series are kept  2 for how many ms the hash is kept; then, for each
 --       record, its id and its text

@@ -1,5 +1,5 @@
--- Ends a hold, a reservation or a place in the queue. With an empty token, it only hands the name
--- over to waiters.
+-- Ends a hold, a reservation or a place in the queue. With an empty token, nothing ends, and the
+-- script only hands the name over to waiters.
 -- ARGV: 2 token  3 cool-down in ms
 local token, cool = ARGV[2], tonumber(ARGV[3])
 begin()
@@ -16,7 +16,7 @@ elseif live(token) then
   if til > ms then add(COOL .. int(us) .. ' ' .. (r and r.holder or ''), shared, til) end
   moved = ends(til)
 elseif leave(token) then
-  -- it was a place in the queue
+  -- the token had a place in the queue
 else
   answer = why(token)
   forget(token)

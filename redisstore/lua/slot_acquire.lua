@@ -1,5 +1,6 @@
 end
--- Takes a permit that nobody holds and nobody waits for. The function one is a fast acquire script.
+-- Takes a permit that nobody holds and nobody waits for. The text of a fast acquire script is the
+-- function one(KEYS, ARGV).
 -- KEYS: 1 the gate  2 the gate's queue; then the name and the note of each permit
 -- ARGV: 1 to 4 as in the fast acquire script  5 "1" if the caller is ahead of those at the gate
 -- Returns

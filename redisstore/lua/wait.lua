@@ -1,4 +1,5 @@
--- Joins the queue, or looks again from within it, which shows that the waiter is alive.
+-- Joins the queue, or looks at the name again for a waiter that is in the queue, which shows that
+-- the waiter is alive.
 -- ARGV: 2 token  3 mode  4 above  5 holder  6 channel  7 id  8 whether to join the queue
 --       9 whether a message asked the waiter to look
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]

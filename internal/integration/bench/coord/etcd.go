@@ -25,7 +25,7 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// etcd is one member, which does not wait for its disk.
+// etcd is a server of one member, which does not wait for its disk.
 type etcd struct {
 	addr  string
 	names atomic.Int64
@@ -130,9 +130,10 @@ func request(name, token string) driver.Request {
 	return driver.Request{Name: name, Token: token, TTL: 30 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
 }
 
-// ours takes and releases a name with a new token each time, as padlock does, first as often as
-// before says. The history of the server is not compacted meanwhile.
-func (e *etcd) ours(before, n int) (measure.Figures, error) {
+// ours measures etcdstore. It takes and releases a name with a new token each time, as padlock
+// does. Before the measurement, it does so olderLocks times. The history of the server is not
+// compacted meanwhile.
+func (e *etcd) ours(olderLocks, n int) (measure.Figures, error) {
 	s, err := e.store()
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (e *etcd) ours(before, n int) (measure.Figures, error) {
 		_, err := s.Release(ctx, name, token, 0)
 		return err
 	}
-	for range before {
+	for range olderLocks {
 		if err := once(context.Background()); err != nil {
 			return nil, err
 		}
@@ -176,7 +177,8 @@ func (e *etcd) mutex(n int) (measure.Figures, error) {
 	})
 }
 
-// hops passes a message from one client to the next, by Put and Watch. This is not a lock.
+// hops measures how long a message takes from one client to the next, with Put and Watch and
+// without a lock.
 func (e *etcd) hops(n int, settle time.Duration) (measure.Figures, error) {
 	var all []waiter
 	stem := e.name("hop")
@@ -260,8 +262,8 @@ func (e *etcd) drainMutex(n int, settle time.Duration) (measure.Figures, error) 
 	return drain(locks[0].Unlock, all, settle)
 }
 
-// idle counts the requests that locks cause while they are held and nobody uses them. It begins
-// when every lock is in a group.
+// idle counts the requests that many locks cause while they are only held. The count begins when
+// every lock is in one of the groups in which etcdstore renews locks.
 func (e *etcd) idle(p *plan) (measure.Figures, error) {
 	s, err := e.store()
 	if err != nil {
@@ -299,7 +301,7 @@ func (e *etcd) idle(p *plan) (measure.Figures, error) {
 }
 
 // requests returns how many messages of clients the server has received. The server also counts the
-// end of a stream as a message; requests subtracts it.
+// end of each stream as a message; requests subtracts those ends.
 func (e *etcd) requests() (sum float64, err error) {
 	reply, err := http.Get("http://" + e.addr + "/metrics")
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 type plan struct {
 	rounds  int
 	pairs   int           // how often a name is taken and released in a trial
-	before  int           // locks of a name before a trial
+	before  int           // how often the name was locked before a trial, for one of the rows
 	waiters int           // waiters of a drain
 	holds   int           // how many locks are held at once
-	settle  time.Duration // until every hold was renewed
+	settle  time.Duration // how long it takes until every hold has been renewed
 	idle    time.Duration
 }
 

@@ -17,7 +17,7 @@ import (
 // pairs measures how long it takes to take and give back a name that nobody else wants.
 func pairs(n int, once func(context.Context) error) (measure.Figures, error) {
 	ctx := context.Background()
-	for range n / 10 { // connections are made, leases are granted
+	for range n / 10 { // warm-up: makes the connections and gets the leases
 		if err := once(ctx); err != nil {
 			return nil, err
 		}

@@ -42,8 +42,8 @@ func handOver(p *plan) *measure.Experiment {
 	}
 }
 
-// drainChannel passes a turn to goroutines that wait in one channel. They get it in the order in
-// which they came, and the caller gets it last.
+// drainChannel passes a turn to goroutines that wait for it at one channel. The goroutines get the
+// turn in the order in which they came, and the caller gets it last.
 func drainChannel(waiters int) (time.Duration, error) {
 	turn := make(chan struct{})
 	var asked atomic.Int64

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command core measures the cost of padlock without any server: files compared with gofrs/flock,
-// package padlock compared with a channel, memory, and the cost of idle holds. See package bench
-// for how; `make bench` runs it.
+// package padlock compared with a channel, memory, and the cost of idle holds. Package bench
+// describes the method; `make bench` runs the command.
 package main
 
 import (
@@ -32,15 +32,16 @@ type plan struct {
 	runs        []int // numbers of "padlock run" that wait for one file
 }
 
-// There are many short rounds, so that some of them fall into times when other programs leave the
-// machine quiet.
+// full is the plan without -quick. It has many short rounds, so that some of them run while no
+// other program is busy.
 var full = plan{
 	rounds: 41, trial: 50 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000, 10_000},
 	idle: time.Minute, idleHolds: 1000, manyHolds: 100_000, maxRoutines: 100,
 	processes: []int{25, 100, 400}, runs: []int{25, 400},
 }
 
-// quick measures little. It only checks that every part of the benchmark works.
+// quick is the plan for -quick. It measures little, and only checks that every part of the
+// benchmark works.
 var quick = plan{
 	rounds: 5, trial: 20 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000},
 	idle: 10 * time.Second, idleHolds: 1000, idleTTL: 6 * time.Second, manyHolds: 10_000, maxRoutines: 100,
@@ -81,7 +82,7 @@ func run(out, progress io.Writer, p *plan, only string, asJSON bool) error {
 	return report.End()
 }
 
-// experiment is an Experiment and the number of times that it should be repeated.
+// experiment is an Experiment, and whether it needs only one round.
 type experiment struct {
 	*measure.Experiment
 	once bool

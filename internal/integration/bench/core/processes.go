@@ -35,7 +35,8 @@ type waiterKind struct {
 	// reports that it is done.
 	wait func(dir string, say func(string)) error
 
-	// crowd takes the lock. ready returns once n other processes wait for it.
+	// crowd takes the lock in dir. The function ready returns when n other processes wait for the
+	// lock, and the function release releases it.
 	crowd func(dir string) (ready func(n int) error, release func() error, err error)
 }
 
@@ -130,7 +131,7 @@ func beWaiter(kind, dir string) error {
 	return err
 }
 
-// stayed waits until the drain is over.
+// stayed waits until stdin ends, which happens when all processes are done.
 func stayed() { _, _ = io.Copy(io.Discard, os.Stdin) }
 
 func waitInFlock(dir string, say func(string)) error {
@@ -191,7 +192,7 @@ func waitInFileStore(dir string, say func(string)) error {
 	}
 	err = lock.Release()
 	say("done")
-	stayed() // keeps the end of the process out of the measured time; the other kinds do the same
+	stayed() // so that closing the Locker is no part of the measured time
 	return errors.Join(err, l.Close(context.Background()))
 }
 

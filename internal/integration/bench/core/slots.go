@@ -13,7 +13,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// permits compares one of four permits, all of which are free, and three names with one plain lock.
+// permits measures how long it takes to take and release one of four free permits, and three names
+// together. It compares both with one plain lock.
 func permits(p *plan) *measure.Experiment {
 	const one, slot, three = "one name", "one permit of 4", "three names"
 	return &measure.Experiment{
@@ -45,8 +46,8 @@ func severalTrial(d time.Duration) (measure.Figures, error) {
 	return figures, errors.Join(err, l.Close(ctx))
 }
 
-// slotQueue lets 64 goroutines take one of four permits, each for 5 ms. The least possible is 80
-// ms; the row with a channel shows how much of the rest is due to the timers.
+// slotQueue lets 64 goroutines take one of four permits, each for 5 ms. The shortest possible time
+// is 80 ms. The row with a channel shows how much longer it takes because of the timers alone.
 func slotQueue(p *plan) *measure.Experiment {
 	const peer, ours = "channel of 4 elements", "padlock over memstore"
 	return &measure.Experiment{
@@ -80,11 +81,11 @@ func slotQueue(p *plan) *measure.Experiment {
 	}
 }
 
-// crowd is how many callers there are. A plan for tests has fewer.
+// crowd returns the number of callers in slotQueue. A plan for tests has fewer of them.
 func (p *plan) crowd() int { return min(64, p.waiters) }
 
-// sections measures how long it takes until each of the callers has been in its section, which
-// lasts 5 ms.
+// sections measures how long it takes until each caller has held a permit for 5 ms. The second
+// argument is a function that takes a permit, calls work, and releases the permit.
 func sections(callers int, in func(work func()) error) (measure.Figures, error) {
 	var all sync.WaitGroup
 	failed := make(chan error, callers)

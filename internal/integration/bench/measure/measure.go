@@ -51,7 +51,7 @@ type Result struct {
 }
 
 // Run makes all trials. Each round has one trial of each row, and begins one row later than the
-// previous round. Run writes to progress which trial is running.
+// previous round. Run writes the errors of trials and the end of each round to progress.
 func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 	r := &Result{e, rounds, map[string][]Figures{}, map[string]error{}}
 	for round := range rounds {

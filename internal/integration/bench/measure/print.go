@@ -100,8 +100,8 @@ func format(layout string, x float64) string {
 	return fmt.Sprintf(layout, x)
 }
 
-// printLines aligns the cells. The first line is the head. In each line, the first cells (texts
-// says how many) and the last cell contain text. The cells between them contain figures.
+// printLines aligns the cells. The first line is the head. In each line, the last cell and as many
+// of the first cells as the argument texts says contain text. The other cells contain figures.
 func printLines(w io.Writer, lines [][]string, texts int) {
 	width := make([]int, len(lines[0]))
 	for _, cells := range lines {

@@ -18,7 +18,8 @@ type Flags struct {
 	rounds int
 }
 
-// DefineFlags defines -only and -json. The parameter each is what one table of the bench is called.
+// DefineFlags defines -only and -json. tableWord is what the help for these flags calls one table
+// of the bench.
 func DefineFlags(tableWord string) *Flags {
 	f := &Flags{}
 	flag.StringVar(&f.Only, "only", "", tableWord+"s whose name matches this `regexp`")
@@ -27,13 +28,14 @@ func DefineFlags(tableWord string) *Flags {
 }
 
 // DefineQuick defines -quick and -rounds for a bench that has two plans. The parameters full and
-// quick are the rounds of these plans, and lasts is how long the quick one takes.
+// quick are the numbers of rounds in these plans. The parameter lasts says how long the quick plan
+// takes.
 func (f *Flags) DefineQuick(lasts string, full, quick int) {
 	flag.BoolVar(&f.Quick, "quick", false, "measure less, in "+lasts)
 	flag.IntVar(&f.rounds, "rounds", 0, fmt.Sprintf("rounds instead of %d, or of %d with -quick", full, quick))
 }
 
-// Rounds returns the value of -rounds, or else the parameter planned.
+// Rounds returns the value of -rounds, or planned if that flag was not given.
 func (f *Flags) Rounds(planned int) int {
 	if f.rounds > 0 {
 		return f.rounds
@@ -49,7 +51,8 @@ func ExitIf(bench string, err error) {
 	}
 }
 
-// A Report runs experiments and writes their results: a table each and the targets of all, or JSON.
+// A Report runs experiments and writes their results. It writes a table for each experiment and at
+// the end a table of all targets, or else it writes JSON.
 type Report struct {
 	out, progress io.Writer
 	only          *regexp.Regexp
@@ -58,18 +61,18 @@ type Report struct {
 	err           error
 }
 
-// NewReport returns a Report that writes to out, and to progress what is being measured. It runs
-// the experiments whose names match only, which is a regular expression.
-func NewReport(out, progress io.Writer, only string, asJSON bool) (*Report, error) {
-	chosen, err := regexp.Compile(only)
+// NewReport returns a Report that writes results to out, and messages about its progress to
+// progress. The Report runs only the experiments whose names match pattern, a regular expression.
+func NewReport(out, progress io.Writer, pattern string, asJSON bool) (*Report, error) {
+	chosen, err := regexp.Compile(pattern)
 	if err != nil {
 		return nil, err
 	}
 	return &Report{out: out, progress: progress, only: chosen, json: asJSON}, nil
 }
 
-// Run runs e and writes its result, if its name matches. If remarks is not nil, it writes what
-// follows the table.
+// Run runs e and writes the result, if the name of e matches. After the table, it calls remarks if
+// that is not nil, which may write more text.
 func (r *Report) Run(e *Experiment, rounds int, remarks func(io.Writer, *Result)) {
 	if !r.only.MatchString(e.Name) {
 		return

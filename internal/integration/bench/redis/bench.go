@@ -33,7 +33,7 @@ type plan struct {
 	watched time.Duration   // how long the renewals are measured
 }
 
-// bench is one run.
+// bench is one run of the benchmark.
 type bench struct {
 	plan     plan
 	rig      *rig
@@ -51,7 +51,7 @@ func (b *bench) name(what string) string {
 	return fmt.Sprintf("bench:%s:%d", what, b.names)
 }
 
-// fill adds the contestants that take part in a scenario as rows.
+// fill adds a row to e for each contestant that takes part in a scenario.
 func (b *bench) fill(e *measure.Experiment, in scenario, trial func(*contestant) (measure.Figures, error)) {
 	for _, c := range contestants() {
 		if c.in&in == 0 || !b.rows.MatchString(c.name) && c.name != e.Base {

@@ -11,8 +11,9 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// blockedProcs makes n processes wait for one name and counts the server's work for that. It counts
-// the requests of the holder and of the waiters, and those that keep connections alive.
+// blockedProcs makes n processes wait for one name and measures the work that this causes for the
+// server. It counts all requests: those of the holder, those of the waiters, and those that keep
+// connections alive.
 func (b *bench) blockedProcs(n int) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("%d processes blocked for %v", n, b.plan.blocked),

@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// playChild carries out the order in the environment, and ends the process. If there is no order,
-// it returns at once.
+// If the environment has an order, playChild carries out the order and ends the process. Otherwise
+// this process is not a child, and playChild returns at once.
 func playChild() {
 	text := os.Getenv(childVariable)
 	if text == "" {

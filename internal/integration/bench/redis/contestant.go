@@ -38,7 +38,7 @@ const (
 	renewing // holds that are renewed
 )
 
-// A contestant is one row.
+// A contestant is one row of the tables.
 type contestant struct {
 	name string
 	in   scenario
@@ -79,7 +79,7 @@ func (c *contestant) openFor(r *rig, s site, warm string, names ...string) (*ope
 	return o, nil
 }
 
-// ready primes the names.
+// ready calls prime for each name.
 func (c *contestant) ready(r *rig, names ...string) error {
 	if c.prime == nil {
 		return nil

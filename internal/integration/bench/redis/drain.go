@@ -19,9 +19,9 @@ var drainColumns = append([]measure.Column{
 	{Name: "violations", Format: "%.0f"},
 }, costColumns...)
 
-// drain makes n waiters wait for a held name. Then the holder releases it, and each waiter takes it
-// once. With the flag each, every waiter has its own client, as if it were another process. Without
-// the flag, all waiters share one client.
+// drain makes n waiters wait for a held name. Then the holder releases the name, and each waiter
+// takes it once. If ownClients is true, every waiter has its own client, as if it were another
+// process. Otherwise all waiters share one client.
 func (b *bench) drain(n int, ownClients bool) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, one client for all, %d waiters", n),
@@ -94,8 +94,8 @@ func (d *drainTrial) close() error {
 	return errors.Join(errs...)
 }
 
-// run makes the drain. Before that, all waiters wait for the given time.
-func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) {
+// run lets all waiters wait for queueTime. Then it releases the lock and measures the drain.
+func (d *drainTrial) run(r *rig, queueTime time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	unlock, err := d.lockers[0].Lock(ctx)
@@ -107,7 +107,7 @@ func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) 
 	for i, l := range d.lockers[1:] {
 		all.Go(func() { d.once(ctx, l, int32(i+2)) })
 	}
-	d.awaitQueue(queued)
+	d.awaitQueue(queueTime)
 	before, err := r.cost(d.page)
 	if err != nil {
 		return nil, err
@@ -125,14 +125,14 @@ func (d *drainTrial) run(r *rig, queued time.Duration) (measure.Figures, error) 
 	return f, nil
 }
 
-// awaitQueue gives the waiters time to join the queue. The argument queued is that time. If the
-// waiters still send many requests after it, awaitQueue waits a little longer. It does not wait for
-// ever, because waiters that poll never stop sending.
-func (d *drainTrial) awaitQueue(queued time.Duration) {
-	time.Sleep(queued)
+// awaitQueue gives the waiters time to join the queue. It waits for queueTime, and a little longer
+// if the waiters are still sending many requests then. It does not wait until they stop, because
+// waiters that poll never stop sending.
+func (d *drainTrial) awaitQueue(queueTime time.Duration) {
+	time.Sleep(queueTime)
 	for range 10 {
 		sent := d.page.sentByAll()
-		time.Sleep(queued / 5)
+		time.Sleep(queueTime / 5)
 		if d.page.sentByAll()-sent < int64(len(d.lockers))/16+1 {
 			return
 		}

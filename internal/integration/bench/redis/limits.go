@@ -27,8 +27,8 @@ const (
 )
 
 // blpop hands a lock over with a list of one element. BLPOP waits for the element, first come,
-// first served, and RPUSH puts it back. It needs one connection per waiter, and has neither owner
-// nor lease.
+// first served, and RPUSH puts it back. A blpop needs one connection for each waiter. It has no
+// owner and no lease, so it is not a safe lock.
 type blpop struct {
 	site  site
 	conns []*resp
@@ -72,8 +72,9 @@ func (b *blpop) locker(name string) (Locker, error) {
 	}), nil
 }
 
-// hop passes a turn on with one PUBLISH to one subscriber. All parties know the order of turns
-// before the trial. hop measures one way through the server and is not a lock.
+// hop is not a lock: it measures how long a message takes through the server. Each party passes the
+// turn to the next party with one PUBLISH. One subscriber receives all messages and wakes the
+// parties. All parties know the order of the turns before the trial.
 type hop struct {
 	channel string
 	turns   []chan struct{} // turns[i] wakes party i
@@ -128,7 +129,7 @@ func (h *hop) close() error {
 	return err
 }
 
-// locker returns a party. Turns come in the order in which locker was called.
+// locker returns a new party. The parties get their turns in the order in which locker was called.
 func (h *hop) locker(string) (Locker, error) {
 	i := h.next
 	h.next++

@@ -2,7 +2,7 @@
 
 // Command redis measures locks in Redis: padlock's, those of other libraries, and the best that the
 // server and the machine can do. It starts its own Redis. Package bench describes the method; `make
-// bench-redis` runs it.
+// bench-redis` runs the command.
 package main
 
 import (
@@ -22,7 +22,8 @@ var full = plan{
 	blockers: 50, readers: 1000, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 10 * time.Second,
 }
 
-// quick measures little. It only checks that every part of the benchmark works.
+// quick is the plan for -quick. It measures little, and only checks that every part of the
+// benchmark works.
 var quick = plan{
 	rounds: 1, warm: 20 * time.Millisecond, trial: 100 * time.Millisecond, queued: 120 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
 	blocked: time.Second, settle: 500 * time.Millisecond,

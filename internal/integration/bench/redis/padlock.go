@@ -45,7 +45,7 @@ func padlocks() (rows []contestant) {
 			defer cancel()
 			return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, kind.options...)
 		}
-		// These rows differ only in their fences, so they show the cost of fences.
+		// The rows without fences are in one table only, where they show what fences cost.
 		direct, full := alone, alone
 		if kind.name == ours || kind.name == oursString {
 			direct, full = alone|oneDrain|eachDrain, allOfThem|renewing

@@ -17,9 +17,9 @@ const maxParties = 512
 
 // A page is memory that all workers of a trial share, within one process or mapped into several.
 // The owner of the lock writes its number into the page. So a second owner is noticed at once.
-// Times in the page are those of the function now.
+// Times in the page come from the function now.
 type page struct {
-	start, end atomic.Int64 // the time that counts
+	start, end atomic.Int64 // the beginning and the end of the time that counts
 	over       atomic.Int64 // after this time no worker waits any more
 	_          [40]byte     // keeps the fields below out of the cache line above, because they change at every hand-over
 
@@ -45,8 +45,8 @@ func (p *page) span(start int64, length, grace time.Duration) {
 	p.over.Store(start + int64(length+grace))
 }
 
-// enter is called by a worker that has just got the lock. Ids begin at 1. It returns the previous
-// owner.
+// A worker that has just got the lock calls enter with its id, which is 1 or more. The result is
+// the id of the previous owner.
 func (p *page) enter(id int32) (before int32) {
 	if !p.owner.CompareAndSwap(0, id) {
 		p.violations.Add(1)
@@ -54,7 +54,7 @@ func (p *page) enter(id int32) (before int32) {
 	return p.last.Swap(id)
 }
 
-// leave is called by the owner just before the unlock.
+// The owner calls leave just before it unlocks.
 func (p *page) leave(id int32) {
 	p.owner.CompareAndSwap(id, 0)
 	p.released.Store(now())

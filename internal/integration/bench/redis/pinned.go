@@ -15,9 +15,10 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// pinned is uncontended with one goroutine. The server has one processor for itself and the client
-// another one, so neither the choice of a processor nor its clock speed is measured. With awake,
-// processes that yield to every other one keep both processors from sleeping.
+// pinned makes the same experiment as the method uncontended, with one goroutine. The server has
+// one processor for itself, and the client has another one. So the figures do not depend on how the
+// kernel chooses processors. If awake is true, two more processes, which yield to every other
+// process, keep both processors from sleeping.
 func (b *bench) pinned(awake bool) *measure.Experiment {
 	e := b.uncontended(1)
 	e.Name = "one caller, on processors of their own"
@@ -40,10 +41,12 @@ func (b *bench) pinned(awake bool) *measure.Experiment {
 	return e
 }
 
-// pinnedBase waits for the reply in the goroutine that asked, on a connection from a pool.
+// pinnedBase is the row that the other rows are compared with. This library waits for a reply in
+// the goroutine that sent the request, on a connection from a pool.
 const pinnedBase = "redislock-lin10"
 
-// pin gives the server the first processor and this process the second one. undo takes that back.
+// pin gives the server the first processor and this process the second one. The function undo lets
+// both use all processors again.
 func (r *rig) pin(awake bool) (undo func() error, err error) {
 	info, err := r.info("server")
 	if err != nil {

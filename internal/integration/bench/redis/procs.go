@@ -17,13 +17,13 @@ import (
 )
 
 // childVariable is the environment variable that makes this program one process of a trial. Its
-// value is an order.
+// value is an order, as JSON.
 const childVariable = "PADLOCK_BENCH_CHILD"
 
 // An order describes the task of a child process.
 type order struct {
 	Row, Addr, Name string
-	Party           int  // its number in the page, from 1
+	Party           int  // the number of the process in the page, from 1
 	Wait            bool // only waits for the lock, until stdin ends
 }
 

@@ -88,7 +88,8 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	return b.together(p, g, n, func() error { close(start); return nil })
 }
 
-// together lets the group begin, and measures until the last member is inside. Then all leave.
+// together calls begin, and measures how long it takes until the function enter has returned in all
+// goroutines of g. Then all of them leave.
 func (b *bench) together(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
 	before, err := b.rig.cost(p)
 	if err != nil {
@@ -106,7 +107,7 @@ func (b *bench) together(p *page, g *group, n int, begin func() error) (measure.
 	return f, errors.Join(err, bad, g.err)
 }
 
-// group is goroutines that come in one by one and leave together.
+// A group is a number of goroutines that enter one by one and leave together.
 type group struct {
 	inside, gone sync.WaitGroup
 	leave        chan struct{}

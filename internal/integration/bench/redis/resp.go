@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// resp is a connection that uses Redis' protocol without a client library. The limits and the
-// benchmark itself use it. Only one goroutine may use it.
+// resp is a connection that uses Redis' protocol without a client library. The rows that show
+// limits and the benchmark itself use it. Only one goroutine may use it.
 type resp struct {
 	net.Conn
 	in       *bufio.Reader
@@ -40,7 +40,7 @@ func command(args ...string) []byte {
 	return []byte(b.String())
 }
 
-// do sends a command and returns its reply, as read does.
+// do sends a command and reads its reply. The method read lists the types of replies.
 func (r *resp) do(cmd []byte) (any, error) {
 	if _, err := r.Write(cmd); err != nil {
 		return nil, err

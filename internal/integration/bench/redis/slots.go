@@ -14,8 +14,9 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// permits compares one of four permits, all of which are free, and three names with one plain lock.
-// There is one caller, so the figures are times of requests.
+// permits measures how long it takes to take and release one of four free permits, and three names
+// together. It compares both with one plain lock. There is only one caller, so the figures show how
+// long requests take.
 func (b *bench) permits() *measure.Experiment {
 	const one, slot, three = "one name", "one permit of 4", "three names"
 	e := &measure.Experiment{
@@ -57,7 +58,8 @@ func (b *bench) permits() *measure.Experiment {
 	return e
 }
 
-// repeated calls once again and again, for the length of a trial.
+// repeated calls its argument many times in a row, for the length of a trial, and measures the
+// calls.
 func (b *bench) repeated(once func(l *padlock.Locker) error) (f measure.Figures, err error) {
 	l, p, err := b.faceOnly()
 	if err != nil {
@@ -102,8 +104,8 @@ func (b *bench) faceOnly() (*padlock.Locker, *page, error) {
 	return padlock.New(store, padlock.TTL(ttl)), p, nil
 }
 
-// slotQueue lets callers take one of four permits, each for 5 ms. With 64 callers, the least
-// possible is 80 ms.
+// slotQueue lets callers take one of four permits, each for 5 ms. With 64 callers, the shortest
+// possible time is 80 ms.
 func (b *bench) slotQueue(callers int) *measure.Experiment {
 	const one, each = "one client for all", "a client for each"
 	e := &measure.Experiment{
@@ -162,7 +164,7 @@ func (b *bench) queueForSlots(callers, clients int) (f measure.Figures, err erro
 	}, <-failed
 }
 
-// sentBy is the number of commands that the clients sent.
+// sentBy returns the number of commands that the clients have sent.
 func sentBy(pages []*page) (n int64) {
 	for _, p := range pages {
 		n += p.sent[0].Load()

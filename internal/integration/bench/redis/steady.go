@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// steady makes n goroutines of this process lock and unlock one name repeatedly. Each has its own
-// client, or all share one.
+// steady makes n goroutines of this process lock and unlock one name repeatedly. If ownClients is
+// true, each goroutine has its own client. Otherwise all goroutines share one client.
 func (b *bench) steady(n int, ownClients bool) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("steady, one client for all, %d workers", n),

@@ -12,14 +12,14 @@ import (
 
 // plan says how much is measured.
 type plan struct {
-	holds     int           // on the rows of Redis; the other rows have a part of them
-	ttl       time.Duration // of every lease
-	processes int           // that wait for one name
-	waited    time.Duration // how long they are watched
-	lockers   int           // that hand names over to each other
-	names     int           // that they hand over
+	holds     int           // number of holds on Redis; other servers have a part of that number
+	ttl       time.Duration // length of every lease
+	processes int           // number of processes that wait for one name
+	waited    time.Duration // how long these processes are watched
+	lockers   int           // number of processes that hand names over to each other
+	names     int           // number of names that these processes hand over
 	trial     time.Duration // how long hand-overs are counted
-	patience  time.Duration // until a step that does not end is given up
+	patience  time.Duration // how long a step may take before it is given up
 }
 
 var full = plan{
@@ -34,7 +34,7 @@ type bench struct {
 	progress io.Writer
 }
 
-// report reports what the benchmark does now.
+// report writes to progress what the benchmark is doing.
 func (b *bench) report(engine, format string, values ...any) {
 	fmt.Fprintf(b.progress, "%s %s: %s\n", time.Now().Format("15:04:05"), engine, fmt.Sprintf(format, values...))
 }

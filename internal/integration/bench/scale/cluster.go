@@ -23,10 +23,11 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 	return r, nil
 }
 
-// startBusyNode starts a cluster of three primaries whose names are all at the first one. So this
-// one has as many names, and gets as many requests at a time, as a Redis without a cluster. The
-// work of the other two for its hand-overs is counted too. If all three have such a load, each does
-// its own work and that for the other two, which is as much as all three do here.
+// startBusyNode starts a cluster of three primaries in which the first primary has all names. So
+// the first primary has as many names, and gets as many requests at a time, as a Redis without a
+// cluster. Its hand-overs also cause work for the other two primaries, and that work is counted
+// too. If all three primaries had such a load, each of them would do its own work and work for the
+// other two. That would be as much work as all three together do here.
 func startBusyNode(h *host.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {
@@ -35,8 +36,8 @@ func startBusyNode(h *host.Host, n int) (*rig, error) {
 	return r, err
 }
 
-// pickNames returns n names to hand over. In a cluster, each of the busy primaries has as many of
-// them as the others, as it would with a great number of names.
+// pickNames returns n names to hand over. In a cluster, the names are spread evenly over the busy
+// primaries, as a great number of names would be.
 func (r *rig) pickNames(n int) (all []string, err error) {
 	const hashSlots = 16384
 	busy := r.busy

@@ -23,7 +23,7 @@ const clusterRow = "Redis, three primaries"
 // processes are Lockers with a store and connections of their own, as if each were a process.
 type processes []*padlock.Locker
 
-// busyNodeRow is such a cluster whose names are all at one primary.
+// busyNodeRow is a Redis Cluster of three primaries in which one primary has all names.
 const busyNodeRow = "Redis, three primaries, full load"
 
 // openProcesses opens n processes. Each takes a lock once, so that it is connected.
@@ -54,7 +54,7 @@ func (all processes) close() error {
 	return errors.Join(errs...)
 }
 
-// waiting shows what processes cost that wait for a name that nobody releases.
+// waiting measures what it costs when processes wait for a name that nobody releases.
 func (b *bench) waiting() *measure.Experiment {
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("%d processes wait for one name", b.plan.processes),
@@ -174,7 +174,7 @@ func (b *bench) throughput(name string, shared bool) *measure.Experiment {
 }
 
 // handOver counts how often the processes take names, and the processor time of the servers. If
-// shared is true, all processes want the same names, and else each has names of its own.
+// shared is true, all processes want the same names. Otherwise each process has names of its own.
 func (b *bench) handOver(e engine, shared bool) (f measure.Figures, err error) {
 	h := &host.Host{}
 	defer h.End()

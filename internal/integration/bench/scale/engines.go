@@ -25,7 +25,7 @@ import (
 // An engine is one kind of server with its settings.
 type engine struct {
 	name  string
-	part  int  // the engine has one holds-th part of the holds: 1 or 10
+	part  int  // the holds of the plan are divided by this number: 1 or 10
 	keeps bool // a restart keeps the holds
 	start func(h *host.Host, holds int) (*rig, error)
 }
@@ -37,8 +37,8 @@ type rig struct {
 	busy    int  // how many primaries of a cluster have names; 0 means all
 	crash   bool // a restart is a crash; otherwise the server is asked to end, and saves its data
 
-	// data returns the bytes that the server's data take, and requests how many requests of clients
-	// it has run. requests begins again at 0 after a restart.
+	// data returns how many bytes the server's data take. requests returns how many requests of
+	// clients the server has run. That number begins again at 0 after a restart.
 	data, requests func() (float64, error)
 	close          func()
 }
@@ -85,7 +85,7 @@ var engines = []engine{
 		return startPostgres(h, "postgres", "?sslmode=disable&pool=16", "padlock_locks", "padlock_grants")
 	}},
 	{advisoryRow, 10, false, func(h *host.Host, holds int) (*rig, error) {
-		// The server has room for max_connections, which is 1,000, times this number of locks.
+		// The server has room for this number of locks, times max_connections, which is 1,000.
 		each := strconv.Itoa(holds/500 + 64)
 		return startPostgres(h, "postgres+advisory", fmt.Sprintf("?sslmode=disable&max-holds=%d", holds+1000), "padlock_fences",
 			"-c", "max_locks_per_transaction="+each)
@@ -146,8 +146,9 @@ func sendCommand(ctx context.Context, s *server.Server, command ...string) (stri
 	return fmt.Sprint(reply), err
 }
 
-// scripts returns the calls of a line of INFO commandstats if the line is about a command that
-// padlock sends for locks. The commands inside of scripts are not requests.
+// scripts reads the number of calls from a line of INFO commandstats, if the line is about a
+// command that padlock sends for locks. For any other line it returns 0, because commands inside of
+// scripts are not requests.
 func scripts(name, value string) float64 {
 	switch name {
 	case "cmdstat_evalsha", "cmdstat_eval":
@@ -158,9 +159,9 @@ func scripts(name, value string) float64 {
 	return 0
 }
 
-// startPostgres starts PostgreSQL with its data in memory. The parameter settings begins with the
-// tables that are counted as data. The arguments of the server follow, from the first that begins
-// with a dash on.
+// startPostgres starts PostgreSQL with its data in memory. The parameter settings lists the tables
+// that are counted as data, and after them the arguments of the server. The first text that begins
+// with a dash is the first argument.
 func startPostgres(h *host.Host, scheme, parameters string, settings ...string) (*rig, error) {
 	var tables, args []string
 	for i, text := range settings {

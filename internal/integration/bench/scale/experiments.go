@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// experiments returns the tables. The first three show the same trials: each of their rows is
-// measured once.
+// experiments returns the tables. The first three tables show figures of the same trials, so each
+// of their rows is measured only once.
 func (b *bench) experiments() []*measure.Experiment {
 	trials := map[string]func() (measure.Figures, error){}
 	for _, e := range engines {

@@ -82,19 +82,19 @@ func (t *heldTrial) usage() (u usage, err error) {
 	return u, err
 }
 
-// openFirst connects the process, which a first lock does, and measures the memory.
+// openFirst takes and releases one lock, which connects the process, and then measures the memory.
 func (t *heldTrial) openFirst() (err error) {
 	t.locks = make([]*padlock.Lock, t.holds)
 	if err := t.locker.Do(context.Background(), "first", func(context.Context) error { return nil }); err != nil {
 		return err
 	}
-	debug.FreeOSMemory() // what earlier rows have left
+	debug.FreeOSMemory() // memory that earlier rows have used
 	t.empty, err = t.usage()
 	return err
 }
 
-// noteMemory adds the difference to the memory before the first hold, for each hold, to the
-// figures.
+// noteMemory adds to the figures how much more memory is used now than before the first hold,
+// divided by the number of holds.
 func (t *heldTrial) noteMemory(state string) error {
 	u, err := t.usage()
 	per := 1 / float64(t.holds)
@@ -110,7 +110,7 @@ const (
 	free = "free"
 )
 
-// forAll calls perHold for every index of a hold, in several goroutines, and returns how many
+// forAll calls perHold with the index of every hold, in several goroutines. It returns how many
 // seconds that took.
 func (t *heldTrial) forAll(perHold func(ctx context.Context, i int) error) (seconds float64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.plan.patience)
@@ -145,7 +145,8 @@ func (t *heldTrial) take() error {
 	return err
 }
 
-// watch measures the memory, and what the renewals cost when every lease has been renewed once.
+// watch waits until every lease has been renewed once. Then it measures the memory and the cost of
+// further renewals.
 func (t *heldTrial) watch() error {
 	time.Sleep(t.plan.ttl * 2 / 5)
 	if err := t.noteMemory(held); err != nil {
@@ -169,7 +170,7 @@ func (t *heldTrial) watch() error {
 	if renewed > 0 {
 		ours, theirs := micros(measure.Used().CPU-client.CPU)/renewed, micros(t.rig.processorTime()-server)/renewed
 		t.figures["client us"], t.figures["server us"] = ours, theirs
-		// A lease of the default length is renewed after a third of it.
+		// A lease of the default length is renewed after a third of its length.
 		third := micros(full.ttl / 3)
 		t.figures["client carries"], t.figures["server carries"] = third/ours, third/theirs
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// moved is by how much the end of a lease changes at least when the lease is renewed. A second
-// reading of the same end differs by less.
-const moved = 50 * time.Millisecond
+// minShift is the smallest change of the end of a lease that shows that the lease was renewed. Two
+// readings of the same end differ by less.
+const minShift = 50 * time.Millisecond
 
 // restart restarts the server while all locks are held, and measures how long it takes until every
 // hold is renewed or known to be lost.
@@ -36,8 +36,8 @@ func (t *heldTrial) restart() error {
 	return err
 }
 
-// awaitRenewals waits until every hold is renewed or lost. It returns the most requests of one
-// second, and the seconds that passed since the server was ready.
+// awaitRenewals waits until every hold is renewed or lost. It returns the greatest number of
+// requests in one second, and how many seconds have passed since the server was ready.
 func (t *heldTrial) awaitRenewals(ends []time.Time, ready time.Time) (busiest, seconds float64, err error) {
 	last, lastAt := 0.0, ready
 	settled := 0
@@ -68,5 +68,5 @@ func (t *heldTrial) awaitRenewals(ends []time.Time, ready time.Time) (busiest, s
 
 // settledSince reports whether a hold is lost, or has been renewed beyond its old end.
 func settledSince(l *padlock.Lock, oldEnd time.Time) bool {
-	return l.Expired() || time.Now().Add(min(l.Remaining(), time.Hour)).Sub(oldEnd) > moved && l.Remaining() < time.Hour
+	return l.Expired() || time.Now().Add(min(l.Remaining(), time.Hour)).Sub(oldEnd) > minShift && l.Remaining() < time.Hour
 }

@@ -30,8 +30,8 @@ func family(root int) []int {
 	return pids
 }
 
-// processorTime returns the processor time of the processes, with the time of those that have ended
-// and that one of them waited for.
+// processorTime returns the processor time of the processes. It includes their child processes that
+// have ended and were waited for.
 func processorTime(pids []int) time.Duration {
 	const utime, cstime = 11, 14 // indexes in /proc/PID/stat after the name; stime and cutime are between
 	sum := 0

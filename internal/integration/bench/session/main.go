@@ -3,7 +3,7 @@
 // Command session sends a hundred requests of one visitor at once. It measures how many of them
 // keep their changes, and how long they take. It compares padlock's sessions, scs, gorilla/sessions
 // and PHP with phpredis. It also measures PHP together with padlock. It starts its own Redis and
-// PHP servers. Package bench describes the method; `make bench-session` runs it.
+// PHP servers. Package bench describes the method; `make bench-session` runs the command.
 package main
 
 import (

@@ -28,7 +28,7 @@ func (b *builder) php() {
 	for _, locks := range []string{"off", "default", "patient"} {
 		b.add("phpredis, locks "+locks, peer, func() ([]string, error) { return []string{b.startPHP(phpLocks[locks])}, nil })
 	}
-	for _, locks := range []string{"off", "default"} { // with these settings, PHP loses its own writes or Go's
+	for _, locks := range []string{"off", "default"} { // with these settings, PHP loses its own writes or those of the Go server
 		b.add("padlock Delta and PHP, locks "+locks, peer, func() ([]string, error) { return b.besidePHP(session.Delta, locks) })
 	}
 	b.add("padlock Delta and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Delta, "patient") })

@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// bench is one run.
+// bench is one run of the benchmark.
 type bench struct {
 	plan   plan
 	stacks []*stack
@@ -34,7 +34,7 @@ const (
 	peer mode = iota
 	delta
 	exclusive
-	beside // half of the requests go to PHP, which waits long
+	beside // half of the requests go to PHP, which waits for locks for a long time
 	none   // no session at all
 )
 

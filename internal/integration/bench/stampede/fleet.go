@@ -92,8 +92,8 @@ func (p *process) begun() error {
 	return err
 }
 
-// all sends the order to every process and adds up the tallies.
-func (f fleet) all(o order) (sum tally, err error) {
+// sendAll sends the order to every process and adds up the tallies.
+func (f fleet) sendAll(o order) (sum tally, err error) {
 	for _, p := range f {
 		err = errors.Join(err, p.order(o))
 	}

@@ -3,7 +3,7 @@
 // Command stampede lets many callers in four processes miss a value at once. It measures how often
 // the value is made and how long the callers wait: with package stampede, x/sync/singleflight,
 // go-redis/cache and rueidisaside. It starts its own Redis. Package bench describes the method;
-// `make bench-stampede` runs it.
+// `make bench-stampede` runs the command.
 package main
 
 import (
@@ -27,7 +27,7 @@ type plan struct {
 	takes     time.Duration // how long the function takes
 	rate      int           // calls per second, in each process
 	lasts     time.Duration
-	ttl       time.Duration // TTL of the values, with calls at that rate and with the slow function
+	ttl       time.Duration // TTL of the values in the trials with that rate and with the slow function
 	slow      time.Duration // how long the slow function takes: longer than lease and TTL
 	killAfter time.Duration // time from the start of the function to the kill
 }

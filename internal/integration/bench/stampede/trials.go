@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// bench is one run.
+// bench is one run of the benchmark.
 type bench struct {
 	plan  plan
 	redis string
@@ -72,7 +72,7 @@ func (t *tally) figures() measure.Figures {
 	}
 }
 
-// none is the AtMost of a target of zero. An AtMost of 0 would mean that there is no target.
+// none is the limit for a count that must be zero.
 const none = 0.5
 
 // cold makes all callers miss at the same time.
@@ -85,7 +85,7 @@ func (b *bench) cold() *measure.Experiment {
 	limit := 1.15*millis(p.takes) + 30
 	targets := []measure.Target{{Column: "runs", AtMost: 1}, {Column: "slowest ms", AtMost: limit}}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
-		t, err := f.all(order{Key: b.key(), Calls: p.callers, Takes: p.takes, TTL: time.Minute})
+		t, err := f.sendAll(order{Key: b.key(), Calls: p.callers, Takes: p.takes, TTL: time.Minute})
 		return t.figures(), err
 	})
 }
@@ -97,12 +97,12 @@ func (b *bench) steady() *measure.Experiment {
 		Name:    fmt.Sprintf("%d calls per second for %v, fresh for %v, %v to make", p.processes*p.rate, p.lasts, p.ttl, p.takes),
 		Columns: append(slices.Clone(columns), measure.Column{Name: "waited later", Format: "%.0f"}),
 	}
-	// With this ttl and duration, a value has to be made at least this often. It may be made once
-	// more if the trial ends at the wrong moment.
+	// In a trial of this length, a value with this TTL must be made at least this many times. It
+	// may be made once more, depending on when the trial ends.
 	least := float64(p.lasts/(p.ttl+p.takes) + 1)
 	targets := []measure.Target{{Column: "runs", AtLeast: least}, {Column: "runs", AtMost: least + 1}, {Column: "errors", AtMost: none}}
 	b.fill(e, targets, func(f fleet) (measure.Figures, error) {
-		t, err := f.all(order{Key: b.key(), Rate: p.rate, Lasts: p.lasts, Takes: p.takes, TTL: p.ttl})
+		t, err := f.sendAll(order{Key: b.key(), Rate: p.rate, Lasts: p.lasts, Takes: p.takes, TTL: p.ttl})
 		figures := t.figures()
 		figures["waited later"] = float64(t.Late)
 		return figures, err
@@ -130,7 +130,7 @@ func (b *bench) killed() *measure.Experiment {
 		if err := errors.Join(f[0].kill(), b.forget(key)); err != nil {
 			return nil, err
 		}
-		t, err := f[1:2].all(order{Key: key, Calls: p.callers, Takes: time.Millisecond, TTL: time.Minute})
+		t, err := f[1:2].sendAll(order{Key: key, Calls: p.callers, Takes: time.Millisecond, TTL: time.Minute})
 		figures := t.figures()
 		figures["next answer ms"] = figures["p50 ms"]
 		return figures, err
@@ -153,7 +153,7 @@ func (b *bench) slower() *measure.Experiment {
 	}
 	targets := []measure.Target{{Column: "at once", AtMost: 1}, {Column: "errors", AtMost: none}}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
-		t, err := f.all(order{Key: b.key(), Calls: p.callers, Takes: p.slow, TTL: p.ttl})
+		t, err := f.sendAll(order{Key: b.key(), Calls: p.callers, Takes: p.slow, TTL: p.ttl})
 		return t.figures(), err
 	})
 }
@@ -171,7 +171,7 @@ func (b *bench) failing() *measure.Experiment {
 		{Column: "runs", AtMost: 1}, {Column: "slowest ms", AtMost: 1.15*millis(p.takes) + 30}, {Column: "errors", AtLeast: all},
 	}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
-		t, err := f.all(order{Key: b.key(), Calls: p.callers, Takes: p.takes, TTL: time.Minute, Fails: true})
+		t, err := f.sendAll(order{Key: b.key(), Calls: p.callers, Takes: p.takes, TTL: time.Minute, Fails: true})
 		return t.figures(), err
 	})
 }

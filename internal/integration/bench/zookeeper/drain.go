@@ -45,13 +45,14 @@ func (b *bench) drains() *measure.Experiment {
 
 // A member of a line waits for its turn and then passes it on.
 type member struct {
-	queue func() error // takes the place in the line
+	queue func() error // takes the member's place in the line
 	turn  func() error // waits for the turn
 	pass  func() error
 	close func()
 }
 
-// drain makes a line of members. The first one begins.
+// drain opens a line of members. It lets the first member pass on its turn, and measures how long
+// it takes until the last member has had its turn.
 func (b *bench) drain(line func() ([]member, error)) (measure.Figures, error) {
 	b.runs++
 	members, err := line()

@@ -29,7 +29,7 @@ var (
 	quick = plan{1, 300 * time.Millisecond, 16}
 )
 
-// A bench has the server.
+// A bench is one run of the benchmark, with its server.
 type bench struct {
 	plan plan
 	addr string

@@ -61,7 +61,7 @@ func (b *bench) pair(n int, open func() (contestant, error)) (measure.Figures, e
 	var failed error
 	for i := range n {
 		wg.Go(func() {
-			took, err := b.time(c, fmt.Sprint("pair", i))
+			took, err := b.timePairs(c, fmt.Sprint("pair", i))
 			mu.Lock()
 			defer mu.Unlock()
 			all, failed = append(all, took...), errors.Join(failed, err)
@@ -78,8 +78,9 @@ func (b *bench) pair(n int, open func() (contestant, error)) (measure.Figures, e
 	return measure.Figures{"us": sum / float64(len(all)), "p50 us": measure.Median(all)}, nil
 }
 
-// time locks and unlocks for the length of a trial, and returns how long each pair took.
-func (b *bench) time(c contestant, name string) (took []float64, err error) {
+// timePairs locks and unlocks a name for the length of a trial. It returns how long each pair of a
+// lock and an unlock took.
+func (b *bench) timePairs(c contestant, name string) (took []float64, err error) {
 	for range 20 {
 		if err := c.pair(name); err != nil {
 			return nil, err
@@ -108,7 +109,7 @@ func (b *bench) connect() (*zk.Conn, error) {
 	return conn, nil
 }
 
-// peer is the lock of the client go-zookeeper.
+// peer opens the lock of the client go-zookeeper.
 func (b *bench) peer() (contestant, error) {
 	conn, err := b.connect()
 	if err != nil {
@@ -127,7 +128,7 @@ func (b *bench) open(opts ...zkstore.Option) (*zkstore.Store, error) {
 	return zkstore.Open(context.Background(), zkstore.Config{Servers: []string{b.addr}}, append(opts, zkstore.SessionTimeout(session))...)
 }
 
-// store is padlock's store.
+// store returns a function that opens padlock's store.
 func (b *bench) store(opts ...zkstore.Option) func() (contestant, error) {
 	return func() (contestant, error) {
 		s, err := b.open(opts...)
