@@ -202,9 +202,9 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 	})
 }
 
-// handed holds the tokens that got a name by a hand-over and have not released it yet. Such a name
-// usually has more waiters. Then a fast script cannot release it, so trying one first would waste a
-// request.
+// handed has the tokens that got a name by a hand-over and have not released it yet. A name that
+// was handed over usually has more waiters, and a fast script cannot release a name with waiters.
+// So for these tokens, release does not try the fast script first, which would waste a request.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex

@@ -12,7 +12,7 @@ import (
 
 // gate checks the servers before requests are sent.
 //
-// The gate is open if all servers were checked since the last connection was made, and nothing
+// The gate is open if all servers were checked after the last connection was made, and nothing
 // forbids grants. Then a request costs one atomic load. Whenever a connection is made or lost, the
 // gate closes, and the next request checks the servers again. The check runs in its own goroutine.
 // Otherwise the client would dial with the context of the first request, and all other requests

@@ -32,7 +32,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 			return out, g, err
 		}
 	}
-	// This may be a repetition of a call whose reply was lost.
+	// The caller may have repeated a call whose reply was lost. Then next has the hold already.
 	g, err := s.granting(ctx, c, s.scripts.extend, next.Name, next.Token, next.Token, millis(next.TTL))
 	if err == nil {
 		return driver.Released, g, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// records returns the key of a name's records. The value at that key is a hash that has the text of
-// each record by the record's ID.
+// records returns the key of a name's records. The value at that key is a hash from the IDs of the
+// records to their texts.
 func (l lock) records() string { return l.stem + recordsMark + l.name }
 
 const recordsMark = "r:"

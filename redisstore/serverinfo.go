@@ -122,8 +122,8 @@ func ownersOf(nodes []node) (all slotOwners) {
 	return all
 }
 
-// unreached makes the error of a check of the servers that failed. The request that needed the
-// check was not sent.
+// unreached makes the error for a failed check of the servers. The request that needed the check
+// was not sent.
 func (s *Store) unreached(ctx context.Context, err error) error {
 	if s.closed() {
 		return driver.ErrClosed

@@ -193,7 +193,7 @@ func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
 	if c, err = s.readyClient(a.ctx, true); err != nil {
 		return 0, err
 	}
-	a.w.forget(msgLook) // earlier messages that asked for this look
+	a.w.forget(msgLook) // drops earlier messages that asked for a look
 	var keys []string
 	for i := range n {
 		all := s.keys.lock(driver.SlotName(r.Name, i)).allKeys()

@@ -32,8 +32,8 @@ func (sub *subscriber) init(s *Store) {
 }
 
 // listening returns the subscription for a waiter. It waits until the server has confirmed that
-// subscription. If a waiter joined the queue earlier, the scripts would find that nobody receives
-// its messages, and treat the waiter as gone.
+// subscription. If a waiter joined the queue before that, the scripts would find that nobody
+// receives its messages, and treat the waiter as gone.
 func (sub *subscriber) listening(ctx context.Context, c *connected, w *waiter) (*subscription, error) {
 	n, err := sub.choose(c, w)
 	if err != nil {

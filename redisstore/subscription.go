@@ -16,9 +16,9 @@ import (
 // A cluster sends a message of PUBLISH to all of its servers, and a message of SPUBLISH only to the
 // primary that has the slot of the channel. So, if the cluster knows SPUBLISH, there is a
 // subscription for each primary, and the subscription's channel is in a slot of that primary. Such
-// a subscription also receives the messages of PUBLISH. Scripts use PUBLISH if SPUBLISH reached
-// nobody: because a slot has moved, the user has no right to SPUBLISH, or an older padlock waits.
-// An older padlock always uses PUBLISH.
+// a subscription also receives the messages of PUBLISH. Scripts use PUBLISH if SPUBLISH has reached
+// nobody. That happens if a slot has moved, if the user has no right to SPUBLISH, or if the waiter
+// uses an older padlock. An older padlock itself always uses PUBLISH.
 //
 //	state  when a subscription enters it                    its waiters
 //	down   it is new, or its connection was lost            get no messages, and look now and then

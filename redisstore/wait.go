@@ -94,7 +94,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	if err != nil {
 		return g, 0, err
 	}
-	a.w.forget(msgLook) // earlier messages that asked for this look
+	a.w.forget(msgLook) // drops earlier messages that asked for a look
 	a.sent = a.sent || a.reserve
 	if !a.joined {
 		a.joined = true

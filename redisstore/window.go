@@ -21,10 +21,10 @@ import (
 //
 //	state    when a reservation enters it                  what the waiter does
 //	made     a release hands the name over                 it gets the message
-//	usable   the message has arrived, and window has       Wait returns From. The caller may use the
-//	         an answer                                     name until From+TTL, and claims before that.
-//	unknown  the message has arrived, and window has       Wait returns no From. The caller claims
-//	         no answer; or a look found the reservation    before it uses the name.
+//	usable   the message has arrived, and the window is    Wait returns From. The caller may use the
+//	         known                                         name until From+TTL, and claims before that.
+//	unknown  the message has arrived, and the window is    Wait returns no From. The caller claims
+//	         not known; or a look found the reservation    before it uses the name.
 //	held     the claim has arrived                         it has a full lease
 //	over     its release has arrived, which hands the      nothing; a claim that arrives later gets
 //	         name over; or its time has passed             ErrLost
@@ -32,7 +32,7 @@ import (
 // The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over;
 // held → over.
 //
-// window has no answer in these cases:
+// The window is not known in these cases:
 //
 //	case                                             because
 //	the store has no fences                          nothing would protect a resource from a late holder
@@ -46,11 +46,11 @@ import (
 //	t0 + (h - S) is after p                          the server's clock was set forward
 //	less than half of the window is left             a claim could come too late
 
-// In a cluster, a sample is of the server to which the subscription is connected. A sharded message
-// comes from that server: SPUBLISH in a script fails at a server that does not have the slot of the
-// channel. If another server takes the slot over, the subscription ends. Should a message of the
-// new server arrive before that, the window is wrong by the time that the message travelled at
-// most, because it never begins after p.
+// In a cluster, a sample has the time of the server to which the subscription is connected. A
+// sharded message comes from that server: SPUBLISH in a script fails at a server that does not have
+// the slot of the channel. If another server takes the slot over, the subscription ends. If a
+// message of the new server arrives before that, the window is wrong by at most the time that the
+// message travelled, because a window never begins after p.
 
 // maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
 // which is one per cent.
@@ -87,7 +87,7 @@ func (a *samples) addSample(b sample, micros int64) {
 	}
 }
 
-// clear forgets the sample, because the connection is another one.
+// clear forgets the sample, because a new connection may lead to another server.
 func (a *samples) clear() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

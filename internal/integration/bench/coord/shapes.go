@@ -43,8 +43,9 @@ type waiter struct {
 	pass func(context.Context) error
 }
 
-// drain measures how fast a queue empties. first holds the name while the others join the queue.
-func drain(first func(context.Context) error, waiters []waiter, settle time.Duration) (measure.Figures, error) {
+// drain measures how fast a queue empties. While the waiters join the queue, another client holds
+// the name. Then drain calls release, which releases that hold.
+func drain(release func(context.Context) error, waiters []waiter, settle time.Duration) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -58,7 +59,7 @@ func drain(first func(context.Context) error, waiters []waiter, settle time.Dura
 	}
 	time.Sleep(settle)
 	start := time.Now()
-	if err := first(ctx); err != nil {
+	if err := release(ctx); err != nil {
 		return nil, err
 	}
 	wg.Wait()

@@ -92,7 +92,7 @@ type crowd struct {
 	err   atomic.Pointer[error]
 }
 
-// startCrowd starts the crowd and returns when all are waiting.
+// startCrowd starts a crowd and returns when all of its goroutines are waiting.
 func startCrowd(l *padlock.Locker, waiters int) (*crowd, error) {
 	ctx := context.Background()
 	first, err := l.Acquire(ctx, "nightly-report")

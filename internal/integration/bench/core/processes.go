@@ -35,8 +35,8 @@ type waiterKind struct {
 	// reports that it is done.
 	wait func(dir string, say func(string)) error
 
-	// crowd takes the lock in dir. The function ready returns when n other processes wait for the
-	// lock, and the function release releases it.
+	// crowd takes the lock in dir and returns two functions. The first function returns when n
+	// other processes wait for the lock. The second one releases the lock.
 	crowd func(dir string) (ready func(n int) error, release func() error, err error)
 }
 

@@ -100,9 +100,9 @@ func format(layout string, x float64) string {
 	return fmt.Sprintf(layout, x)
 }
 
-// printLines aligns the cells. The first line is the head. In each line, the last cell and as many
-// of the first cells as the argument texts says contain text. The other cells contain figures.
-func printLines(w io.Writer, lines [][]string, texts int) {
+// printLines aligns the cells. The first line is the head. In each line, the first textCells cells
+// and the last cell contain text. The other cells contain figures.
+func printLines(w io.Writer, lines [][]string, textCells int) {
 	width := make([]int, len(lines[0]))
 	for _, cells := range lines {
 		for i, c := range cells {
@@ -112,7 +112,7 @@ func printLines(w io.Writer, lines [][]string, texts int) {
 	for n, cells := range lines {
 		for i, c := range cells {
 			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
-			if i < texts || i == len(cells)-1 {
+			if i < textCells || i == len(cells)-1 {
 				fmt.Fprintf(w, "| %s%s ", c, pad)
 			} else {
 				fmt.Fprintf(w, "| %s%s ", pad, c)

@@ -35,7 +35,8 @@ func (f *Flags) DefineQuick(lasts string, full, quick int) {
 	flag.IntVar(&f.rounds, "rounds", 0, fmt.Sprintf("rounds instead of %d, or of %d with -quick", full, quick))
 }
 
-// Rounds returns the value of -rounds, or planned if that flag was not given.
+// Rounds returns the value of -rounds. If that flag was not given, it returns planned, the number
+// of rounds in the plan.
 func (f *Flags) Rounds(planned int) int {
 	if f.rounds > 0 {
 		return f.rounds
@@ -71,8 +72,8 @@ func NewReport(out, progress io.Writer, pattern string, asJSON bool) (*Report, e
 	return &Report{out: out, progress: progress, only: chosen, json: asJSON}, nil
 }
 
-// Run runs e and writes the result, if the name of e matches. After the table, it calls remarks if
-// that is not nil, which may write more text.
+// Run runs e and writes the result, if the name of e matches. If remarks is not nil, Run calls it
+// after the table, to write more text.
 func (r *Report) Run(e *Experiment, rounds int, remarks func(io.Writer, *Result)) {
 	if !r.only.MatchString(e.Name) {
 		return

@@ -121,7 +121,7 @@ func (d *drainTrial) run(r *rig, queueTime time.Duration) (measure.Figures, erro
 		return nil, err
 	}
 	f := d.figures(start)
-	spent(f, before, after, len(d.at))
+	addCosts(f, before, after, len(d.at))
 	return f, nil
 }
 

@@ -16,8 +16,8 @@ import (
 const maxParties = 512
 
 // A page is memory that all workers of a trial share, within one process or mapped into several.
-// The owner of the lock writes its number into the page. So a second owner is noticed at once.
-// Times in the page come from the function now.
+// The owner of the lock writes its number into the page. So a second owner is noticed at once. The
+// times in the page are results of now().
 type page struct {
 	start, end atomic.Int64 // the beginning and the end of the time that counts
 	over       atomic.Int64 // after this time no worker waits any more

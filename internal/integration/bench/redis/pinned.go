@@ -16,9 +16,9 @@ import (
 )
 
 // pinned makes the same experiment as the method uncontended, with one goroutine. The server has
-// one processor for itself, and the client has another one. So the figures do not depend on how the
-// kernel chooses processors. If awake is true, two more processes, which yield to every other
-// process, keep both processors from sleeping.
+// one processor for itself, and the client has another one. So the figures depend neither on the
+// kernel's choice of a processor nor on that processor's clock speed. If awake is true, two more
+// processes, which yield to every other process, keep both processors from sleeping.
 func (b *bench) pinned(awake bool) *measure.Experiment {
 	e := b.uncontended(1)
 	e.Name = "one caller, on processors of their own"

@@ -103,7 +103,7 @@ func (b *bench) together(p *page, g *group, n int, begin func() error) (measure.
 	close(g.leave)
 	g.gone.Wait()
 	f := measure.Figures{"total_ms": float64(took.Microseconds()) / 1000}
-	spent(f, before, after, n)
+	addCosts(f, before, after, n)
 	return f, errors.Join(err, bad, g.err)
 }
 

@@ -51,7 +51,7 @@ func (b *bench) renew(c *contestant, n int, ttl, watched time.Duration) (f measu
 	}
 	renewed := int(to.Renewals - from.Renewals)
 	f = measure.Figures{"renewals": float64(renewed)}
-	spent(f, before, after, renewed)
+	addCosts(f, before, after, renewed)
 	return f, err
 }
 

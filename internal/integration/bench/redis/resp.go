@@ -40,7 +40,7 @@ func command(args ...string) []byte {
 	return []byte(b.String())
 }
 
-// do sends a command and reads its reply. The method read lists the types of replies.
+// do sends a command and reads its reply. See read for the types of replies.
 func (r *resp) do(cmd []byte) (any, error) {
 	if _, err := r.Write(cmd); err != nil {
 		return nil, err

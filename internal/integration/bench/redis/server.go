@@ -108,8 +108,8 @@ func (r *rig) cost(p *page) (c cost, err error) {
 	return c, err
 }
 
-// spent adds the cost per operation to f, for n operations between two instants.
-func spent(f measure.Figures, from, to cost, n int) {
+// addCosts adds to f the cost of one operation, if n operations ran between the costs from and to.
+func addCosts(f measure.Figures, from, to cost, n int) {
 	per := 1 / float64(n)
 	f["cmds"] = float64(to.sent-from.sent) * per
 	f["calls"] = (to.calls - from.calls) * per

@@ -84,7 +84,7 @@ func (b *bench) repeated(once func(l *padlock.Locker) error) (f measure.Figures,
 	took := time.Since(start)
 	after, err := b.rig.cost(p)
 	f = measure.Figures{"us/op": float64(took.Microseconds()) / float64(n)}
-	spent(f, before, after, n)
+	addCosts(f, before, after, n)
 	return f, err
 }
 

@@ -58,6 +58,6 @@ func conclude(p *page, tallies []tally, d time.Duration, before, after cost, err
 			err = errors.Join(err, errors.New(t.Err))
 		}
 	}
-	spent(f, before, after, locks)
+	addCosts(f, before, after, locks)
 	return f, err
 }

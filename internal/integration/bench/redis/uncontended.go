@@ -62,7 +62,7 @@ func (b *bench) lockAlone(c *contestant, n int) (f measure.Figures, err error) {
 	f = measure.Figures{
 		"ops/s": float64(len(times)) / took.Seconds(), "p50 us": times.Micros(0.5), "p99 us": times.Micros(0.99),
 	}
-	spent(f, before, after, len(times))
+	addCosts(f, before, after, len(times))
 	return f, err
 }
 

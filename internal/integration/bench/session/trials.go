@@ -67,10 +67,10 @@ func (b *bench) experiments() []*measure.Experiment {
 		},
 	}
 	for _, s := range b.stacks {
-		set.Rows = append(set.Rows, measure.Row{Name: s.name, Run: func() (measure.Figures, error) { return b.sets(s) }})
+		set.Rows = append(set.Rows, measure.Row{Name: s.name, Run: func() (measure.Figures, error) { return b.setTrial(s) }})
 		set.Targets = append(set.Targets, b.setTargets(s)...)
 		if s.modes != none {
-			other.Rows = append(other.Rows, measure.Row{Name: s.name, Run: func() (measure.Figures, error) { return b.others(s) }})
+			other.Rows = append(other.Rows, measure.Row{Name: s.name, Run: func() (measure.Figures, error) { return b.otherTrial(s) }})
 			other.Targets = append(other.Targets, b.otherTargets(s)...)
 		}
 	}
@@ -110,11 +110,11 @@ func (b *bench) otherTargets(s *stack) (all []measure.Target) {
 		measure.Target{Row: s.name, Column: "x none", AtMost: 1.2})
 }
 
-// sets makes a trial of the first table.
-func (b *bench) sets(s *stack) (measure.Figures, error) {
+// setTrial makes a trial of the first table.
+func (b *bench) setTrial(s *stack) (measure.Figures, error) {
 	f := measure.Figures{}
 	n := b.plan.requests
-	without, err := b.without(load.Set(n, b.plan.work, 0), s)
+	without, err := b.bareTime(load.Set(n, b.plan.work, 0), s)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +161,8 @@ func (b *bench) set(s *stack, p load.Plan) (load.Report, int, error) {
 	return r, kept, err
 }
 
-// without measures how long a plan takes now on a server without sessions.
-func (b *bench) without(p load.Plan, s *stack) (time.Duration, error) {
+// bareTime measures how long a plan takes on a server without sessions.
+func (b *bench) bareTime(p load.Plan, s *stack) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c := load.NewClient(s.bare, 2*p.Requests)
@@ -171,8 +171,8 @@ func (b *bench) without(p load.Plan, s *stack) (time.Duration, error) {
 	return r.Wall, errors.Join(r.Errors...)
 }
 
-// others makes a trial of the second table.
-func (b *bench) others(s *stack) (measure.Figures, error) {
+// otherTrial makes a trial of the second table.
+func (b *bench) otherTrial(s *stack) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f := measure.Figures{}
