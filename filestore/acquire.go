@@ -99,7 +99,8 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 		return nil, err
 	}
 	if c.size < int64(b.wrote) {
-		_ = c.pwrite(b.out[:b.wrote], 0) // another program cut the file short while its mapped page was written
+		// Another program cut the file short while the mapped page was written.
+		_ = c.pwrite(b.out[:b.wrote], 0)
 	}
 	f.holds = append(f.holds, h)
 	return h, nil

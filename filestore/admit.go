@@ -40,7 +40,7 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 // insist calls the function try until the try is not refused, or until the reason for the refusal
 // is certain, but at most three times. Then it returns a *driver.HeldError instead of the refusal.
 func (s *Store) insist(f *file, try func() error) error {
-	const tries = 3 // needed because a waiter that looks at the lock holds it for an instant
+	const tries = 3 // several, because a waiter that looks at the lock has it for an instant
 	for i := 1; ; i++ {
 		err := try()
 		no, refused := err.(*refusal)

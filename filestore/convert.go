@@ -147,7 +147,7 @@ func (s *Store) notPromoted(f *file, h *hold) error {
 
 // neighbours are the other holders of a name, as one of its readers sees them.
 type neighbours struct {
-	holds    []driver.Hold // the holders in the kernel's list; without a list, the readers in the slots
+	holds    []driver.Hold // those in the kernel's list; without a list, those in the slots
 	recorded []driver.Hold // the readers in the slots, without those whose processes are dead
 	writer   bool          // one of them has the lock exclusively
 	complete bool          // the kernel's list shows every lock

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// checkAccess makes sure that other users cannot replace a lock file, except users that are allowed
-// to use the directory.
+// checkAccess returns an error if users who are not allowed to use the directory could replace a
+// lock file.
 func checkAccess(dir string, st os.FileInfo, allowed access) error {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -38,8 +38,8 @@ func bootNow() int64 {
 	return ts.Nano()
 }
 
-// processStart reads field 22 of a stat file of /proc. Field 2 is the name of
-// the program in brackets and may contain any character.
+// processStart reads field 22 of a stat file of /proc. Field 2 is the name of the program in
+// brackets, and may contain any character.
 func processStart(path string) (uint64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -16,10 +16,10 @@ const (
 )
 
 // fileName returns the name of the lock file for a lock's name, as Symfony's FlockStore builds it:
-// sf.A.B.lock. A is the name with every run of bytes outside [A-Za-z0-9._-] replaced by one "-",
-// cut to 50 bytes. B is the first seven characters of the base64 of the name's SHA-256, with "_"
-// for "/". So the name of the file contains no slash. Two names share a file if they have the same
-// A and the same B, which stands for 42 bits of the hash.
+// sf.A.B.lock. A is the lock's name with every run of bytes outside [A-Za-z0-9._-] replaced by one
+// "-", cut to 50 bytes. B is the first seven characters of the base64 of the name's SHA-256, with
+// "_" for "/". So the name of the file contains no slash. Two names share a file if they have the
+// same A and the same B, which stands for 42 bits of the hash.
 func fileName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	hash := base64.StdEncoding.EncodeToString(sum[:6])[:7]

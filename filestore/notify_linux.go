@@ -56,7 +56,7 @@ func (n *notifier) watch(f *file, c *conn) bool {
 		return true
 	}
 	n.drop(f)
-	// The path of the descriptor is certain to lead to the file of c.
+	// Unlike the name of the file, this path always leads to the file of c.
 	id, err := syscall.InotifyAddWatch(n.fd, "/proc/self/fd/"+strconv.Itoa(c.fd), watchMask)
 	if err != nil {
 		return false

@@ -133,19 +133,19 @@ func (s *Store) position(w *waiter) (ahead int) {
 }
 
 // hasNewerQueue reports whether the file of c has a queue that this build cannot read. The argument
-// in is the start of the file.
-func (s *Store) hasNewerQueue(c *conn, in []byte) bool {
-	return s.guarantees.FIFO && c.queueHeader(in).newer()
+// start has the first bytes of the file.
+func (s *Store) hasNewerQueue(c *conn, start []byte) bool {
+	return s.guarantees.FIFO && c.queueHeader(start).newer()
 }
 
 // yield returns a refusal if a living waiter is ahead of the caller. The caller is a newcomer or a
-// waiter itself, and has taken the kernel's lock through c. The argument in is the start of the
-// file. The caller holds f.mu.
-func (s *Store) yield(f *file, c *conn, shared bool, in []byte) (no *refusal) {
+// waiter itself, and has taken the kernel's lock through c. The argument start has the first bytes
+// of the file. The caller holds f.mu.
+func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal) {
 	if !s.guarantees.FIFO {
 		return nil
 	}
-	if h := c.queueHeader(in); h.empty() && h.free == 0 {
+	if h := c.queueHeader(start); h.empty() && h.free == 0 {
 		return nil
 	}
 	q, err := f.queueOf(c)

@@ -89,9 +89,9 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 }
 
 const (
-	maxTexts = 16 // how often the method list reads a long list at most
-	stride   = 7  // successive texts are split at places far from each other, because one file's lines are close together
-	majority = 3  // a file's locks are certain if this many more texts show them than any other locks
+	maxTexts = 16 // the method list reads a long list at most this many times
+	stride   = 7  // the texts are split at distant places: one file's lines are close together
+	majority = 3  // locks are certain if this many more texts show them than any other locks
 )
 
 // vote counts, by inode, how many texts of the kernel's list say the same about a file.

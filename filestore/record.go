@@ -20,9 +20,10 @@ import (
 // The file's size also carries information: sizeWaited means that a process waits. So the call that
 // finds out whether the file was removed also shows whether a process waits.
 //
-// The head is written under an exclusive lock, or under the gate by a process that has a shared
-// lock. Nothing is ever synced to the disk. A record that is missing, cut short or damaged counts
-// as none. Then the name of the holder and the rest of a cool-down are lost, but nothing else.
+// Only a process that has an exclusive lock, or that has a shared lock and the gate (see
+// enterGate), writes the head. Nothing is ever synced to the disk. If the record is missing, cut
+// short or damaged, padlock proceeds as if there were none. Then the name of the holder and the
+// rest of a cool-down are lost, but nothing else.
 //
 // Every format of the head begins with the same ten bytes, so that each build recognises the head
 // of a newer one and does not change it:

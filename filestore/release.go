@@ -75,7 +75,7 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 		}
 	})
 	if keep == 0 {
-		return nil // the grant has written AtLeast already, and the intent lapses
+		return nil // err does not matter: the grant has written AtLeast, and the intent lapses
 	}
 	return err
 }

@@ -48,7 +48,8 @@ func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 	}
 }
 
-// tryGate returns errBusy if another process holds the gate, or has replaced its file.
+// tryGate makes one try to lock the gate. It returns errBusy if another process holds the gate, or
+// has replaced its file.
 func (s *Store) tryGate(path string) (*conn, error) {
 	c, err := s.openPath(path)
 	if err != nil {
@@ -76,8 +77,8 @@ func (h *hold) writeSlot(epoch uint64) {
 	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
 }
 
-// change applies edit to the head record while h is held. If h is shared, change holds the gate
-// meanwhile. If h is exclusive and its record was lost, change also restores the record.
+// change applies the function edit to the head record while h is held. If h is shared, change holds
+// the gate meanwhile. If h is exclusive and its record was lost, change also restores the record.
 func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)) error {
 	if h.shared {
 		gate, err := s.enterGate(ctx, f)

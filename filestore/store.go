@@ -25,7 +25,7 @@ type Store struct {
 	mu     sync.Mutex
 	closed bool
 	files  map[string]*file // by the lock's name
-	idle   fileList         // files with a spare descriptor that no call is using, the last used first
+	idle   fileList         // unused files with a spare descriptor, the last used first
 }
 
 var _ interface {
@@ -83,8 +83,8 @@ func (s *Store) Location(name string) (string, error) {
 	return fileName(name), nil
 }
 
-// SamePlace implements driver.SamePlacer. It reports whether other keeps its locks in the same
-// directory.
+// SamePlace implements driver.SamePlacer. It reports whether the other store keeps its locks in the
+// same directory.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {

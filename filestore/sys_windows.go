@@ -114,5 +114,5 @@ func (c *conn) pwrite(b []byte, offset int64) error {
 
 func (c *conn) close() { _ = syscall.CloseHandle(c.h) }
 
-// dup is not possible, because a lock on Windows belongs to one process.
+// dup returns an error, because a lock on Windows belongs to one process.
 func (*conn) dup(string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -75,18 +75,18 @@ func lengthen(fd int, size int64) error {
 	return syscall.Ftruncate(fd, size)
 }
 
-// queueHeader returns the header of the queue. The argument in is the start of the file if the
-// caller has just read it, and otherwise nil.
-func (c *conn) queueHeader(in []byte) (h queueHeader) {
+// queueHeader returns the header of the queue. The argument start has the first bytes of the file
+// if the caller has just read them, and otherwise is nil.
+func (c *conn) queueHeader(start []byte) (h queueHeader) {
 	var b [queueSize]byte
 	switch {
 	case c.page != nil:
 		if !touchPage(b[:], c.page[queueOffset:]) {
 			return h
 		}
-	case len(in) >= queueOffset+queueSize:
-		copy(b[:], in[queueOffset:])
-	case in == nil:
+	case len(start) >= queueOffset+queueSize:
+		copy(b[:], start[queueOffset:])
+	case start == nil:
 		if n, _ := c.pread(b[:], queueOffset); n < queueSize {
 			return h
 		}

@@ -100,7 +100,7 @@ func (q *ticketQueue) guard(do func()) (err error) {
 	return nil
 }
 
-// join puts a ticket at the end of the queue. c has the file open.
+// join puts a ticket at the end of the queue. The descriptor c has the file of the queue open.
 func (q *ticketQueue) join(c *conn, state ticketState, pipe uint64) (t ticket, err error) {
 	for range 2 {
 		if err := q.roomForHeader(c); err != nil {

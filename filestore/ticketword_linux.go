@@ -46,10 +46,10 @@ const (
 	queueFormat = 0                // the newest that this build knows
 )
 
-// isNewerFormat reports whether word is the format of a newer padlock's queue. A newer format is
-// queueMagic followed by one byte with the format's number. The number rises when an older build
-// could damage the queue. A queue of format 0 has eight zero bytes there. Any other word is damaged
-// and is ignored.
+// isNewerFormat reports whether a format word says that a newer padlock has made the queue. A newer
+// format is queueMagic followed by one byte with the format's number. The number rises when an
+// older build could damage the queue. A queue of format 0 has eight zero bytes there. Any other
+// word is damaged and is ignored.
 func isNewerFormat(word uint64) bool { return word>>8 == queueMagic && byte(word) > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }

@@ -17,9 +17,9 @@ import (
 //	nfs=force       AllowNetwork
 //	max-open=N      MaxOpen
 //
-// Any other parameter is driver.ErrInvalid. opts override the parameters of the URL. FromURL fails
-// if ctx has ended; apart from that it does not use ctx, because Open does not wait. For the other
-// errors see Open.
+// Any other parameter is driver.ErrInvalid. The options in opts override the parameters of the URL.
+// FromURL fails if ctx has ended; apart from that it does not use ctx, because Open does not wait.
+// For the other errors see Open.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -62,7 +62,8 @@ var guarantees = driver.Guarantees{
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return guarantees }
 
-// SamePlace implements driver.SamePlacer: it reports whether other is a handle on the same locks.
+// SamePlace implements driver.SamePlacer: it reports whether the other store is a handle on the
+// same locks.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	return ok && o.space == s.space

@@ -29,8 +29,8 @@ type space struct {
 	// is removed when the clock has overtaken it.
 	raised map[string]uint64
 
-	// Fences follow the wall clock at the time when the store was made, plus the time since then on
-	// the lease clock. So setting the wall clock does not change them.
+	// A fence is the time of the wall clock when the store was made, plus the time since then on
+	// the lease clock. So setting the wall clock does not change the fences.
 	wallBase  int64
 	clockBase driver.Instant
 }
@@ -231,7 +231,7 @@ func (s *space) tidy(e *entry, now driver.Instant) {
 	}
 }
 
-// lease moves the end of h to at least ttl from now.
+// lease makes h end no earlier than ttl from now.
 func (h *hold) lease(now driver.Instant, ttl time.Duration) { h.until = max(h.until, now.Add(ttl)) }
 
 func (h *hold) answer(now driver.Instant) driver.Grant {

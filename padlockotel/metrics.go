@@ -12,9 +12,9 @@ import (
 // labels are the attributes of a metric. Empty ones are left out.
 type labels struct{ store, group, mode, outcome, reason, operation, errorType string }
 
-// The method with returns l as an option. It keeps every option, because the number of different
+// optionFor returns the labels as an option. It keeps every option, because the number of different
 // labels is bounded.
-func (o *Observer) with(l labels) metric.MeasurementOption {
+func (o *Observer) optionFor(l labels) metric.MeasurementOption {
 	if known, ok := o.attributes.Load(l); ok {
 		return known.(metric.MeasurementOption)
 	}
@@ -38,27 +38,27 @@ func (o *Observer) count(ctx context.Context, e *padlock.Event) {
 	base := labels{store: e.Store, group: o.groupOf(e.Store, e.Name)}
 	switch e.Kind {
 	case padlock.EventAcquiring:
-		i.pending.Add(ctx, 1, o.with(base))
+		i.pending.Add(ctx, 1, o.optionFor(base))
 	case padlock.EventAcquired, padlock.EventRefused:
-		i.pending.Add(ctx, -1, o.with(base))
+		i.pending.Add(ctx, -1, o.optionFor(base))
 		if e.Kind == padlock.EventAcquired {
-			i.count.Add(ctx, 1, o.with(base))
+			i.count.Add(ctx, 1, o.optionFor(base))
 		}
 		wait := base
 		wait.mode = e.Mode.String()
 		wait.outcome, wait.errorType = acquireOutcome(e.Outcome)
-		i.wait.Record(ctx, e.Took.Seconds(), o.with(wait))
+		i.wait.Record(ctx, e.Took.Seconds(), o.optionFor(wait))
 	case padlock.EventRenewed:
-		i.slack.Record(ctx, e.Slack.Seconds(), o.with(base))
+		i.slack.Record(ctx, e.Slack.Seconds(), o.optionFor(base))
 	case padlock.EventReleasing, padlock.EventEnded, padlock.EventLost:
-		i.count.Add(ctx, -1, o.with(base))
+		i.count.Add(ctx, -1, o.optionFor(base))
 		use := base
 		use.outcome = e.Outcome.String()
-		i.use.Record(ctx, e.Took.Seconds(), o.with(use))
+		i.use.Record(ctx, e.Took.Seconds(), o.optionFor(use))
 		if e.Kind == padlock.EventLost {
 			lost := base
 			lost.reason = e.Outcome.String()
-			i.lost.Add(ctx, 1, o.with(lost))
+			i.lost.Add(ctx, 1, o.optionFor(lost))
 		}
 	}
 }

@@ -28,7 +28,7 @@ import (
 type call struct {
 	parent                 trace.Span // of the caller
 	acquire, hold, release trace.Span
-	shown                  *trace.SpanContext // what Observer.holders has for this hold; nil if it has nothing
+	shown                  *trace.SpanContext // the entry for this hold in Observer.holders, or nil
 }
 
 type callKey struct{}

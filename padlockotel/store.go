@@ -68,5 +68,5 @@ func (m *measured) took(ctx context.Context, operation string, start time.Time, 
 			break
 		}
 	}
-	m.o.instruments.operation.Record(ctx, time.Since(start).Seconds(), m.o.with(l))
+	m.o.instruments.operation.Record(ctx, time.Since(start).Seconds(), m.o.optionFor(l))
 }

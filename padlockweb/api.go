@@ -15,7 +15,7 @@ type listing struct {
 	Store      string      `json:"store"`
 	Place      string      `json:"place,omitempty"` // without secrets
 	Taken      *time.Time  `json:"taken,omitempty"` // when the store was read; missing if it never was
-	Error      string      `json:"error,omitempty"` // why the store could not be read since then
+	Error      string      `json:"error,omitempty"` // why the last attempt to read the store failed
 	Incomplete string      `json:"incomplete,omitempty"`
 	Unshown    int         `json:"unshown,omitempty"` // names that are missing because there are too many
 	Summary    summaryJSON `json:"summary"`

@@ -151,7 +151,7 @@ func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t
 	w.audit(r, slog.LevelInfo, event, v.token.name, attrs...)
 	switch {
 	case err == nil:
-		_, _ = w.sampler.Sample(r.Context()) // so that the next page shows it
+		_, _ = w.sampler.Sample(r.Context()) // so that the next page shows that the lock is broken
 		w.page(rw, r, http.StatusOK, v, messagePage, &content{
 			Title: t.Title + " is broken",
 			Good:  "The lock is broken. Its holder was " + holderName(t.Holds[0].Host, t.Holds[0].PID, t.Holds[0].Foreign) + ". The next fence is above " + strconv.FormatUint(fence, 10) + ".",

@@ -134,8 +134,8 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
 // lookPatience bounds a request for one name.
 const lookPatience = 5 * time.Second
 
-// lookUp asks the store about a name that has no row. Such a name is free, or the sampler does not
-// know it.
+// lookUp returns the state of a name that has no row. If the sampler does not know the state for
+// certain, lookUp asks the store.
 func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
 	if remembered, ok := w.sampler.Lookup(name); ok && s.Err == nil && s.Incomplete == nil {
 		return &remembered

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// attempts limits failed logins. Each address may fail loginBurst times, and once more for each
-// loginEvery that passes. All addresses of an IPv6 network /64 count as one, since one client can
-// use them all. At most maxAddresses addresses have a limit of their own. All further addresses
-// share a single limit.
+// attempts limits failed logins. Each address may fail loginBurst times, and once more after each
+// period of loginEvery. All addresses of an IPv6 network /64 count as one, since one client can use
+// them all. At most maxAddresses addresses have a limit of their own. All further addresses share a
+// single limit.
 type attempts struct {
 	mu  sync.Mutex
 	all map[string]*bucket

@@ -15,7 +15,7 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// run is a run of the past as the page of a name shows it.
+// run is a past run, as the page of a name shows it.
 type run struct {
 	Began              time.Time
 	Outcome            history.Outcome

@@ -12,7 +12,7 @@ import (
 
 const (
 	eventPatience = 10 * time.Second // how long a slow reader may take for an event
-	heartbeat     = 15 * time.Second // how long a stream is silent at most; sending shows whether the reader has gone
+	heartbeat     = 15 * time.Second // the longest silence of a stream, to find readers that have gone
 )
 
 // stream sends the part of a page that changes, as server-sent events: "locks" whenever it has

@@ -178,7 +178,8 @@ func (t *Tokens) find(secret string) (token, bool) {
 	return t.list[found], true
 }
 
-// current returns the token as it is in the file now. ok is false if it is no longer there.
+// current returns the token as it is in the file now. ok is false if the file no longer has the
+// token.
 func (t *Tokens) current(k token) (now token, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

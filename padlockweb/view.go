@@ -36,7 +36,7 @@ func title(n *sampler.Name) string {
 // hotWaiters is the smallest number of waiters that makes a name hot.
 const hotWaiters = 2
 
-// level says in one word what an operator should know about a name first.
+// level returns, as one word, what an operator should know first about a name.
 func level(n *sampler.Name) string {
 	switch {
 	case len(n.Stuck) > 0:

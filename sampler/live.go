@@ -11,9 +11,9 @@ type live struct {
 	padlock.Hold
 	fence       uint64
 	first, seen time.Time // the first and the last sample that saw it
-	witnessed   bool      // it began after a sample that would have seen it
+	witnessed   bool      // the previous sample succeeded and did not show this hold
 
-	lease    time.Duration // the time that was left at the last renewal, or at the first sample
+	lease    time.Duration // what was left of the lease at the last renewal, or at the first sample
 	least    time.Duration // the shortest lease after a renewal
 	renewals int
 	missed   int // renewals that were due since the lease last got a new end, and did not come

@@ -158,8 +158,7 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 
 // waitersIn counts the callers that wait for the lock and for slots. The first caller that waits
 // for a slot holds the gate of the slots, so holders of the gate count too. If the sample has no
-// state of the name, nobody waits, except in a store that does not count waiters: there the result
-// is -1.
+// state of the name, the result is 0, or -1 if the store does not count waiters.
 func waitersIn(s *sight) int {
 	sum := 0
 	for stored, state := range s.states {

@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// A reading is what the store said in one sample, by the names that the store uses: a slot has a
-// name of its own.
+// A reading has the replies of the store in one sample. The keys of its maps are the names that the
+// store uses, where each slot has a name of its own.
 type reading struct {
 	states     map[string]padlock.State
 	unknown    map[string]string // names whose state the store cannot tell, with the reason
@@ -69,8 +69,8 @@ func (r *reading) inspect(ctx context.Context, l *padlock.Locker, name string) {
 	}
 }
 
-// pathMark is the prefix of the key of a lock whose name the store does not know. No name contains
-// a NUL and a path together.
+// pathMark is the prefix of the key of a lock whose name the store does not know. It begins with a
+// NUL byte, so that a name is unlikely to look like such a key.
 const pathMark = "\x00file:"
 
 // keyOf returns the name of a lock, or a text made of the path of its file if the store does not

@@ -19,7 +19,7 @@ type Snapshot struct {
 	Err error
 
 	// Incomplete is why there may be more locks than these, or nil. It is errors.ErrUnsupported if
-	// the store cannot list its names: then the rows are the watched names only.
+	// the store cannot list its names: then only the watched names have rows.
 	Incomplete error
 
 	Names   []Name  // names that are held, cool down, have waiters or are watched; stuck and hot first
@@ -97,7 +97,7 @@ const (
 
 // Hold is one hold, or a cool-down.
 type Hold struct {
-	Name  string // the name to give to Locker.Inspect and Locker.Break: that of the slot, if it is one
+	Name  string // the name for Locker.Inspect and Locker.Break; for a slot, the name of the slot
 	Slot  int    // -1 if it is no slot
 	Fence uint64 // the fence to give to Locker.Break; 0 if unknown
 	Path  string // the lock file, for stores on a file system
