@@ -23,7 +23,7 @@ import (
 // Only a process that has an exclusive lock, or that has a shared lock and the gate (see
 // enterGate), writes the head. Nothing is ever synced to the disk. If the record is missing, cut
 // short or damaged, padlock proceeds as if there were none. Then the name of the holder and the
-// rest of a cool-down are lost, but nothing else.
+// rest of a cool-down are lost, and a detached hold ends (see lease), but nothing else is lost.
 //
 // Every format of the head begins with the same ten bytes, so that each build recognises the head
 // of a newer one and does not change it:

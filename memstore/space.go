@@ -29,8 +29,8 @@ type space struct {
 	// is removed when the clock has overtaken it.
 	raised map[string]uint64
 
-	// A fence is the time of the wall clock when the store was made, plus the time since then on
-	// the lease clock. So setting the wall clock does not change the fences.
+	// Normally a fence is the time of the wall clock when the store was made, plus the time since
+	// then on the lease clock. So setting the wall clock does not change the fences.
 	wallBase  int64
 	clockBase driver.Instant
 }
