@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// attempt is one try of Acquire, Wait or Convert.
+// An attempt is one try of an operation that may grant a hold, such as Acquire, Wait or Convert.
 type attempt struct {
 	s      *Store
 	place  place
@@ -18,18 +18,18 @@ type attempt struct {
 	id     string
 	sent   driver.Instant
 	lease  *lease
-	keeper clientv3.LeaseID // the lease of the fence
-	guard  clientv3.LeaseID // the lease of the at-least time, or 0
+	keeper clientv3.LeaseID // the lease of the stored fence
+	guard  clientv3.LeaseID // the lease of the cool-down for AtLeast, or 0
 
-	entry    entry // the hold, if the last change makes or keeps one
+	entry    entry // the key of the hold, if granted is true
 	granted  bool
 	own      keyVersion // the place in the queue that the hold keeps, or zero
-	next     string     // the waiters after it; see nextOf
+	next     string     // the waiters behind that place; see nextOf
 	revision int64      // of the last change
 	since    time.Time
 }
 
-// Acquire implements driver.Store. On a free name it makes one transaction.
+// Acquire implements driver.Store. If the name is free, Acquire usually sends one transaction.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
@@ -52,8 +52,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	})
 }
 
-// withLeases makes an attempt with the leases that the store remembers. It repeats the attempt if
-// the server does not have one of them any more.
+// withLeases makes an attempt with leases that the store has already. If the server has lost one of
+// these leases, withLeases makes new leases and repeats the attempt.
 func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*attempt) error) (driver.Grant, error) {
 	for tries := 0; ; tries++ {
 		a := &attempt{s: s, place: s.cfg.place(r.Name), r: r, id: idOf(r.Token)}
@@ -110,7 +110,8 @@ func (a *attempt) addHold(todo *change, k kind, key string, fence uint64) {
 	a.atLeast(todo, k)
 }
 
-// atLeast adds the operation that keeps the name taken after an early Release.
+// atLeast adds the operation that makes the cool-down for Request.AtLeast. It keeps the name taken
+// if the hold is released early.
 func (a *attempt) atLeast(todo *change, k kind) {
 	if a.guard != 0 {
 		guard := record{Of: a.id, Holder: a.r.Holder}
@@ -123,8 +124,9 @@ func (a *attempt) addFence(todo *change, fence uint64) {
 	todo.addOps(putFence(&a.place, fence, a.keeper))
 }
 
-// takeFree takes a name for which the server has no keys. Only the key of a smaller fence may
-// exist.
+// takeFree takes the name in one transaction if the server has no keys of it, except for a stored
+// fence that is smaller than the new one. Otherwise takeFree continues like any other attempt, with
+// decide.
 func (a *attempt) takeFree(ctx context.Context) error {
 	fence, err := nextFence(0, a.r.FenceAbove)
 	if err != nil {
@@ -137,7 +139,8 @@ func (a *attempt) takeFree(ctx context.Context) error {
 	var todo change
 	a.addHold(&todo, a.kind(), key, fence)
 	a.addFence(&todo, fence)
-	// etcd's "<" is false for a fence that does not exist yet.
+	// The comparison valueBelow is false if the name has no stored fence yet. So for a name that
+	// may be new, a nested transaction checks that there is no fence.
 	free, otherwise := noKeys(a.place.dir, a.place.end()), a.place.reads()[:1]
 	if !a.s.holds.wasHeld(a.r.Name) {
 		otherwise = []*pb.RequestOp{nested([]*pb.Compare{free, noKey(a.place.fence)}, todo.ops, a.place.reads())}
@@ -153,7 +156,7 @@ func (a *attempt) takeFree(ctx context.Context) error {
 		return nil
 	}
 	st := stateOf(a.place, a.r.Name, reply)
-	if !a.isRefused(st) { // the fence is needed, too
+	if !a.isRefused(st) { // a grant needs the stored fence, which may not have been read
 		if st, err = a.s.conn.readState(ctx, a.place, a.r.Name); err != nil {
 			return err
 		}
@@ -166,10 +169,10 @@ func (a *attempt) isRefused(st *state) bool {
 	return st.liveHold(a.id) == nil && (st.excluded(a.id, a.r.Shared) || st.waiterAhead(0, a.r.Shared) != nil)
 }
 
-// apply makes the change that decide returns.
+// apply carries out the change that decide returns, and records the result in the attempt.
 func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*change, error)) error {
 	revision, err := a.s.conn.change(ctx, st, func(st *state) (*change, error) {
-		a.granted, a.own, a.next, a.entry = false, keyVersion{}, "", entry{} // an earlier decision was not carried out
+		a.granted, a.own, a.next, a.entry = false, keyVersion{}, "", entry{} // forget an earlier decision, which was not carried out
 		return decide(st)
 	})
 	a.revision = revision
@@ -185,7 +188,8 @@ func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*ch
 	return err
 }
 
-// decide returns the change that Acquire makes.
+// decide returns the change with which Acquire gets the hold. It returns an error if others keep
+// the caller out.
 func (a *attempt) decide(st *state) (*change, error) {
 	if e := st.liveHold(a.id); e != nil {
 		return a.keepHold(st, e), nil
@@ -199,8 +203,9 @@ func (a *attempt) decide(st *state) (*change, error) {
 	return a.takeName(st)
 }
 
-// takeName grants a name that is free for the caller. Readers that hold the name together have the
-// same fence.
+// takeName returns the change that grants the name, which must be free for the caller. Readers that
+// hold the name together have the same fence, unless one of them asked for a greater one with
+// FenceAbove.
 func (a *attempt) takeName(st *state) (*change, error) {
 	var todo change
 	fence := st.fence
@@ -219,8 +224,9 @@ func (a *attempt) takeName(st *state) (*change, error) {
 	return &todo, nil
 }
 
-// keepHold gives a live hold a full lease, unless the present lease of the hold lasts longer. If
-// the name was passed on to the hold, keepHold also deletes the key that told the waiter of it.
+// keepHold returns the change that gives an existing hold a full lease. If the current lease lasts
+// long enough, the hold keeps it. If a Release passed the name on to this hold, the change also
+// deletes the place of the previous hold.
 func (a *attempt) keepHold(st *state, e *entry) *change {
 	a.entry, a.granted = *e, true
 	todo := &change{}
@@ -248,7 +254,8 @@ func (a *attempt) keepHold(st *state, e *entry) *change {
 	return todo
 }
 
-// replace hands a hold over to another token. The hold keeps its key.
+// replace returns the change that hands a hold over to the caller's token. The hold keeps its key
+// and gets a new fence.
 func (a *attempt) replace(st *state) (*change, error) {
 	old := idOf(a.r.Replaces)
 	e := st.liveHold(old)
@@ -282,8 +289,8 @@ func (a *attempt) grant() driver.Grant {
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
 		own: a.own, next: a.next, since: a.sent, seen: a.sent, extended: now}
 	old := a.s.holds.find(a.r.Name, a.id)
-	// A Release cannot pass on the at-least time, and needs the place in the queue, which a reader
-	// does not keep.
+	// Keep the list of waiters only if a Release can pass the name on. That takes a hold that has
+	// kept its place in the queue, which readers do not keep, and has no AtLeast.
 	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.own.key != "" {
 		h.next = old.next
 	}

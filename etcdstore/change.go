@@ -6,8 +6,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// A change is one transaction on the keys of a name. Its operations are made only if its
-// comparisons are true.
+// A change is one transaction on the keys of a name. The server carries out the operations only if
+// all comparisons are true.
 type change struct {
 	conds []*pb.Compare
 	ops   []*pb.RequestOp
@@ -17,7 +17,7 @@ func (c *change) requireEntry(e *entry) { c.conds = append(c.conds, createdAt(e.
 
 func (c *change) addOps(ops ...*pb.RequestOp) { c.ops = append(c.ops, ops...) }
 
-// maxTries bounds how often a change is tried while others change the same name.
+// maxTries is how often a change is tried while others change the same name.
 const maxTries = 200
 
 // readState returns the state of a name.
@@ -29,10 +29,11 @@ func (c *connection) readState(ctx context.Context, p place, name string) (*stat
 	return stateOf(p, name, reply), nil
 }
 
-// change passes the state of a name to decide, and makes the change that decide returns. If a key
-// of the name was added or modified since the state was read, nothing is changed; then decide gets
-// the new state. decide returns nil if there is nothing to do. The result is the revision of the
-// change. If the server says that a lease is gone, change returns that error unchanged.
+// change calls decide with the state of a name, and carries out the change that decide returns. If
+// a key of the name was added or modified since the state was read, the server changes nothing. The
+// method then calls decide again, with the new state. decide returns nil if there is nothing to do.
+// The result of the method is the revision of the change. If the server has lost a lease, the
+// method returns the server's error unchanged, for isLeaseGone.
 func (c *connection) change(ctx context.Context, st *state, decide func(*state) (*change, error)) (int64, error) {
 	for range maxTries {
 		todo, err := decide(st)
@@ -63,7 +64,8 @@ func (st *state) unchanged() []*pb.Compare {
 	}
 }
 
-// deleteOthers adds the operations that delete the keys of a token other than that of its hold.
+// deleteOthers adds operations that delete a token's place in the queue, its intent to be promoted,
+// and the place from which the name was passed on to it.
 func (st *state) deleteOthers(todo *change, id string) {
 	for i := range st.entries {
 		e := &st.entries[i]

@@ -18,28 +18,30 @@ import (
 )
 
 const (
-	// After probeAfter without data, a connection with a request or a watch is probed. Without an
-	// answer within probeFor, it is closed. Probes without a request are off: a server with default
-	// settings closes the connection after three of them, and gRPC writes an error to stderr.
-	probeAfter = 10 * time.Second // the shortest that gRPC allows
+	// While a request or a watch is open and no data has arrived for probeAfter, gRPC probes the
+	// connection. If the server does not answer the probe within probeFor, gRPC closes the
+	// connection. gRPC does not probe an idle connection: a server with default settings closes a
+	// connection after three such probes, and gRPC then writes an error to stderr.
+	probeAfter = 10 * time.Second // gRPC allows no shorter time
 	probeFor   = 3 * time.Second
 )
 
-// connection makes the client at the first use, because a login needs the server.
+// A connection contains the etcd client of a store. It makes the client when a call first needs it,
+// because making the client may log in, and a lazy store must open without the server.
 type connection struct {
 	server Config
-	ctx    context.Context // ends with Close
+	ctx    context.Context // cancelled by close
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	client *clientv3.Client
-	kv     pb.KVClient // of client, for transactions
+	kv     pb.KVClient // sends transactions through client
 
 	limits  limits
 	cluster atomic.Uint64 // the id of the cluster that answered; 0 is unknown
 }
 
-// getClient returns the client.
+// getClient returns the client. The first call makes it.
 func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,11 +79,11 @@ func (c *connection) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client != nil {
-		_ = c.client.Close() // the only error is that the context was cancelled
+		_ = c.client.Close() // the error only says that the context was cancelled
 	}
 }
 
-// commit makes one transaction.
+// commit sends one transaction.
 func (c *connection) commit(ctx context.Context, conds []*pb.Compare, then, otherwise []*pb.RequestOp) (*pb.TxnResponse, error) {
 	if _, err := c.getClient(ctx); err != nil {
 		return nil, err
@@ -93,7 +95,8 @@ func (c *connection) commit(ctx context.Context, conds []*pb.Compare, then, othe
 	return reply, err
 }
 
-// grantLease makes a lease. If id is not 0 and the lease exists already, that is no error.
+// grantLease makes a lease, and returns its ID and its length in seconds. The server chooses the ID
+// if the argument id is 0. A lease that exists already under the given ID is no error.
 func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, seconds int64) (clientv3.LeaseID, int64, error) {
 	client, err := c.getClient(ctx)
 	if err != nil {
@@ -110,9 +113,9 @@ func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, second
 	return clientv3.LeaseID(reply.ID), reply.TTL, nil
 }
 
-// keepAlive gives a lease its whole time again, and returns that time in seconds. It returns
-// rpctypes.ErrLeaseNotFound if the lease is gone. It makes one request; clientv3's KeepAliveOnce
-// repeats without a pause while the server is down.
+// keepAlive renews a lease, and returns its new length in seconds. It returns
+// rpctypes.ErrLeaseNotFound if the lease is gone. It sends one request. The method KeepAliveOnce of
+// clientv3 would repeat the request without a pause while the server is down.
 func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64, error) {
 	client, err := c.getClient(ctx)
 	if err != nil {
@@ -137,7 +140,7 @@ func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64,
 	return reply.TTL, nil
 }
 
-// timeLeft returns how long a lease lasts if it is not renewed, or 0 if that is not known.
+// timeLeft returns the remaining time of a lease, or 0 if that is not known.
 func (c *connection) timeLeft(ctx context.Context, id clientv3.LeaseID) time.Duration {
 	client, err := c.getClient(ctx)
 	if err != nil || id == 0 {

@@ -28,7 +28,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	defer cancel()
 	if h := s.holds.find(r.Name, idOf(r.Token)); h != nil {
 		if left := h.endsAt().Sub(s.cfg.clock.Now()); left > r.TTL && left <= driver.MaxTTL {
-			r.TTL = left // the lease lasts as long as before
+			r.TTL = left // the new lease lasts as long as the old one
 		}
 	}
 	return s.withLeases(ctx, &r, func(a *attempt) error { return a.convert(ctx) })
@@ -73,7 +73,7 @@ func (a *attempt) convert(ctx context.Context) error {
 	return err
 }
 
-// whyLost says why there is no hold.
+// whyLost returns the error that says why the token has no hold.
 func (a *attempt) whyLost(st *state) error {
 	if h := a.s.holds.find(a.r.Name, a.id); h != nil && !h.reader && h.fencing() == st.fence {
 		return driver.ErrExpired
@@ -94,7 +94,7 @@ func (st *state) conflict(id string) error {
 	return nil
 }
 
-// changeMode gives a hold another mode.
+// changeMode returns the change that makes an exclusive hold shared, or a shared hold exclusive.
 func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *change {
 	todo := &change{}
 	todo.requireEntry(e)
@@ -113,7 +113,8 @@ func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *chan
 	return todo
 }
 
-// intend records that a reader wants to be promoted. After a conflict it records nothing.
+// intend returns the change that records that a reader wants to be promoted. If another reader
+// wanted that first, intend returns nil.
 func (a *attempt) intend(ctx context.Context, st *state, e *entry, refused error) (*change, error) {
 	if refused == driver.ErrPromotionConflict {
 		return nil, nil

@@ -48,8 +48,8 @@ var refusals = []struct {
 	{rpctypes.ErrGRPCNotSupportedForLearner, "this member is a learner; name a voting member"},
 }
 
-// failure maps the error of a request to the errors of package driver. wrote is true if the request
-// could have changed something.
+// failure translates the error of a request to an error of package driver. The argument wrote says
+// whether the request could have changed something.
 func failure(ctx context.Context, err error, wrote bool) error {
 	if err == nil {
 		return nil
@@ -90,10 +90,10 @@ func awaitDeadline(ctx context.Context, err error) {
 	}
 }
 
-// errSilent ends a request to a silent server.
+// errSilent is the cause of a context that was cancelled because the server is silent.
 var errSilent = errors.New("the server is silent")
 
-// ownError returns the error of package driver that err wraps.
+// ownError returns the error of package driver that err wraps, or nil.
 func ownError(err error) error {
 	for _, own := range []error{driver.ErrHeld, driver.ErrExpired, driver.ErrLost, driver.ErrUncertain,
 		driver.ErrUnavailable, driver.ErrPromotionConflict, driver.ErrInvalid, driver.ErrClosed, errors.ErrUnsupported} {

@@ -56,7 +56,7 @@ func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.
 	h.mu.Lock()
 	third := driver.Instant(ttl / 3)
 	due := now-h.since < third || now-h.seen >= third
-	enough := h.end >= now.Add(ttl-fresh(seconds(ttl)))
+	enough := h.end >= now.Add(ttl-freshFor(seconds(ttl)))
 	g := driver.Grant{Fence: h.fence, From: h.renewed, TTL: h.end.Sub(h.renewed), Shared: h.reader}
 	h.mu.Unlock()
 	if due || !enough {
@@ -90,8 +90,8 @@ func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 	return failure(ctx, err, true)
 }
 
-// renewAlone renews the lease of the hold, even if other holds have that lease too. It is for a
-// server that has no space for another lease.
+// renewAlone renews the current lease of the hold, even if other holds share it. It is for a server
+// that has no space for a new lease.
 func (s *Store) renewAlone(ctx context.Context, h *hold) error {
 	client, err := s.conn.getClient(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Store) renewAlone(ctx context.Context, h *hold) error {
 	}
 	reply, err := client.Get(ctx, h.key)
 	if err != nil || len(reply.Kvs) == 0 || !h.isValue(string(reply.Kvs[0].Value)) {
-		return failure(ctx, err, false) // verify looks again
+		return failure(ctx, err, false) // if the key is gone, extend calls verify, which finds out why
 	}
 	l := lease{id: clientv3.LeaseID(reply.Kvs[0].Lease), from: s.cfg.clock.Now()}
 	left, err := s.conn.keepAlive(ctx, l.id)
@@ -111,7 +111,7 @@ func (s *Store) renewAlone(ctx context.Context, h *hold) error {
 	return nil
 }
 
-// verify asks whether the key of the hold is still there.
+// verify asks the server whether the key of the hold still exists.
 func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	client, err := s.conn.getClient(ctx)
 	if err != nil {
@@ -135,8 +135,8 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	return driver.Grant{Fence: h.fencing(), TTL: left, Shared: h.reader}, nil
 }
 
-// explain says why a hold is gone. If another store only changed its mode, explain returns the
-// hold.
+// explain returns the error that says why the key of a hold is gone. If another store has only
+// promoted or demoted the hold, explain returns a Grant instead.
 func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 	h.leaveGroup()
 	st, err := s.conn.readState(ctx, s.cfg.place(h.name), h.name)
@@ -153,7 +153,7 @@ func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 	return driver.Grant{}, driver.ErrLost
 }
 
-// recall finds a hold that was granted to another store or to an earlier process.
+// recall reads a hold from the server that was granted to another store or to an earlier process.
 func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 	st, err := s.conn.readState(ctx, s.cfg.place(name), name)
 	if err != nil {

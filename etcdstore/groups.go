@@ -12,25 +12,27 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A group is a lease that several holds share, so that one request renews them all. A hold gets
-// into a group with its first Extend. It stays there as long as it is extended in time. If some
-// members were not extended since the last renewal, the others move to a fresh lease before the
-// next renewal. The old lease then ends, and with it the holds that nobody extends.
+// A group is a lease that several holds share, so that one request renews them all. A hold joins a
+// group when it is first extended, and stays there as long as it is extended in time. When the
+// lease must be renewed and some members were not extended since the last renewal, the other
+// members move to a new lease instead. The old lease then ends, and with it the holds that nobody
+// extends.
 //
-//	event                      what happens to the lease and the members
-//	Extend; just renewed       nothing; the Grant counts from that renewal
-//	Extend; no member is late  the lease is renewed, and the keys of all members are compared
-//	Extend; a member is late   the other members move to a fresh lease
-//	a key has another lease    its hold leaves the group; its next Extend finds out why
-//	Extend; the lease is gone  the group is dissolved; each member finds out about its own key
-//	Release                    the member leaves
+//	event                          what happens to the lease and the members
+//	Extend; the lease was renewed  nothing; the Grant counts from that renewal
+//	  a moment ago
+//	Extend; no member is late      the lease is renewed, and the keys of all members are compared
+//	Extend; a member is late       the other members move to a new lease
+//	a key has another lease        its hold leaves the group; its next Extend finds out why
+//	Extend; the lease is gone      the group is dissolved; each member finds out about its own key
+//	Release                        the member leaves
 type group struct {
 	length int64         // of the lease, in seconds
 	turn   chan struct{} // held while the group makes a request
 
 	mu      sync.Mutex
 	lease   lease
-	members map[*hold]bool // true if its key has the lease
+	members map[*hold]bool // the value is true if the hold's key has the lease
 }
 
 // groups holds the groups of one store.
@@ -50,8 +52,8 @@ const (
 
 func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int64][]*group)} }
 
-// fresh returns how long a lease counts as just renewed.
-func fresh(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
+// freshFor returns how long after its renewal a lease counts as just renewed.
+func freshFor(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
 
 // join adds a hold to a group that is not full and whose lease was just renewed. If there is none,
 // it makes a new group.
@@ -72,7 +74,7 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	if err != nil {
 		return nil, err
 	}
-	// The hold enters even if the server took so long that the lease is not fresh any more.
+	// Add the hold even if the server took so long that the lease no longer counts as just renewed.
 	n := &group{length: length, turn: make(chan struct{}, 1), lease: *l, members: map[*hold]bool{h: false}}
 	h.setGroup(n)
 	g.mu.Lock()
@@ -81,8 +83,8 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	return n, nil
 }
 
-// enter adds a hold to an existing group, if one is not full and its lease was just renewed. It
-// drops old groups without members.
+// enter adds a hold to a group that is not full and whose lease was just renewed, and returns the
+// group, or nil if there is none. It also drops older groups that have no members.
 func (g *groups) enter(h *hold, length int64) (in *group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,7 +92,7 @@ func (g *groups) enter(h *hold, length int64) (in *group) {
 	var left []*group
 	for _, n := range g.all[length] {
 		n.mu.Lock()
-		young := now.Sub(n.lease.from) <= fresh(length)
+		young := now.Sub(n.lease.from) <= freshFor(length)
 		if in == nil && young && len(n.members) < maxMembers {
 			in = n
 			n.members[h] = false
@@ -106,7 +108,7 @@ func (g *groups) enter(h *hold, length int64) (in *group) {
 }
 
 // extend makes sure that the lease of a member has its whole length left. If the lease was just
-// renewed, a little less is enough; see fresh.
+// renewed, a little less is enough; see freshFor.
 func (g *group) extend(ctx context.Context, s *leases, h *hold) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -117,9 +119,9 @@ func (g *group) extend(ctx context.Context, s *leases, h *hold) error {
 	now := s.clock.Now()
 	current, late := g.census(now)
 	switch {
-	case now.Sub(g.lease.from) > fresh(g.length) && late:
+	case now.Sub(g.lease.from) > freshFor(g.length) && late:
 		return g.moveOn(ctx, s, current)
-	case now.Sub(g.lease.from) > fresh(g.length):
+	case now.Sub(g.lease.from) > freshFor(g.length):
 		if err := g.renew(ctx, s, current); err != nil {
 			return err
 		}
@@ -136,8 +138,8 @@ func (g *group) isIn(h *hold) bool {
 	return g.members[h]
 }
 
-// census returns the members that were extended in time, and reports whether any other member is
-// late.
+// census returns the members that were extended in time, and reports whether any member was not. It
+// leaves out new members whose keys do not have the lease yet.
 func (g *group) census(now driver.Instant) (current []*hold, anyLate bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,7 +176,8 @@ func (g *group) renew(ctx context.Context, s *leases, current []*hold) error {
 	return nil
 }
 
-// moveOn moves the members that were extended in time to a fresh lease. The others stay behind.
+// moveOn moves the members that were extended in time to a new lease. Members that are late keep
+// the old lease and leave the group.
 func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
 	l, err := s.grant(ctx, g.length)
 	if isNoSpace(err) { // keeping a hold for too long is better than losing one
@@ -203,7 +206,7 @@ func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
 	return nil
 }
 
-// moveIn moves the keys of new members to the lease.
+// moveIn moves the keys of new members to the lease of the group.
 func (g *group) moveIn(ctx context.Context, c *connection) error {
 	g.mu.Lock()
 	var joining []*hold
@@ -230,8 +233,8 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// setLease records the lease of the group. The keys of the members in onLease have this lease.
-// Other members in checked leave the group.
+// setLease records the new lease of the group. The keys of the holds in onLease have this lease.
+// Holds that are in checked but not in onLease leave the group.
 func (g *group) setLease(l lease, onLease, checked []*hold) {
 	g.mu.Lock()
 	g.lease = l
@@ -257,7 +260,7 @@ func (g *group) setLease(l lease, onLease, checked []*hold) {
 	}
 }
 
-// dissolve takes all members out.
+// dissolve removes all members. No hold joins the group after that.
 func (g *group) dissolve() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -268,7 +271,8 @@ func (g *group) dissolve() {
 	g.lease.from -= driver.Instant(time.Hour) // nobody joins any more
 }
 
-// setGroup and clearGroup set the group of a hold. Their caller holds the mutex of the group.
+// setGroup and clearGroup set the group of a hold. Their caller must hold the group's mutex, unless
+// nobody else knows the group yet.
 func (h *hold) setGroup(g *group) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -304,8 +308,9 @@ func (c *connection) inChunks(ctx context.Context, all []*hold, wantLease client
 	return ok, nil
 }
 
-// checkSome checks, and moves, keys in one transaction. If a comparison is false, it repeats the
-// transaction for the holds that are left.
+// checkSome checks the keys of holds in one transaction. If newLease is not nil, the transaction
+// also moves the keys to that lease. If some keys are gone or changed, checkSome repeats the
+// transaction for the other holds. It returns the holds whose keys were found.
 func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clientv3.LeaseID, newLease *lease) ([]*hold, error) {
 	for all = newest(all); len(all) > 0; {
 		var conds []*pb.Compare
@@ -343,9 +348,9 @@ func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clien
 	return nil, nil
 }
 
-// newest leaves out holds whose key belongs to a later hold of this store. They were lost, for
-// example by Break, and the store has not noticed that yet. A transaction must not write a key
-// twice.
+// newest removes the holds whose key has become the key of a later hold of this store. They were
+// lost, for example by Break, and the store has not noticed that yet. They have to be removed,
+// because a transaction must not write a key twice.
 func newest(all []*hold) (out []*hold) {
 	last := make(map[string]*hold, len(all))
 	for _, h := range all {

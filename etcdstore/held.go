@@ -20,11 +20,11 @@ func coolingOf(k kind) kind {
 	return cooling
 }
 
-// leaseID returns the ID of the cool-down that has the given lease.
+// leaseID returns the number of a lease as text. It is the last part of the key of a cool-down.
 func leaseID(id clientv3.LeaseID) string { return strconv.FormatInt(int64(id), 16) }
 
-// heldError returns an error that names the holds which keep a caller out. Later, untils sets the
-// times when these holds end.
+// heldError returns an error that names the holds that keep a caller out. The caller of heldError
+// then calls endTimes, which sets the times when these holds end.
 func (st *state) heldError(id string, reader bool) *driver.HeldError {
 	err := &driver.HeldError{Waiters: st.waiters()}
 	for i := range st.entries {
@@ -38,8 +38,8 @@ func (st *state) heldError(id string, reader bool) *driver.HeldError {
 	return err
 }
 
-// report returns the hold or cool-down as others see it. Its field Until contains the number of the
-// lease, until the method untils replaces that by the time.
+// report describes a hold or a cool-down for callers of the store. Until is not a time yet: it
+// contains the number of the lease. fillUntil replaces the number by the time when the lease ends.
 func (e *entry) report() driver.Hold {
 	h := driver.Hold{Holder: e.Holder, Shared: e.kind == shared, Cooling: e.kind == cooling || e.kind == coolingRd}
 	if e.Since > 0 {
@@ -52,11 +52,11 @@ func (e *entry) report() driver.Hold {
 	return h
 }
 
-// maxUntils is how many requests for the time of a lease are sent at once.
+// maxUntils is how many requests fillUntil sends at the same time.
 const maxUntils = 16
 
-// fillUntil replaces the number of the lease in each field Until by the time when the lease ends.
-// It returns the latest of these times.
+// fillUntil sets the field Until of each hold to the time when its lease ends. Before, the field
+// contains the number of the lease; see report. fillUntil returns the latest of these times.
 func (s *Store) fillUntil(ctx context.Context, holds []driver.Hold) (last time.Time) {
 	ends := make(map[int64]time.Time)
 	for i := range holds {

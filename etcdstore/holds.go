@@ -8,17 +8,17 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// hold is what this store remembers of a hold that it was granted.
+// A hold is what this store remembers about one hold of a name.
 type hold struct {
 	name, id string
 	key      string
 	reader   bool
-	recalled bool            // another store or process was granted it, so it may have more keys
-	own      keyVersion      // the hold's place in the queue, or zero
-	told     keyVersion      // the key that told that the name was passed on to this hold, or zero
-	next     string          // the waiters behind the hold, when it was granted
-	brief    *driver.Request // the request, until a hold that was passed on has its full lease
-	stop     func() bool     // stops the timer of such a hold
+	recalled bool            // granted to another store or process; it may have keys that are not listed here
+	own      keyVersion      // the place in the queue that the hold has kept, or zero
+	told     keyVersion      // the previous hold's place, if that hold passed the name on to this one, or zero
+	next     string          // the waiters behind the hold when it was granted; see nextOf
+	brief    *driver.Request // the request of a hold that was passed on, until the hold has its full lease
+	stop     func() bool     // stops the timer of handOver
 
 	mu       sync.Mutex
 	fence    uint64
@@ -26,13 +26,13 @@ type hold struct {
 	since    driver.Instant // when the hold was granted
 	end      driver.Instant // the server keeps the key at least until then; 0 is unknown
 	extended driver.Instant // when Extend was last called
-	seen     driver.Instant // when the key was last known to be there
+	seen     driver.Instant // when the key was last known to exist
 	renewed  driver.Instant // when the last renewal of its lease was sent
 	group    *group
-	gone     bool // the key is not there any more
+	gone     bool // used only by group.setLease
 }
 
-// A keyVersion is a key as its last write left it. The zero value is no key.
+// A keyVersion is a key and the revision of its last write. The zero value stands for no key.
 type keyVersion struct {
 	key      string
 	modified int64
@@ -46,14 +46,14 @@ type holds struct {
 	mu         sync.Mutex
 	all        map[holdKey]*hold
 	afterSweep int             // number of holds after the last sweep
-	names      map[string]bool // some names that had a hold before, and so have a fence
+	names      map[string]bool // some of the names that had a hold; the server has a fence for them
 }
 
 func newHolds(clock driver.Clock) *holds {
 	return &holds{clock: clock, all: make(map[holdKey]*hold), names: make(map[string]bool)}
 }
 
-// maxNames is the greatest number of names in the map names of holds.
+// maxNames is how many names the field holds.names may contain before it is cleared.
 const maxNames = 4096
 
 // wasHeld reports whether the store remembers that the name had a hold.
@@ -69,7 +69,7 @@ func (h *holds) find(name, id string) *hold {
 	return h.all[holdKey{name, id}]
 }
 
-// remember remembers a hold, and forgets an earlier hold with the same token.
+// remember adds a hold. It replaces an earlier hold of the same name and token.
 func (h *holds) remember(n *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +86,7 @@ func (h *holds) remember(n *hold) {
 	h.names[n.name] = true
 }
 
-// take forgets a hold and returns it.
+// take removes a hold and returns it. It returns nil if the hold is not remembered.
 func (h *holds) take(name, id string) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,16 +98,16 @@ func (h *holds) take(name, id string) *hold {
 	return n
 }
 
-// remembered is how long a hold is remembered after its end, so that Extend and Release can say why
-// it ended.
-const remembered = 10 * time.Minute
+// rememberFor is how long the store remembers a hold that has ended, so that Extend and Release can
+// report why it ended.
+const rememberFor = 10 * time.Minute
 
-// sweep forgets the holds that ended long ago without a Release.
+// sweep forgets the holds that ended more than rememberFor ago without a Release.
 func (h *holds) sweep() {
 	now := h.clock.Now()
 	for key, n := range h.all {
 		n.mu.Lock()
-		over := n.end != 0 && now.Sub(n.end) > remembered
+		over := n.end != 0 && now.Sub(n.end) > rememberFor
 		n.mu.Unlock()
 		if over {
 			delete(h.all, key)
@@ -117,7 +117,7 @@ func (h *holds) sweep() {
 	h.afterSweep = len(h.all)
 }
 
-// leaveGroup takes the hold out of its group.
+// leaveGroup takes the hold out of its group. It also stops the timer of a hold that was passed on.
 func (n *hold) leaveGroup() {
 	if n.stop != nil {
 		n.stop()
@@ -150,26 +150,27 @@ func (n *hold) fencing() uint64 {
 	return n.fence
 }
 
-// lastWrite returns the revision of the last write of the key.
+// lastWrite returns the revision of the last write of the hold's key.
 func (n *hold) lastWrite() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.modified
 }
 
-// isValue reports whether value is the value of the hold's key.
+// isValue reports whether the given value of the hold's key shows that the key still belongs to the
+// hold.
 func (n *hold) isValue(value string) bool {
 	return strings.HasPrefix(value, identity(n.fencing(), n.id))
 }
 
-// wroteAt records the revision of the last write of the key.
+// wroteAt records that the hold's key was written at a revision.
 func (n *hold) wroteAt(revision int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.modified = max(n.modified, revision)
 }
 
-// setLease records that the key has the lease l.
+// setLease records that the hold's key has the lease l.
 func (n *hold) setLease(l *lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

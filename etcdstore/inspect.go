@@ -31,8 +31,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return out, nil
 }
 
-// report returns the state as others see it. Each field Until contains the number of a lease, which
-// fillUntil replaces by a time.
+// report describes the state for callers of the store. Each field Until contains the number of a
+// lease, which fillUntil replaces by a time.
 func (st *state) report() driver.State {
 	out := driver.State{Name: st.name, Fence: st.fence, Waiters: st.waiters()}
 	for i := range st.entries {
@@ -179,8 +179,8 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// edit is like change, but it also gives decide the lease of fences. It is for changes that write a
-// fence.
+// edit is like connection.change, and also passes the lease of the stored fences to decide. It is
+// for changes that write a fence.
 func (s *Store) edit(ctx context.Context, name string, decide func(*state, clientv3.LeaseID) (*change, error)) error {
 	if err := s.beginCall(ctx); err != nil {
 		return err
@@ -224,25 +224,26 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Holding is a lock. *padlock.Lock has these methods. If the lock also has the method Slot,
-// IsHolder calls it to find the name of the permit; see driver.StoredName.
+// Holding is a lock. *padlock.Lock has these methods. If the lock also has a method Slot, IsHolder
+// uses it to find the name under which the permit is stored; see driver.StoredName.
 type Holding interface {
 	Name() string  // of the lock
 	Fence() uint64 // of the hold
 }
 
 // IsHolder returns comparisons for a transaction of your own. They are true as long as the lock is
-// held, and the server's clock decides that. So the server makes your change only while the lock is
+// held, by the server's clock. So the server carries out your transaction only while the lock is
 // held, even if this process was stopped before it sent the transaction:
 //
 //	reply, err := client.Txn(ctx).If(store.IsHolder(lock)...).Then(clientv3.OpPut("report", text)).Commit()
 //
 // If reply.Succeeded is false, the lock is lost and nothing was changed. IsHolder sends no request.
-// Its comparisons stay true while the lock is renewed. If this store has no such hold, the
-// comparisons are never true. After a Promote or a Demote, call IsHolder again.
+// Its comparisons stay true when the lock is renewed. If this store does not know a hold with the
+// name and the fence of the lock, the comparisons are never true. After a Promote or a Demote, call
+// IsHolder again.
 func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
 	if h := s.holds.byFence(driver.StoredName(lock), lock.Fence()); h != nil {
-		value := identity(lock.Fence(), h.id) // the value of the key begins with it
+		value := identity(lock.Fence(), h.id) // the value of the key begins with this text
 		return []clientv3.Cmp{clientv3.Compare(clientv3.Value(h.key), ">", value), clientv3.Compare(clientv3.Value(h.key), "<", value+"~")}
 	}
 	return []clientv3.Cmp{clientv3.Compare(clientv3.Version(s.cfg.prefix+"id"), "<", 0)}

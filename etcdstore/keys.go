@@ -8,25 +8,29 @@ import (
 	"strings"
 )
 
-// kind is the letter in a key that says what the key stands for. The order of the letters makes one
-// range of all keys that keep a reader out, and another range of all keys that keep a writer out.
+// A kind is the letter in a key that says what the key stands for. The letters are ordered so that
+// the keys that can keep a reader out form one range, and the keys that can keep a writer out form
+// another one. Both ranges leave out the queue.
 //
-//	key                  stands for
+//	key                    stands for
 //	PREFIX l/NAME/a/SLOT   a place in the queue
-//	PREFIX l/NAME/c/LEASE  a cool-down, or the at-least time of a hold, which becomes a cool-down
-//	PREFIX l/NAME/i/SLOT   the intent of a reader to be promoted
+//	PREFIX l/NAME/c/LEASE  a cool-down; also the AtLeast of a hold, which may become a cool-down
+//	PREFIX l/NAME/i/SLOT   the intent of a reader that wants to be promoted
 //	PREFIX l/NAME/k/       the exclusive hold
 //	PREFIX l/NAME/r/SLOT   a shared hold
 //	PREFIX l/NAME/s/LEASE  a cool-down that a reader left; it lets other readers in
 //	PREFIX f/NAME          the last fence of the name
-//	PREFIX id              the id of the store
+//	PREFIX id              the ID of the store
 //
-// Until its history is compacted, the server keeps every key that was ever deleted, and a
-// comparison with a range passes them all. So keys are used again: the exclusive hold has one key,
-// and each store has slots of its own for its places and shared holds. A slot is the random number
-// of the store and a small number. The value of a key says which token it stands for, by a hash of
-// the token. A store that knew a key may find that another hold has it now. So each write and each
-// deletion compares the revision at which the key was created or last written.
+// The server keeps deleted keys in its history until the history is compacted, and a comparison
+// with a range of keys has to step over them. So the store uses the same keys again and again. The
+// exclusive hold of a name always has the same key. Each store has its own slots for its places in
+// queues and for its shared holds. A slot is the random ID of the store and a small number.
+//
+// Because many holds have the same key one after the other, the value of a key contains a hash of
+// the token. A store that knew a key of its hold may find that the key now belongs to another hold.
+// So before a transaction writes or deletes a key, it compares the revision at which the key was
+// created or last written.
 type kind byte
 
 const (
@@ -38,10 +42,10 @@ const (
 	coolingRd kind = 's'
 )
 
-// A place says where the keys of one name are.
+// A place says under which keys the server stores one name.
 type place struct {
-	dir   string // ends with a slash
-	fence string
+	dir   string // all keys of the name but one begin with it; it ends with a slash
+	fence string // the key of the last fence
 }
 
 func (c *config) place(name string) place {
@@ -49,20 +53,21 @@ func (c *config) place(name string) place {
 	return place{dir: c.prefix + "l/" + escaped + "/", fence: c.prefix + "f/" + escaped}
 }
 
-// key returns a key of the name. The last part is a slot, the number of a lease, or "".
+// key returns the key of the given kind. Its last part is a slot, the number of a lease, or "".
 func (p *place) key(k kind, last string) string { return p.dir + string(rune(k)) + "/" + last }
 
 func (p *place) end() string { return p.dir[:len(p.dir)-1] + "0" }
 
 func (p *place) after(k kind) string { return p.dir + string(rune(k+1)) }
 
-// slot returns the name of a slot of a store.
+// slot returns the n-th slot of the store with the given ID.
 func slot(store string, n int) string { return store + "-" + strconv.Itoa(n) }
 
 // queue returns the range of the keys of all waiters.
 func (p *place) queue() (from, to string) { return p.dir + string(rune(waiting)), p.after(waiting) }
 
-// blockingKeys returns the range of all keys that keep a caller out, except those of the queue.
+// blockingKeys returns the range of the keys that can keep a reader or a writer from getting the
+// name, apart from the queue.
 func (p *place) blockingKeys(forReaders bool) (from, to string) {
 	if forReaders {
 		return p.after(waiting), p.after(exclusive)
@@ -70,20 +75,21 @@ func (p *place) blockingKeys(forReaders bool) (from, to string) {
 	return p.after(waiting), p.end()
 }
 
-// idOf returns the ID by which values name a token, so that the server does not have the token.
+// idOf returns a hash of a token. The values of keys contain the hash, so the server never sees the
+// token.
 func idOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~:@+=,"
+const plainBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~:@+=,"
 
-// escape writes every byte that is not plain as %XX. The result has no slash. If a name begins with
-// a text, the escaped name begins with the escaped text.
+// escape replaces every byte that is not in plainBytes by %XX. The result contains no slash. escape
+// keeps prefixes: if a name begins with some text, the escaped name begins with the escaped text.
 func escape(name string) string {
 	n := 0
 	for i := range len(name) {
-		if strings.IndexByte(plain, name[i]) < 0 {
+		if strings.IndexByte(plainBytes, name[i]) < 0 {
 			n++
 		}
 	}
@@ -93,7 +99,7 @@ func escape(name string) string {
 	const digits = "0123456789ABCDEF"
 	b := make([]byte, 0, len(name)+2*n)
 	for i := range len(name) {
-		if c := name[i]; strings.IndexByte(plain, c) >= 0 {
+		if c := name[i]; strings.IndexByte(plainBytes, c) >= 0 {
 			b = append(b, c)
 		} else {
 			b = append(b, '%', digits[c>>4], digits[c&15])
@@ -102,7 +108,7 @@ func escape(name string) string {
 	return string(b)
 }
 
-// unescape reverses escape. It returns false for a text that escape does not make.
+// unescape reverses escape. It returns false if escape cannot have produced the text.
 func unescape(text string) (string, bool) {
 	b := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {

@@ -13,9 +13,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A lease of etcd lasts a whole number of seconds, and making one costs a request. So a lease for
-// new holds is made a little longer than they ask for, and later holds use it too until that extra
-// time is used up. It is never renewed, so a hold that nobody extends ends with it.
+// A lease is a lease of etcd, which lasts a whole number of seconds. To make a lease costs a
+// request. So the store makes the first lease of a hold a little longer than necessary, and new
+// holds get the same lease until that extra time is used up. Such a lease is never renewed, so a
+// hold that nobody extends ends with it.
 type lease struct {
 	id   clientv3.LeaseID
 	from driver.Instant // just before the request that made or renewed it
@@ -34,8 +35,8 @@ type leases struct {
 
 	mu     sync.Mutex
 	spare  map[int64]*lease // by length in seconds
-	keeper clientv3.LeaseID // the lease of fences
-	day    int64            // the day of that lease
+	keeper clientv3.LeaseID // the lease of the stored fences
+	day    int64            // the day for which that lease was made
 }
 
 func newLeases(conn *connection, cfg *config) *leases {
@@ -45,12 +46,12 @@ func newLeases(conn *connection, cfg *config) *leases {
 // seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// reuse returns the extra time of a lease in seconds, during which later holds may use it too.
-// Other clients regard the end of the lease as the end of the hold, so the extra time is short even
-// for a long lease.
+// reuse returns the extra time of the first lease of a hold, in seconds. During that time new holds
+// can get the same lease. Other clients take the end of the lease for the end of the hold, so the
+// extra time is short even if the lease is long.
 func reuse(length int64) int64 { return min(length/4, 10) }
 
-// grant makes a lease.
+// grant makes a new lease.
 func (s *leases) grant(ctx context.Context, length int64) (*lease, error) {
 	from := s.clock.Now()
 	id, ttl, err := s.conn.grantLease(ctx, 0, length)
@@ -96,13 +97,13 @@ func (s *leases) known(length int64, ttl time.Duration) *lease {
 
 const (
 	secondsPerDay = 24 * 60 * 60
-	// keepFences is how many days a fence is kept after its last use. A later fence is greater
-	// anyway, since fences follow the clock.
+	// keepFences is how many days the server keeps a fence after its last use. After that the store
+	// does not need it: fences follow the clock, so a new fence is greater anyway.
 	keepFences = 7
 )
 
-// forFence returns the lease of fences. All programs use the same lease on the same day, so the
-// number of the lease is computed from the day.
+// forFence returns the lease that the stored fences have. All programs use the same lease on the
+// same day, so its number is computed from the day.
 func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
 	day := time.Now().Unix() / secondsPerDay
 	s.mu.Lock()
@@ -122,7 +123,8 @@ func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
 	return id, nil
 }
 
-// putFence stores a fence. A fence that is more than a day ahead of the clock is kept for ever.
+// putFence returns the operation that stores a fence. If the fence is more than a day ahead of the
+// clock, it is stored without a lease and is kept for ever.
 func putFence(p *place, fence uint64, keeper clientv3.LeaseID) *pb.RequestOp {
 	if fence > uint64(time.Now().Add(24*time.Hour).UnixMicro()) {
 		keeper = 0
@@ -135,8 +137,8 @@ func keeperID(prefix string, day int64) clientv3.LeaseID {
 	return clientv3.LeaseID(binary.BigEndian.Uint64(sum[:8])>>1 | 1)
 }
 
-// forget drops all leases that are kept for new holds. It is called if the server does not have one
-// of them, for example after a restart without its data.
+// forget drops all leases that the store has for new holds. It is called when the server has lost
+// one of them, for example because it was restarted without its data.
 func (s *leases) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

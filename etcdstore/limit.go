@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// patience is how long one method may take if the server is silent. It is less than
+// patience is how long one method call may take if the server is silent. It is less than
 // driver.MaxSilence.
 const patience = 4 * time.Second
 
-// limits ends the methods that take too long. All methods of a store share a timer, because a timer
-// for each of them took 10 to 15 µs of an Acquire and a Release.
+// limits cancels method calls that take too long. All calls of a store share one timer, because
+// with a timer for each call an Acquire together with its Release took 10 to 15 µs longer.
 type limits struct {
 	mu    sync.Mutex
 	calls map[*call]bool
@@ -23,8 +23,9 @@ type call struct {
 	cancel context.CancelCauseFunc
 }
 
-// limit bounds one method. It gives the context no deadline. gRPC would send a deadline to the
-// server with each request, and a request would take about a tenth longer.
+// limit returns a context that is cancelled if the method call takes longer than patience. The
+// context has no deadline, because gRPC would send the deadline to the server with each request,
+// and a request would take about a tenth longer.
 func (l *limits) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := &call{time.Now().Add(patience), cancel}
@@ -43,8 +44,8 @@ func (l *limits) limit(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// check ends the methods whose time is over. The timer calls it, and runs on while there are
-// methods.
+// check cancels the calls that have taken too long. The timer calls check, and check starts the
+// timer again as long as calls are running.
 func (l *limits) check() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,14 +8,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A line is the lease of this store's places in queues. All waits share it, and it is renewed only
-// while there is a wait. So the places of a process that died or was stopped soon go away.
+// A line manages the lease that all places of this store in queues have. The lease is renewed only
+// while a call of Wait runs. If the process dies or is stopped, the lease ends and the server
+// deletes the places.
 type line struct {
 	leases *leases
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	turn   chan struct{} // held while the lease is made or renewed
+	turn   chan struct{} // full while the lease is made or renewed; see begin
 
 	mu    sync.Mutex
 	waits int
@@ -24,10 +25,10 @@ type line struct {
 }
 
 const (
-	placeLength = 2 // seconds; the shortest lease of a server with default settings
+	placeLength = 2 // seconds; the shortest lease that a server with default settings grants
 	renewPlaces = 500 * time.Millisecond
-	// deadWaiter is the length of that lease plus the time that a server may take to notice its
-	// end.
+	// deadWaiter is how long the place of a dead waiter may stay: the length of the lease, plus up
+	// to a second until the server notices that the lease has ended.
 	deadWaiter = 3 * time.Second
 )
 
@@ -37,14 +38,14 @@ func newLine(l *leases) *line {
 	return n
 }
 
-// closeLine ends all waits.
+// closeLine ends all calls of Wait, and returns when the lease is not renewed any more.
 func (n *line) closeLine() {
 	n.cancel()
 	n.done.Wait()
 }
 
-// enter counts a wait, which the returned function ends. While there is a wait, the lease is
-// renewed.
+// enter records that a call of Wait has begun. Until each such call has ended, a goroutine renews
+// the lease. The caller must call the returned function at the end of Wait.
 func (n *line) enter() (leave func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,7 +63,7 @@ func (n *line) enter() (leave func()) {
 	}
 }
 
-// keepRenewing renews the lease.
+// keepRenewing renews the lease every renewPlaces, until ctx ends.
 func (n *line) keepRenewing(ctx context.Context) {
 	for {
 		pause(ctx, renewPlaces)
@@ -85,7 +86,7 @@ func (n *line) renew(ctx context.Context) {
 	}
 }
 
-// renewNow renews the lease l. The caller has the turn.
+// renewNow renews the lease l. The caller must have called begin.
 func (n *line) renewNow(ctx context.Context, l *lease) {
 	from := n.leases.clock.Now()
 	ttl, err := n.leases.conn.keepAlive(ctx, l.id)
@@ -97,8 +98,9 @@ func (n *line) renewNow(ctx context.Context, l *lease) {
 	}
 }
 
-// lease returns the lease for a new place. If the present lease is about to end, because a renewal
-// is late, lease renews it. With another lease, the places that have this one would be lost.
+// lease returns the lease for a new place in a queue. If the current lease is about to end, because
+// a renewal is late, the method renews it. It does not make a new lease in that case, because the
+// existing places would then end with the current one.
 func (n *line) lease(ctx context.Context) (clientv3.LeaseID, error) {
 	if !n.begin(ctx) {
 		return 0, ctx.Err()
@@ -119,6 +121,8 @@ func (n *line) lease(ctx context.Context) (clientv3.LeaseID, error) {
 	return l.id, nil
 }
 
+// begin waits until no other goroutine makes or renews the lease. The caller must receive from
+// n.turn when it has finished. begin returns false if ctx ends first.
 func (n *line) begin(ctx context.Context) bool {
 	select {
 	case n.turn <- struct{}{}:
@@ -128,7 +132,7 @@ func (n *line) begin(ctx context.Context) bool {
 	}
 }
 
-// known returns the lease if it lasts at least for the given time, and nil otherwise.
+// known returns the current lease if it lasts at least for the given time, and nil otherwise.
 func (n *line) known(left time.Duration) *lease {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,11 +15,11 @@ type Config struct {
 	// Endpoints are the addresses of the members, each HOST:PORT. One address is enough. With the
 	// addresses of all members, the store works as long as one member is connected to the leader.
 	Endpoints []string
-	// User and Password log in, if the cluster has authentication enabled.
+	// User and Password are for a cluster that has authentication enabled.
 	User, Password string
-	// Credentials, if not nil, returns the user and the password, and the fields User and Password
-	// are ignored. It is called once for each connection of the store to the cluster. Its error
-	// must not contain a secret.
+	// Credentials, if not nil, is called to get the user and the password. The fields User and
+	// Password are then ignored. The store calls Credentials when it connects to the cluster. The
+	// error that Credentials returns must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// TLS, if not nil, is used for every connection.
 	TLS *tls.Config
@@ -38,16 +38,16 @@ func defaults() config {
 	return config{prefix: "padlock/", clock: driver.SystemClock()}
 }
 
-// Prefix sets the beginning of all keys. The default is "padlock/". The store needs only a role of
-// etcd that may read and write the keys with this prefix. Stores with different prefixes have
-// different locks; no prefix should be the beginning of another.
+// Prefix sets the text with which all keys begin. The default is "padlock/". The store needs only a
+// role of etcd that may read and write the keys with this prefix. Stores with different prefixes do
+// not share locks. The prefix of one store should not begin with the prefix of another.
 func Prefix(text string) Option { return func(c *config) { c.prefix = text } }
 
-// Lazy opens the store without a request to the server, which may be down.
+// Lazy opens the store without sending a request. So Open succeeds even if the server is down.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock by which the store measures the leases of its own holds. The default is
-// driver.SystemClock. It is for tests.
+// WithClock sets the clock with which the store measures the leases of its own holds. The default
+// is driver.SystemClock. WithClock is meant for tests.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
 func (c *config) check() error {
@@ -62,8 +62,8 @@ func (c *config) check() error {
 	return nil
 }
 
-// guarantees are the promises of every store. MinTTL is the shortest lease that a server with
-// default settings grants.
+// guarantees are the promises of every Store of this package. MinTTL is the shortest lease that a
+// server with default settings grants.
 var guarantees = driver.Guarantees{
 	Store:            "etcd",
 	SurvivesRestart:  driver.Yes,

@@ -15,45 +15,49 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Release passes the name on to the next waiter in the transaction that ends the hold. The waiter
-// watches the place of the hold that is released, and reads there that it has the name now. So a
-// hand-over is one transaction and one event.
+// A Release passes the name on to the next waiter in the transaction that ends the hold. A hold
+// keeps its place in the queue, and the next waiter watches that place. The Release writes there
+// that the next waiter has the name now. So a hand-over is one transaction and one event.
 //
 //	step        what it does
-//	claim       the first waiter takes the name, and reads the waiters after it
-//	Release     ends the hold, and makes one for the next waiter with the lease of that waiter's
-//	            place in the queue; the place of the released hold tells it the fence, and the
-//	            waiters after it
+//	claim       the first waiter takes the name, and reads the waiters behind it
+//	Release     ends the hold, and makes a hold for the next waiter, with the lease of that waiter's
+//	            place in the queue; the place of the old hold tells the next waiter its fence and
+//	            the waiters behind it
 //	the waiter  has the name until that lease may end, about 2 s; the waiter sends no request
-//	Extend      gives the hold its full lease, and deletes the old hold's place; if nobody
-//	            extends or releases the hold, the store does that
+//	Extend      gives the hold its full lease, and deletes the old hold's place; if the caller does
+//	            not extend or release the hold soon, the store does this by itself
 //
-// If the process of the next waiter has died or was stopped, it does not renew the lease of its
-// places. So the name becomes free just as early as if the waiter had died in the queue.
+// If the process of the next waiter has died or was stopped, nobody renews the lease of its places.
+// So the name becomes free just as early as if the waiter had died in the queue.
 //
-// If a comparison in that transaction fails, the Release only ends the hold, and the next waiter
-// claims the name. That happens after every maxNext hand-overs, if the next waiter has gone, and if
-// the next waiter wants a shared lock, a fence above a certain one, or an at-least time.
+// In these cases a Release only ends the hold, and the next waiter claims the name:
+//
+//   - The list of waiters is used up. That happens after maxNext hand-overs.
+//   - The next waiter has left the queue.
+//   - The next waiter wants a shared lock, or its request has FenceAbove or AtLeast.
 
 // maxNext is how many waiters a claim reads.
 const maxNext = 32
 
-// waiterAt is a place in the queue.
+// A waiterAt is a waiter and its place in the queue.
 type waiterAt struct {
 	slot, id string
 	modified int64
 	lease    clientv3.LeaseID
 }
 
-// listNext returns the operation that reads the waiters. nextOf takes its result.
+// listNext returns the operation that reads the first waiters of the queue. nextOf decodes its
+// result.
 func (p *place) listNext() *pb.RequestOp {
 	first, last := p.queue()
 	return get(&pb.RangeRequest{Key: []byte(first), RangeEnd: []byte(last), Limit: maxNext + 1,
 		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND})
 }
 
-// nextOf returns the waiters after a place, up to the first one that a Release cannot serve, as a
-// text. Each holder in turn takes the first waiter from that text.
+// nextOf returns a text that lists the waiters behind a place in the queue. The list ends before
+// the first waiter to which a Release cannot pass the name on. Each Release takes the first waiter
+// from the list and passes the rest of the list on to it.
 func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 	var b strings.Builder
 	for _, kv := range kvs {
@@ -62,7 +66,7 @@ func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 			continue
 		}
 		text := e.slot + e.ID
-		if e.Shared || e.Alone || e.To != "" || escape(text) != text { // toldText needs plain text
+		if e.Shared || e.Alone || e.To != "" || escape(text) != text { // toldText does not quote its arguments
 			break
 		}
 		b.WriteString(e.slot + " " + e.ID + " " + strconv.FormatInt(e.modified, 36) + " " + strconv.FormatInt(int64(e.lease), 36) + ";")
@@ -70,7 +74,7 @@ func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 	return b.String()
 }
 
-// firstOf returns the first waiter of a text, and the text without it.
+// firstOf splits a text of nextOf into its first waiter and the rest of the text.
 func firstOf(text string) (w waiterAt, rest string, ok bool) {
 	first, rest, _ := strings.Cut(text, ";")
 	fields := strings.Fields(first)
@@ -92,7 +96,7 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	}
 	keeper, err := s.leases.forFence(ctx)
 	if err != nil {
-		return false, nil //nolint:nilerr // the deletion of the hold reports it, or works
+		return false, nil //nolint:nilerr // the caller then deletes the hold, which needs no lease
 	}
 	grant := identity(fence, to.id) + `,"since":` + strconv.FormatInt(time.Now().UnixMicro(), 10) + "}"
 	conds := []*pb.Compare{
@@ -115,13 +119,14 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// toldText returns the value of the place of a released hold, which is the JSON of a record.
+// toldText returns the value that a Release writes into the old hold's place in the queue. It is
+// the JSON of a record.
 func toldText(fence uint64, to, next string) string {
 	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"to":"` + to + `","next":"` + next + `"}`
 }
 
-// toldOf reads what toldText wrote. A JSON decoder took 15 µs longer for 32 waiters, so toldOf uses
-// it only for the same JSON in another form.
+// toldOf decodes what toldText wrote. It splits the text by hand, because a JSON decoder took 15 µs
+// longer for 32 waiters. It uses the JSON decoder only if the text has another form.
 func toldOf(value []byte) (r record, ok bool) {
 	text, isTold := strings.CutPrefix(string(value), `{"fence":`)
 	fence, text, hasTo := strings.Cut(text, `,"to":"`)
@@ -134,8 +139,8 @@ func toldOf(value []byte) (r record, ok bool) {
 	return r, json.Unmarshal(value, &r) == nil
 }
 
-// holdPassedOn returns the hold that a Release made for a waiter, if the event tells of one. l is
-// the lease of the places of this store.
+// holdPassedOn returns the hold that a Release made for this waiter, or nil if the event does not
+// announce one. The places of this store have the lease l.
 func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	if e.Type != mvccpb.Event_PUT {
 		return nil
@@ -151,12 +156,13 @@ func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	}
 }
 
-// minPassed is how long a hold that was passed on must last, so that the caller can use the hold
-// before it gets its full lease. If less time is left, the waiter asks for the full lease first.
+// minPassed is how much time the first lease of a hold that was passed on must have left when Wait
+// returns, so that the caller can already use the hold. If less time is left, the waiter first asks
+// for the full lease.
 const minPassed = driver.MaxReservation + 500*time.Millisecond
 
-// handOver remembers a hold that was passed on and returns it. If nobody extends or releases the
-// hold soon, the store gives it its full lease.
+// handOver remembers a hold that was passed on, and returns its Grant. If nobody extends or
+// releases the hold soon, the store gives the hold its full lease.
 func (s *Store) handOver(h *hold) driver.Grant {
 	soon := h.end.Sub(s.cfg.clock.Now()) - minPassed/2
 	h.stop = s.cfg.clock.AfterFunc(soon, func() { s.complete(h) })
@@ -164,7 +170,7 @@ func (s *Store) handOver(h *hold) driver.Grant {
 	return driver.Grant{Fence: h.fence, TTL: h.end.Sub(h.since), From: h.since}
 }
 
-// complete gives a hold that was passed on its full lease, unless that was done already.
+// complete gives the full lease to a hold that was passed on, unless the hold has it already.
 func (s *Store) complete(h *hold) {
 	if s.beginCall(s.line.ctx) != nil {
 		return
@@ -181,7 +187,7 @@ func (s *Store) complete(h *hold) {
 	}
 }
 
-// fullLease gives the hold of r a lease of its own.
+// fullLease gives the hold of the request r a lease of its full length.
 func (s *Store) fullLease(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	return s.withLeases(ctx, &r, func(a *attempt) error {
 		st, err := s.conn.readState(ctx, a.place, r.Name)

@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Release implements driver.Store. Without a cool-down it makes one request, if this store was
-// granted the hold.
+// Release implements driver.Store. If the hold was granted to this store and Release leaves no
+// cool-down, Release usually sends one request.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Gone, err
@@ -39,7 +39,7 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 		ended, err = s.erase(ctx, &p, h)
 	}
 	if err == nil && !ended {
-		return s.end(ctx, p, name, id, h, keep)
+		return s.endHold(ctx, p, name, id, h, keep)
 	}
 	if err != nil {
 		return driver.Gone, err
@@ -47,11 +47,11 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 	return driver.Released, nil
 }
 
-// erase deletes the keys of a hold that this store was granted. It returns false if the key of the
-// hold is gone or was changed by somebody else. In that case nothing was deleted.
+// erase deletes the keys of a hold that was granted to this store. If the key of the hold is gone,
+// or somebody else changed it, erase deletes nothing and returns false.
 func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
 	todo := []*pb.RequestOp{deleteKey(h.key)}
-	if h.reader { // only the reader with this slot writes the intent with this slot
+	if h.reader { // a reader's intent has the same slot as its hold
 		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
 	}
 	for _, k := range []keyVersion{h.own, h.told} {
@@ -66,9 +66,10 @@ func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// end ends the hold of a token, whatever its keys are, and leaves a cool-down if keep is not 0. If
-// the token has no hold, h says what this store was granted, or is nil.
-func (s *Store) end(ctx context.Context, p place, name, id string, h *hold, keep time.Duration) (driver.Outcome, error) {
+// endHold reads the keys of the token's hold and deletes them. If keep is not 0, it leaves a
+// cool-down. The argument h is what the store remembers about the hold, or nil. If the server has
+// no hold of the token, h tells whether the hold expired or was taken away.
+func (s *Store) endHold(ctx context.Context, p place, name, id string, h *hold, keep time.Duration) (driver.Outcome, error) {
 	l := &lease{}
 	var err error
 	if keep > 0 {

@@ -6,8 +6,8 @@ import (
 )
 
 // The store builds the messages of its transactions itself. The types of clientv3 for comparisons
-// and operations are large and are copied often: with them, an Acquire and a Release took 15 to 25
-// µs longer.
+// and operations are large and are copied often: with them, an Acquire together with its Release
+// took 15 to 25 µs longer.
 
 // valueBelow returns a comparison that is true if the key exists and its value is less than text.
 func valueBelow(key, text string) *pb.Compare {
@@ -35,14 +35,15 @@ func createdAfter(from, to string, revision int64) *pb.Compare {
 		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: revision}}
 }
 
-// writtenAt returns a comparison that is true if the last write of the key was at the revision.
-// Value, lease and creation are then what that write made them.
+// writtenAt returns a comparison that is true if the last write of the key was at the revision. The
+// key then still has the value and the lease that it had after that write.
 func writtenAt(key string, revision int64) *pb.Compare {
 	return &pb.Compare{Key: []byte(key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}
 }
 
 // notWrittenAfter returns a comparison that is true if no key of the range was written after the
-// revision. A deletion does not count. If the end is "", the range is one key.
+// revision. It does not notice that a key was deleted. An empty end of the range means a single
+// key.
 func notWrittenAfter(from, to string, revision int64) *pb.Compare {
 	return &pb.Compare{Key: []byte(from), RangeEnd: []byte(to), Target: pb.Compare_MOD, Result: pb.Compare_LESS,
 		TargetUnion: &pb.Compare_ModRevision{ModRevision: revision + 1}}

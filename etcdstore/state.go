@@ -15,22 +15,23 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// record is the value of a key, as JSON.
+// A record is the value of a key. It is stored as JSON.
 type record struct {
-	Fence  uint64        `json:"fence,omitempty"` // Fence and ID come first; see identity
+	Fence  uint64        `json:"fence,omitempty"` // Fence and ID must come first; see identity
 	ID     string        `json:"id,omitempty"`    // a hash of the token; a cool-down has none
 	Since  int64         `json:"since,omitempty"` // µs since 1970
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
-	// Of is the ID of the hold that a cool-down belongs to. While that hold is live, the record is
-	// the at-least time of the hold, and keeps out only callers that the hold keeps out too.
+	// Of, in a cool-down, is the ID of the hold that the cool-down follows. While that hold still
+	// exists, the cool-down itself keeps nobody out. It is there so that the name stays taken for
+	// the rest of Request.AtLeast if the hold is released early.
 	Of string `json:"of,omitempty"`
-	// Alone says that a waiter wants more than the Release of another process can give it, so the
-	// waiter takes the name itself.
+	// Alone is set for a waiter whose request has FenceAbove or AtLeast. The Release of another
+	// process cannot grant these, so such a waiter takes the name itself.
 	Alone bool `json:"alone,omitempty"`
-	// To is the ID of the waiter to which the name was passed on. It stands in the place of the
-	// released hold, where that waiter reads it. Such a place does not count as a waiter. Next
-	// lists the waiters behind that waiter.
+	// A Release that passes the name on to the next waiter sets To and Next in the old hold's place
+	// in the queue. The next waiter watches that place. To is the ID of the next waiter, and Next
+	// lists the waiters behind it. A place with To no longer counts as a waiter.
 	To   string `json:"to,omitempty"`
 	Next string `json:"next,omitempty"`
 }
@@ -38,18 +39,19 @@ type record struct {
 func (r *record) text() string {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return "{}" // JSON can write every record
+		return "{}" // this cannot happen: JSON can encode every record
 	}
 	return string(b)
 }
 
-// identity returns the beginning of the value of a hold. It stays the same for as long as the hold
-// lasts, and no other hold has it.
+// identity returns the text with which the value of a hold's key begins. No other hold has the same
+// text. Renewing a hold does not change the text.
 func identity(fence uint64, id string) string {
 	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"id":"` + id + `"`
 }
 
-// A lastHolder remembers the JSON of a holder, since most holds of a store have the same one.
+// A lastHolder remembers the JSON of the last driver.Holder that was encoded. Most holds of a store
+// have the same Holder, so it is rarely encoded again.
 type lastHolder struct{ last atomic.Pointer[holderText] }
 
 type holderText struct {
@@ -57,8 +59,8 @@ type holderText struct {
 	text   string
 }
 
-// holdText returns the value of a key of a hold. The record has no other fields than those of a
-// hold.
+// holdText returns the value for the key of a hold. It encodes only the fields Fence, ID, Since and
+// Holder, because the record of a new hold has no others.
 func (l *lastHolder) holdText(r *record) string {
 	t := l.last.Load()
 	if t == nil || t.holder != r.Holder {
@@ -72,19 +74,19 @@ func (l *lastHolder) holdText(r *record) string {
 	return identity(r.Fence, r.ID) + `,"since":` + strconv.FormatInt(r.Since, 10) + `,"holder":` + t.text + "}"
 }
 
-// entry is a key of a name.
+// An entry is one key of a name and its decoded value.
 type entry struct {
 	record
 	kind     kind
 	key      string
 	slot     string // the last part of the key
-	created  int64
-	modified int64 // the revision of the last write
+	created  int64  // the revision that created the key
+	modified int64  // the revision of the last write
 	lease    clientv3.LeaseID
 	value    string
 }
 
-// state is what the server has for a name at a revision.
+// A state is what the server stored for one name at one revision.
 type state struct {
 	place
 	name     string
@@ -93,13 +95,14 @@ type state struct {
 	fence    uint64
 }
 
-// reads returns the operations that read the keys of a name. stateOf takes their results.
+// reads returns the operations that read all keys of a name. stateOf decodes their results.
 func (p *place) reads() []*pb.RequestOp {
 	return []*pb.RequestOp{getRange(p.dir, p.end()), getKey(p.fence)}
 }
 
-// stateOf makes a state from the results of the operations of reads. Without the result of the
-// second one, the state has no fence.
+// stateOf decodes the results of the operations that reads returns. The second operation reads the
+// key of the last fence. If its result is missing, the state has only the highest fence of the
+// holds.
 func stateOf(p place, name string, reply *pb.TxnResponse) *state {
 	st := &state{place: p, name: name, revision: reply.Header.Revision}
 	if inner := reply.Responses[0].GetResponseTxn(); inner != nil {
@@ -120,8 +123,9 @@ func stateOf(p place, name string, reply *pb.TxnResponse) *state {
 	return st
 }
 
-// nameHolder adds the holder to a hold that was passed on. The process that released the name did
-// not know the next holder, but that holder's place in the queue names it.
+// nameHolder fills in the Holder of a hold that a Release passed on to a waiter. The process that
+// released the name did not know that Holder, so the hold was written without it. The waiter's
+// place in the queue contains it.
 func (st *state) nameHolder() {
 	for i := range st.entries {
 		e := &st.entries[i]
@@ -141,12 +145,13 @@ func entryOf(dir string, kv *mvccpb.KeyValue) (entry, bool) {
 	e := entry{kind: kind(rest[0]), key: key, slot: rest[2:], created: kv.CreateRevision, modified: kv.ModRevision,
 		lease: clientv3.LeaseID(kv.Lease), value: string(kv.Value)}
 	if json.Unmarshal(kv.Value, &e.record) != nil {
-		e.record = record{} // somebody else wrote it; it still keeps others out
+		e.record = record{} // padlock did not write this value; the key still keeps callers out
 	}
 	return e, true
 }
 
-// fenceText has a fixed width, so that the server can compare fences as texts.
+// fenceText returns a fence as a text of fixed width, so that the server can compare fences as
+// texts.
 func fenceText(fence uint64) string { return fmt.Sprintf("%016d", fence) }
 
 func fenceOf(text []byte) uint64 {
@@ -157,7 +162,7 @@ func fenceOf(text []byte) uint64 {
 	return n
 }
 
-// freeKey returns the first key of this kind in the slots of a store that does not exist.
+// freeKey returns a key for the first slot of a store in which no key of this kind exists.
 func (st *state) freeKey(k kind, store string) string {
 	for n := 0; ; n++ {
 		key := st.key(k, slot(store, n))
@@ -176,7 +181,7 @@ func (st *state) find(k kind, id string) *entry {
 	return nil
 }
 
-// liveHold returns the live hold of id.
+// liveHold returns the hold of the token with the given ID, or nil if there is none.
 func (st *state) liveHold(id string) *entry {
 	if e := st.find(exclusive, id); e != nil {
 		return e
@@ -184,12 +189,13 @@ func (st *state) liveHold(id string) *entry {
 	return st.find(shared, id)
 }
 
-// guards reports whether e is the at-least time of a live hold.
+// guards reports whether e is a cool-down that has not begun, because its hold still exists.
 func (st *state) guards(e *entry) bool {
 	return (e.kind == cooling || e.kind == coolingRd) && e.Of != "" && st.liveHold(e.Of) != nil
 }
 
-// excludes reports whether e keeps out a caller that is not in the queue.
+// excludes reports whether the entry e keeps a caller from getting the name. It returns false for
+// places in the queue, which waiterAhead checks.
 func (st *state) excludes(e *entry, id string, reader bool) bool {
 	switch e.kind {
 	case exclusive:
@@ -206,7 +212,7 @@ func (st *state) excludes(e *entry, id string, reader bool) bool {
 	return false
 }
 
-// excluding returns a hold, a cool-down or an intent that keeps a caller out, or nil.
+// excluding returns the first hold, cool-down or intent that keeps a caller out, or nil.
 func (st *state) excluding(id string, reader bool) *entry {
 	for i := range st.entries {
 		if e := &st.entries[i]; st.excludes(e, id, reader) {
@@ -218,8 +224,9 @@ func (st *state) excluding(id string, reader bool) *entry {
 
 func (st *state) excluded(id string, reader bool) bool { return st.excluding(id, reader) != nil }
 
-// keepsOut returns the last waiter that a caller has to wait for, or, if there is none, another key
-// that keeps the caller out, or nil.
+// keepsOut returns a key that keeps out a caller without a place in the queue. If the caller has to
+// wait for waiters, that key is the place of the last of them. Otherwise it is a hold, a cool-down
+// or an intent. If nothing keeps the caller out, keepsOut returns nil.
 func (st *state) keepsOut(id string, reader bool) *entry {
 	if e := st.waiterAhead(0, reader); e != nil {
 		return e
@@ -227,8 +234,9 @@ func (st *state) keepsOut(id string, reader bool) *entry {
 	return st.excluding(id, reader)
 }
 
-// waiterAhead returns the last waiter for which a place in the queue has to wait, or nil. created
-// is the revision that created the place; 0 stands for the end of the queue.
+// waiterAhead returns the last waiter that must get the name before a given place in the queue, or
+// nil. The place is given by the revision that created it; 0 means the end of the queue. A reader
+// does not have to wait for other waiting readers.
 func (st *state) waiterAhead(created int64, reader bool) *entry {
 	var last *entry
 	for i := range st.entries {
@@ -260,8 +268,8 @@ func (st *state) waiters() (n int) {
 	return n
 }
 
-// nextFence returns the next fence. It is the clock in microseconds since 1970, or, if that is not
-// above the two arguments, one more than the greater of them.
+// nextFence returns a fence that is greater than both arguments: the time in microseconds since
+// 1970, or, if that is not great enough, the greater argument plus one.
 func nextFence(last, floor uint64) (uint64, error) {
 	fence := max(last+1, floor+1, uint64(time.Now().UnixMicro()))
 	if fence >= driver.MaxFence {

@@ -88,8 +88,8 @@ func leaderFinding(leader uint64) driver.Finding {
 	return driver.Finding{Name: "leader", Value: strconv.FormatUint(leader, 16)}
 }
 
-// leaseFinding reports the shortest lease, which is longer than usual if the members take long to
-// elect a leader.
+// leaseFinding reports the length of the shortest lease that the server grants. The length grows
+// with the election timeout of the cluster.
 func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
 	f := driver.Finding{Name: "shortest-lease", Value: driver.Unknown}
 	l, err := s.leases.grant(ctx, 1)
@@ -114,8 +114,8 @@ func orUnknown(text string) string {
 	return text
 }
 
-// olderVersion reports whether a version is lower than another. It returns false for a version that
-// it cannot read.
+// olderVersion reports whether a version is older than the one whose parts are given. It returns
+// false for a version that it cannot read.
 func olderVersion(version string, than ...int) bool {
 	core, _, _ := strings.Cut(version, "-")
 	var parts []int

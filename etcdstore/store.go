@@ -14,7 +14,7 @@ import (
 // Store keeps locks in etcd. It is safe for concurrent use.
 type Store struct {
 	cfg     config
-	id      string // random; see slot
+	id      string // random; a part of the keys that only this store writes
 	conn    *connection
 	leases  *leases
 	holds   *holds
@@ -27,8 +27,8 @@ type Store struct {
 	work   sync.WaitGroup // calls and clean-ups that use the connection
 }
 
-// Open opens a store. Without the option Lazy, it first checks that the server answers. ctx bounds
-// only the opening. No error contains a password.
+// Open opens a store. Unless the option Lazy is given, Open checks that the server answers. ctx
+// limits only Open itself. No error contains a password.
 func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 	cfg := defaults()
 	for _, o := range opts {
@@ -56,8 +56,9 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// prepare asks the server for the lease of fences, which every grant needs. A server without space
-// refuses it, but the store can still be used for existing holds.
+// prepare checks that a server answers. It also asks for the lease that stored fences have, because
+// every grant needs it; see forFence. A server without free space cannot make that lease. prepare
+// ignores this error, because the store can still extend and release existing holds.
 func (s *Store) prepare(ctx context.Context) error {
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
@@ -88,7 +89,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// beginCall counts a call, unless the store is closed or ctx has ended. The caller calls work.Done.
+// beginCall registers a call, so that Close waits for it. The caller must call s.work.Done when the
+// call ends. If the store is closed or ctx has ended, beginCall registers nothing and returns an
+// error.
 func (s *Store) beginCall(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +105,8 @@ func (s *Store) beginCall(ctx context.Context) error {
 	return nil
 }
 
-// SamePlace implements driver.SamePlacer. It is true if the same cluster has answered both stores,
-// or if both were given the address of the same member.
+// SamePlace implements driver.SamePlacer. It returns true if the same cluster has answered both
+// stores, or if both stores were given the address of the same member.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {

@@ -53,7 +53,7 @@ const (
 	defaultPort = "2379"
 )
 
-// A target is a URL that parseURL has read.
+// A target is what parseURL has read from a URL.
 type target struct {
 	server Config
 	opts   []Option
@@ -93,7 +93,7 @@ func parseURL(u *url.URL) (*target, error) {
 	return t, t.read(u)
 }
 
-// endpoint adds the usual port.
+// endpoint adds the default port to a host without a port.
 func endpoint(host string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host
@@ -159,7 +159,7 @@ func (t *target) checkTLS() error {
 	return nil
 }
 
-// secure reads the files of TLS.
+// secure reads the certificate files and prepares the TLS settings.
 func (t *target) secure() error {
 	if !t.tls {
 		return nil

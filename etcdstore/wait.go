@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// outage is how long Wait keeps trying while the server cannot be reached. After that it fails.
-	outage = 3 * time.Second
-	// lookAgain is how long a waiter relies on its watch. A watch may be silent for ever, for
-	// example after the server has lost its data.
+	// maxOutage is how long Wait keeps trying while the server cannot be reached. Then it returns
+	// an error.
+	maxOutage = 3 * time.Second
+	// lookAgain is how long a waiter relies on its watch before it reads the keys again. A watch
+	// may be silent for ever, for example after the server has lost its data.
 	lookAgain = 10 * time.Second
 )
 
-// wait is one call of Wait.
+// A wait is one call of Wait.
 type wait struct {
 	s       *Store
 	r       *driver.Request
@@ -28,13 +29,13 @@ type wait struct {
 	id      string
 	key     string // of the place in the queue
 	created int64  // the revision that created the place, or 0
-	sent    bool   // the place may be in the queue
+	sent    bool   // a request was sent that may have made the place or the hold
 }
 
-// Wait implements driver.Waiter. A waiter watches the key of the waiter before it. The first waiter
-// watches the keys of the holders. So a Release wakes one waiter. Wait returns a hold, not a
-// reservation, so no claim is needed. If a Release passed the name on, the lease of the hold is
-// short at first; see pass.go.
+// Wait implements driver.Waiter. A waiter watches the key of the waiter before it, and the first
+// waiter watches the keys of the holders. So a Release wakes one waiter. Wait returns a hold and
+// not a reservation, so the caller need not claim it. If a Release passed the name on to the
+// waiter, the first lease of the hold is short; see pass.go.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
@@ -64,7 +65,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-// leaveQueue gives up the place, and the hold if the waiter was granted one.
+// leaveQueue gives up the waiter's place in the queue. If the waiter was granted a hold, leaveQueue
+// releases that hold.
 func (w *wait) leaveQueue() {
 	ctx, cancel := w.s.conn.limits.limit(context.WithoutCancel(w.s.conn.ctx))
 	defer cancel()
@@ -91,7 +93,7 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 		})
 		switch {
 		case err == nil && g.TTL > 0:
-			return g, nil // the Grant has From, so it is a hold and not a reservation
+			return g, nil // the field From is set, so the Grant is a hold and not a reservation
 		case errors.Is(err, errOutOfLine):
 			return driver.Grant{}, nil
 		case err == nil:
@@ -108,7 +110,8 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// attemptOnce makes one attempt. ctx may last for long, so the attempt has a limit of its own.
+// attemptOnce makes one attempt. The wait may take long, so each attempt has a time limit of its
+// own.
 func (w *wait) attemptOnce(ctx context.Context, try func(context.Context, *attempt) error) (driver.Grant, error) {
 	ctx, cancel := w.s.conn.limits.limit(ctx)
 	defer cancel()
@@ -123,7 +126,7 @@ func (w *wait) attemptOnce(ctx context.Context, try func(context.Context, *attem
 	return g, err
 }
 
-// outlives reports whether the wait continues after an error. Before it returns true, it pauses.
+// outlives reports whether the wait continues after an error. It pauses before it returns true.
 func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
 	if ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
 		return false
@@ -131,14 +134,15 @@ func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
 	if since.IsZero() {
 		*since = time.Now()
 	}
-	if time.Since(*since) > outage {
+	if time.Since(*since) > maxOutage {
 		return false
 	}
 	pause(ctx, 50*time.Millisecond+rand.N(50*time.Millisecond))
 	return true
 }
 
-// tryTake takes the name or a place in the queue. If it returns a state, the waiter has to wait.
+// tryTake takes the name if it is free for the waiter. Otherwise it makes sure that the waiter has
+// a place in the queue, and returns a state. A state means that the waiter has to wait.
 func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	var st *state
 	var line clientv3.LeaseID
@@ -166,12 +170,12 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 		last, joined = st, false
 		mine := st.find(waiting, w.id)
 		switch {
-		case st.liveHold(w.id) != nil: // the reply to a claim was lost
+		case st.liveHold(w.id) != nil: // an earlier claim succeeded, but its reply was lost
 			return a.keepHold(st, st.liveHold(w.id)), nil
 		case mine == nil && w.created != 0:
 			return nil, errOutOfLine
 		case mine != nil:
-			w.key, w.created = mine.key, mine.created // the reply was lost
+			w.key, w.created = mine.key, mine.created // the place was made, but the reply was lost
 		}
 		if st.excluded(w.id, w.r.Shared) || st.waiterAhead(w.created, w.r.Shared) != nil {
 			if mine != nil {
@@ -195,22 +199,23 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	case a.granted:
 		return nil, nil
 	case joined:
-		// The watch begins at the revision that was read, because a deletion after that revision
-		// does not stop the change.
+		// The caller watches from the revision of the state that was read. A key that was deleted
+		// after that did not stop the change, and a later watch would miss its deletion.
 		w.created = a.revision
 	}
 	return last, nil
 }
 
-// join is the change that takes a place at the end of the queue.
+// join returns the change that adds a place at the end of the queue.
 func (w *wait) join(line clientv3.LeaseID) *change {
 	rec := record{ID: w.id, Shared: w.r.Shared, Holder: w.r.Holder, Alone: w.r.FenceAbove > 0 || w.r.AtLeast > 0}
 	return &change{ops: []*pb.RequestOp{putKey(w.key, rec.text(), line)}}
 }
 
-// joinBehind takes a place at the end of the queue, if a key keeps the waiter out. The transaction
-// compares only that key, so many waiters can join at the same time. The result is the state with
-// the new place in it. If the waiter need not join, the result is the last state that was read.
+// joinBehind takes a place at the end of the queue if there is a key that keeps the waiter out. The
+// transaction compares only that key and the new place, so many waiters can join at the same time.
+// After joining, joinBehind returns a state that contains the new place. If the waiter need not
+// join, it returns the last state that was read.
 func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID) (last *state, joined bool, err error) {
 	for range maxTries {
 		before := st.keepsOut(w.id, w.r.Shared)
@@ -235,9 +240,10 @@ func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID)
 	return nil, false, unavailable("too many others change the name at the same time")
 }
 
-// claim takes the name for the first waiter in one transaction, if the name is free. Otherwise it
-// returns the state of the name. The place gets the first lease of the hold and stays until the
-// hold ends. The next waiter watches the place, so it is woken only once, by the Release.
+// claim is for a waiter with a place in the queue. If the waiter is the first one and the name is
+// free, claim takes the name in one transaction. Otherwise it returns the state of the name. The
+// place gets the first lease of the hold and stays until the hold ends. The next waiter watches
+// this place, so it is woken only once, by the Release.
 func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	fence, err := nextFence(0, w.r.FenceAbove)
 	if err != nil {
@@ -273,8 +279,8 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	return stateOf(w.place, w.r.Name, reply), nil
 }
 
-// watch waits until a key that keeps the waiter out is deleted, or for some time. If the name is
-// passed on to the waiter meanwhile, watch returns the hold.
+// watch waits until a key that keeps the waiter out is deleted, or until some time has passed. If a
+// Release passes the name on to the waiter meanwhile, watch returns the hold.
 func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
 	before := st.waiterAhead(w.created, w.r.Shared)
 	if before == nil {
@@ -315,8 +321,8 @@ func (w *wait) look(ctx context.Context) (*state, error) {
 	return w.s.conn.readState(ctx, w.place, w.r.Name)
 }
 
-// blocked reports whether a try would fail. A reader that waits for its promotion does not wait for
-// the queue.
+// blocked reports whether Acquire or Convert would fail now. A reader that wants to be promoted
+// need not wait for the waiters in the queue.
 func (w *wait) blocked(st *state) bool {
 	if st.excluded(w.id, w.r.Shared) {
 		return true

@@ -12,11 +12,11 @@ import (
 // deleted reports whether an event is the deletion of a key.
 func deleted(e *clientv3.Event) bool { return e.Type == mvccpb.Event_DELETE }
 
-// watchLag is how long a watch stays open after the event that a waiter waited for.
+// watchLag is how long a watch stays open after it has woken a waiter.
 const watchLag = 100 * time.Millisecond
 
-// watch returns after an event for which wake returns true, when the watch fails, or after some
-// time.
+// watch waits for an event for which wake returns true. It also returns if the watch fails, and
+// after some time.
 func (s *Store) watch(ctx context.Context, key string, revision int64, wake func(*clientv3.Event) bool, opts ...clientv3.OpOption) {
 	client, err := s.conn.getClient(ctx)
 	if err != nil {
@@ -26,7 +26,8 @@ func (s *Store) watch(ctx context.Context, key string, revision int64, wake func
 	open, end := context.WithTimeout(s.line.ctx, lookAgain+rand.N(lookAgain/4))
 	stop := context.AfterFunc(ctx, end)
 	defer func() {
-		// To end a watch takes a request. A holder that was just woken should not wait for it.
+		// Closing a watch takes a request. It is sent a little later, so that it does not delay the
+		// requests of the new holder.
 		if stop() {
 			time.AfterFunc(watchLag, end)
 		}

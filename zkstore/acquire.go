@@ -37,7 +37,8 @@ func (s *Store) isReserved(r *driver.Request) bool {
 	return h != nil && h.state == reserved
 }
 
-// acquireReserved claims a reservation if it is still there.
+// acquireReserved claims the reservation of the token. If the reservation has ended meanwhile, the
+// Grant is empty.
 func (s *Store) acquireReserved(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
 	if err != nil {
@@ -71,7 +72,7 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	}
 	defer s.holds.leave(h)
 	switch {
-	case h.state == doubt:
+	case h.state == uncertain:
 		if err := s.settle(ctx, h); err != nil {
 			return driver.Grant{}, err
 		}
@@ -107,13 +108,13 @@ func (s *Store) claim(h *hold) driver.Grant {
 	return h.grant()
 }
 
-// tryOnce makes one try. It joins the queue, and leaves the queue again if its node does not have
-// the lock.
+// tryOnce tries to get the lock without waiting. It adds a node to the queue, and deletes the node
+// again if the node does not have the lock.
 func (s *Store) tryOnce(ss *session, h *hold, r *driver.Request) error {
 	h.dir, h.info = s.cfg.dir(r.Name), dataOf(r.Holder)
 	n, err := ss.join(h.dir, kindOf(r.Shared, false), h.info)
 	if lost := (*lostNode)(nil); errors.As(err, &lost) {
-		s.holds.doubt(h, lost.guid)
+		s.holds.setUncertain(h, lost.guid)
 	}
 	if err != nil {
 		return err
@@ -146,14 +147,14 @@ func (s *Store) fenceFor(ss *session, h *hold, n node, q *queue, above uint64) (
 	return ss.fenceOf(h, n, q, above)
 }
 
-// refusal returns the error that names the holders. It reads the nodes of the holders in parallel.
+// refusal returns the error that names the holders of the lock. It reads their nodes in parallel.
 func (s *Store) refusal(ss *session, dir string, q *queue, n node) error {
 	held := &driver.HeldError{Waiters: q.waiters(n)}
-	held.Holds, _ = ss.describe(dir, q.holders()) // the error is right without the holders
+	held.Holds, _ = ss.describe(dir, q.holders()) // without the holders the error is still right
 	return held
 }
 
-// settle removes the node of a try whose reply was lost, if that node exists.
+// settle deletes the node of an earlier try whose reply was lost, if that node exists.
 func (s *Store) settle(ctx context.Context, h *hold) error {
 	ss, err := s.session(ctx)
 	if err == nil && s.cfg.symfony {
@@ -168,7 +169,7 @@ func (s *Store) settle(ctx context.Context, h *hold) error {
 	return nil
 }
 
-// discard deletes the node with a GUID, if there is one.
+// discard deletes the node with the given GUID, if there is one.
 func (ss *session) discard(dir, guid string) error {
 	n, found, err := ss.search(dir, guid)
 	if err != nil || !found {

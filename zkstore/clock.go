@@ -7,15 +7,17 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A sessionClock knows until when the servers cannot have ended a session.
+// A sessionClock computes until when a session certainly exists at the servers.
 //
-// The leader ends a session when it has heard nothing of it for the session timeout. A follower
-// answers pings by itself, and tells its leader from time to time which sessions are alive. So a
-// ping that a follower answered proves nothing: the follower may have been cut off from its leader.
-// A request that went through the leader proves that the leader knew everything that the follower
-// knew at its last report. Reports are half a tick apart, and a session timeout is two ticks or
-// longer. So the answer to such a request proves that the leader knew of every request that was
-// sent at least a third of the timeout earlier.
+// The leader ends a session when it has heard nothing of the session for the session timeout. A
+// follower answers pings by itself, and reports to the leader from time to time which sessions are
+// alive. So the answer to a ping proves nothing: the follower may have been cut off from the
+// leader.
+//
+// The answer to a request that went through the leader proves more: the leader then knew everything
+// that was in the follower's last report. Reports are half a tick apart, and a session timeout is
+// at least two ticks. So the leader knew of every request that was sent at least a third of the
+// timeout before the answered one.
 type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration
@@ -23,8 +25,8 @@ type sessionClock struct {
 	marks   []driver.Instant // the times of later requests that the leader has answered, in order
 }
 
-// resumed records that the servers confirmed the session in the answer to a request to connect.
-// Followers ask their leader before they confirm a session.
+// resumed records that the servers accepted the session for a new connection. Followers ask the
+// leader before they accept a session.
 func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +35,7 @@ func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.marks = c.marks[:0]
 }
 
-// answered records that the leader answered a request.
+// answered records that the leader has answered a request that was sent at the given time.
 func (c *sessionClock) answered(sent driver.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +52,8 @@ func (c *sessionClock) answered(sent driver.Instant) {
 	}
 }
 
-// endTime returns the instant from which the servers may have ended the session. It leaves a margin
-// for clocks that run at different speeds.
+// endTime returns the earliest time at which the servers may have ended the session. It leaves a
+// margin, because clocks run at different speeds.
 func (c *sessionClock) endTime() driver.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

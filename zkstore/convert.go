@@ -43,9 +43,9 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	})
 }
 
-// promote makes one try. It adds a node that keeps new readers out. If no other reader holds the
-// lock, one transaction replaces both that node and the reader's node by an exclusive node. The
-// exclusive node has the same number as the reader's node.
+// promote tries once to make the shared hold h exclusive. It adds a node, the intent, that keeps
+// new readers out. If no other reader holds the lock, one transaction replaces the intent and the
+// reader's node by an exclusive node with the number of the reader's node.
 func (s *Store) promote(h *hold, r *driver.Request) error {
 	ss := h.ss
 	if err := s.intend(h); err != nil {
@@ -100,9 +100,9 @@ func inTheWay(q *queue, h *hold) (others []node, err error) {
 	return others, nil
 }
 
-// promotedFence returns a fence above all earlier fences of the lock. The mapping is then raised,
-// so that the hold's number has this fence. Waiting writers have greater numbers, so they get
-// greater fences.
+// promotedFence returns a fence above all earlier fences of the lock. The caller then raises the
+// mapping, so that the hold's number has this fence. Waiting writers have greater numbers, so they
+// get greater fences.
 func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, error) {
 	if s.cfg.noFences {
 		return 0, nil
@@ -118,9 +118,9 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 	return fence, nil
 }
 
-// swap replaces the node of h by another one with the same number. The same transaction carries out
-// extraOps. If fence is not 0, the transaction also raises the lock's mapping to it.
-// swap returns the fence that the node has.
+// swap replaces the node of h by another one with the same number, and returns the fence of the new
+// node. The same transaction carries out extraOps. If the new node is exclusive and the store has
+// fences, the transaction also raises the mapping, so that the number has at least the given fence.
 func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.DeleteRequest) (uint64, error) {
 	info := h.info
 	if info.Fence = 0; newNode.kind.shared() {
@@ -158,7 +158,8 @@ func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.Dele
 	return fence, err
 }
 
-// intend adds the node that keeps new readers out for MaxIntent from now.
+// intend adds the intent of h, a node that keeps new readers out. Unless intend is called again in
+// time, the node is deleted after a little less than driver.MaxIntent.
 func (s *Store) intend(h *hold) error {
 	lapse := driver.MaxIntent * 9 / 10
 	if h.intent != nil {
@@ -189,7 +190,7 @@ func (s *Store) lapse(name, token string) {
 	s.withdraw(h)
 }
 
-// withdraw deletes the node of an intent.
+// withdraw deletes the intent of h, if there is one.
 func (s *Store) withdraw(h *hold) {
 	if h.intent == nil {
 		return
@@ -202,7 +203,8 @@ func (s *Store) withdraw(h *hold) {
 	}
 }
 
-// demote replaces the exclusive node by a shared one with the same number, which keeps the fence.
+// demote replaces the exclusive node of h by a shared node with the same number. The hold keeps its
+// fence.
 func (s *Store) demote(h *hold) error {
 	if s.cfg.symfony {
 		return fmt.Errorf("%w: Symfony's layout has no shared locks", errors.ErrUnsupported)

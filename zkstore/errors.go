@@ -10,11 +10,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// patience is how long a caller waits for silent servers.
+// patience is how long the store waits for servers that do not answer.
 const patience = driver.MaxSilence - 500*time.Millisecond
 
-// cutOff reports whether the connection ended, so that it is not known whether a request was
-// carried out.
+// cutOff reports whether err means that the connection was lost, so that it is not known whether
+// the request was carried out.
 func cutOff(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) ||
 		errors.Is(err, zk.ErrClosing) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrSessionMoved)

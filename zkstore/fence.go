@@ -11,37 +11,41 @@ import (
 )
 
 // The fence of an exclusive hold is computed from the number of its node, so most grants need no
-// write for the fence. The node of the lock has the mapping from numbers to fences. Numbers grow
-// with each node, so fences grow with each grant. The mapping is only ever raised:
+// write for the fence. The data of the lock's node is a mapping, which says how to compute a fence
+// from a number. Numbers grow with each node, so fences grow with each grant. The mapping is
+// changed only so that fences become greater:
 //
-//	when                                                 the mapping is raised
-//	a fence lags behind the server's clock by maxLag     to the clock, as in all other stores
-//	a request has FenceAbove, or RaiseFence is called    above, or to, the given fence
-//	a hold is promoted, or Break is called               above every fence so far
+//	when                                    fences are raised
+//	a fence is more than maxLag behind the  to the clock, as in all other stores
+//	  server's clock
+//	a request has FenceAbove                above that fence
+//	RaiseFence is called                    to the given fence
+//	a hold is promoted, or Break is called  above every fence so far
 //
-// Readers that hold the lock together have one fence, which is in the data of their nodes. The
+// Readers that hold the lock together have the same fence, which is in the data of their nodes. The
 // first reader gets the fence of its number. A reader that joins takes the fence from the first
-// reader's node and writes it into its own node. The fence of a node is written only once; if
-// several processes try, the first one succeeds.
+// reader's node and writes it into its own node. If several processes write the fence of a node,
+// the first one succeeds. After that, only the reader itself may replace the fence of its node, for
+// FenceAbove or RaiseFence.
 
-// maxLag is how far a fence may lag behind the server's clock.
+// maxLag is how far a new fence may be behind the server's clock.
 const maxLag = 10 * time.Second
 
-// A mapping gives the number Number the fence Fence. Any other number gets a fence at the same
-// distance from Fence.
+// A mapping says which fence belongs to the number of a node. Number has the fence Fence. Each
+// later number has a fence that is greater by one.
 type mapping struct {
 	Fence  uint64 `json:"fence"`
 	Number int32  `json:"number"`
-	// Floor is the smallest fence of readers that join other readers. FenceAbove and RaiseFence
-	// raise it.
+	// Floor is the smallest fence that a reader gets if it joins other readers. FenceAbove and
+	// RaiseFence raise Floor.
 	Floor uint64 `json:"floor,omitempty"`
 
 	version int32 // of the data of the lock's node
 	mzxid   int64 // of its last change
 }
 
-// fenceAt returns the fence of a number. Numbers wrap around, but a mapping is raised long before
-// that matters.
+// fenceAt returns the fence of a node with the given number. Numbers wrap around, but a mapping is
+// changed long before that matters.
 func (m *mapping) fenceAt(number int32) uint64 {
 	return uint64(max(0, int64(m.Fence)+int64(number-m.Number)))
 }
@@ -86,8 +90,8 @@ func (f *fences) forget() {
 	clear(f.known)
 }
 
-// mapping returns the mapping of a lock. The caller passes the state of the lock's node that it has
-// seen. The mapping is not older than that state.
+// mapping returns the mapping of a lock. The argument at describes the lock's node as the caller
+// has read it. The mapping is at least as new as that.
 func (ss *session) mapping(dir string, at *zk.Stat) (mapping, error) {
 	if m, ok := ss.fences.get(dir, at.Mzxid); ok {
 		return m, nil
@@ -116,8 +120,8 @@ func (ss *session) readMapping(dir string) (m mapping, err error) {
 	return m, err
 }
 
-// lookWithMapping is like readQueue, and also reads the mapping at the same time, for a caller that
-// may need it next. If the mapping changes after that, the caller reads it again.
+// lookWithMapping reads the queue like readQueue. At the same time it reads the mapping, which the
+// caller may need next. If the mapping changes after that, the caller reads it again.
 func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	if ss.cfg.noFences {
 		return ss.readQueue(dir)
@@ -212,7 +216,7 @@ func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, e
 	return m, nil
 }
 
-// raiseAgain raises the fence of n, and repeats that after a lost reply.
+// raiseAgain is like raiseMapping for the number of the node n, and repeats it after a lost reply.
 func (ss *session) raiseAgain(dir string, n node, minFence, floor uint64) (m mapping, err error) {
 	err = ss.retryRequest(func() error {
 		m, err = ss.raiseMapping(dir, n, n.number, minFence, floor)
@@ -267,7 +271,7 @@ func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64,
 		if err != zk.ErrNoNode {
 			return fence, err
 		}
-		if q, err = ss.readQueue(dir); err != nil { // the first reader has left
+		if q, err = ss.readQueue(dir); err != nil { // a node is gone, usually that of the first reader
 			return 0, err
 		}
 		if _, still := q.find(n.guid); !still {
@@ -292,7 +296,7 @@ func (ss *session) decide(dir string, n node, fence uint64) (uint64, error) {
 		}
 		d.Fence = fence
 		if _, err = ss.conn.Set(path, d.encode(), stat.Version); err == zk.ErrBadVersion {
-			err = zk.ErrConnectionClosed // another process wrote a fence: read it
+			err = zk.ErrConnectionClosed // another process wrote a fence; the retry reads it
 		}
 		return err
 	})

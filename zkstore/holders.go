@@ -9,14 +9,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// parallel is how many requests the store sends at once for an inspection.
-const parallel = 64
+// maxParallel is how many calls forEach runs at the same time.
+const maxParallel = 64
 
-// forEach calls f for the numbers below n, many at once, and returns the first error.
+// forEach calls f for each number from 0 to n-1, many of them at the same time, and returns the
+// first error.
 func forEach(n int, f func(i int) error) (firstErr error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	slots := make(chan struct{}, parallel)
+	slots := make(chan struct{}, maxParallel)
 	for i := range n {
 		slots <- struct{}{}
 		wg.Go(func() {
@@ -34,7 +35,7 @@ func forEach(n int, f func(i int) error) (firstErr error) {
 	return firstErr
 }
 
-// describe reads the nodes of holders. It leaves out nodes that were deleted meanwhile.
+// describe reads the nodes of holders. It leaves out nodes that were deleted in the meantime.
 func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
 	found := make([]*driver.Hold, len(nodes))
 	err := forEach(len(nodes), func(i int) error {
@@ -60,8 +61,8 @@ func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
 	return out, err
 }
 
-// describe returns a hold as others see it. The field Since is set only for a hold that did not
-// wait, because a waiter's node is older than its hold.
+// describe converts the node of a holder to a driver.Hold. It sets the field Since only for a hold
+// that did not wait, because the node of a waiter is older than the hold.
 func describe(n node, d data, stat *zk.Stat) driver.Hold {
 	h := driver.Hold{Holder: driver.Holder{Host: d.Host, PID: d.PID, Label: d.Label, Plan: d.Plan, Trace: d.Trace}, Shared: n.kind.shared()}
 	if !n.kind.waits() {

@@ -14,33 +14,34 @@ type id struct{ name, token string }
 
 // The states of a hold.
 //
-//	none      nothing is known about the token
-//	reserved  a waiter got the lock and has not claimed it yet
-//	held      the node of the hold has the lock, as long as the session lives
-//	doubt     the reply to a request was lost: a node with the GUID of the hold may exist
+//	none       nothing is known about the token
+//	reserved   a waiter got the lock and has not claimed it yet
+//	held       the node of the hold has the lock, as long as the session lives
+//	uncertain  the reply to a request was lost: a node with the GUID of the hold may exist
 type state int
 
 const (
 	none state = iota
 	reserved
 	held
-	doubt
+	uncertain
 )
 
 // A hold is what the store knows about a token. Operations on a hold run one after the other.
 type hold struct {
 	id
 	turn chan struct{}
-	refs int // operations; guarded by holds.mu
+	refs int // the number of operations that run or wait; guarded by holds.mu
 
-	// Only one operation at a time uses these fields: the one that has sent to the channel turn. It
-	// locks holds.mu while it changes a field that stands above bound.
+	// The fields from here on belong to the operation that has sent to the channel turn; see enter.
+	// Others may read the next four fields while they hold holds.mu. So that operation must hold
+	// holds.mu while it changes one of these four.
 	state   state
 	ss      *session
 	node    node
 	watched bool // the session notices if somebody deletes the node
 
-	bound  context.Context // ends with the session, or when the node is found missing
+	bound  context.Context // ends with the session, or when the node turns out to be deleted
 	cancel context.CancelCauseFunc
 	dir    string
 	intent *node // keeps new readers out until h is promoted; or nil
@@ -63,13 +64,14 @@ func (h *hold) grant() driver.Grant {
 	return driver.Grant{Fence: h.fence, Bound: h.bound, Shared: h.node.kind.shared()}
 }
 
-// holds has the tokens of a store.
+// holds contains what a store knows about its tokens.
 type holds struct {
 	mu   sync.Mutex
 	byID map[id]*hold
 }
 
-// enter begins an operation on a token. leave ends it.
+// enter begins an operation on a token. It waits until an earlier operation has ended. The caller
+// must call leave at the end of the operation.
 func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
 	hs.mu.Lock()
 	key := id{name, token}
@@ -119,7 +121,7 @@ func (hs *holds) enterHeld(ctx context.Context, name, token string) (*hold, erro
 		return nil, err
 	}
 	switch {
-	case h.state == doubt:
+	case h.state == uncertain:
 		err = driver.ErrUncertain
 	case h.state != held || !h.ss.alive():
 		err = driver.ErrLost
@@ -136,15 +138,15 @@ var (
 	errBroken   = fmt.Errorf("%w: the node of the hold was deleted", driver.ErrLost)
 )
 
-// doubt records that the reply to a request was lost. The request may have made a node with this
-// GUID. In Symfony's layout a node has no GUID.
-func (hs *holds) doubt(h *hold, guid string) {
+// setUncertain records that the reply to a request was lost. The request may have made a node with
+// the given GUID. In Symfony's layout, nodes have no GUID.
+func (hs *holds) setUncertain(h *hold, guid string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h.state, h.guid = doubt, guid
+	h.state, h.guid = uncertain, guid
 }
 
-// setHold records that h has the lock.
+// setHold records that a node of h has the lock.
 func (hs *holds) setHold(h *hold, st state, ss *session, n node, fence uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -154,7 +156,7 @@ func (hs *holds) setHold(h *hold, st state, ss *session, n node, fence uint64) {
 	}
 }
 
-// recordHold records a hold. It returns an error if the session has ended meanwhile.
+// recordHold is like setHold, but returns an error if the session has ended in the meantime.
 func (hs *holds) recordHold(ss *session, h *hold, st state, n node, fence uint64) error {
 	if !ss.alive() {
 		return fmt.Errorf("%w: %s", driver.ErrUncertain, context.Cause(ss.bound))
@@ -180,7 +182,7 @@ func (hs *holds) clear(h *hold, why error) {
 	h.bound, h.cancel, h.watched = nil, nil, false
 }
 
-// change replaces the node of h.
+// change records the new node and the new fence of h. It also records that h has no intent.
 func (hs *holds) change(h *hold, n node, fence uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -39,13 +39,13 @@ func (s *Store) state(ss *session, name string, q *queue) (st driver.State, err 
 	if st.Holds, err = ss.describe(dir, q.holders()); err != nil {
 		return st, err
 	}
-	st.Fence, err = ss.highest(dir, q)
+	st.Fence, err = ss.highestFence(dir, q)
 	return st, err
 }
 
-// highest returns the highest fence that a hold of the name has had. For a free name, it returns a
-// fence that is at least that high.
-func (ss *session) highest(dir string, q *queue) (uint64, error) {
+// highestFence returns the highest fence that the name has had. For a free name, the result may be
+// greater than that, because the mapping only gives an upper bound.
+func (ss *session) highestFence(dir string, q *queue) (uint64, error) {
 	if ss.cfg.noFences || q.stat.Czxid == 0 {
 		return 0, nil
 	}
@@ -149,7 +149,8 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	})
 }
 
-// errMoved means that the queue changed while it was read.
+// errMoved means that the queue or the mapping changed while Break was using it. Break then tries
+// again.
 var errMoved = fmt.Errorf("%w: the queue changed", driver.ErrUnavailable)
 
 func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
@@ -157,7 +158,7 @@ func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if now, err := ss.highest(dir, q); err != nil || now != seen {
+	if now, err := ss.highestFence(dir, q); err != nil || now != seen {
 		if err == nil {
 			err = driver.ErrLost
 		}

@@ -20,15 +20,15 @@ import (
 //
 //	_c_GUID-KIND-NUMBER
 //
-// Each node has a random GUID. With it, a store finds its node if the reply to the request was
-// lost. NUMBER is given by ZooKeeper. KIND is one of these letters:
+// GUID is random. With it, a store finds its node if the reply to the request that made the node
+// was lost. ZooKeeper chooses NUMBER. KIND is one of these letters:
 //
 //	kind  node of                         behaves as
 //	x     a try for an exclusive lock     exclusive; it becomes a hold or is deleted at once
 //	w     a waiter for an exclusive lock  exclusive
 //	s     a try for a shared lock         shared; it becomes a hold or is deleted at once
 //	r     a waiter for a shared lock      shared
-//	u     a promotion that was refused    exclusive, for the readers behind it
+//	u     a reader that wants promotion   exclusive, for the readers behind it
 //
 // An exclusive node holds the lock if it is the first one. A shared node holds it if only shared
 // nodes stand before it. A promotion or demotion replaces a node by one of another kind with the
@@ -98,7 +98,7 @@ func parseNode(name string) (node, bool) {
 // their difference decides.
 func (n node) isBefore(o node) bool { return n.number-o.number < 0 }
 
-// A queue holds the nodes of a lock in order.
+// A queue contains the nodes of a lock, in the order of their numbers.
 type queue struct {
 	nodes []node
 	stat  zk.Stat // of the lock's node
@@ -115,7 +115,7 @@ func newQueue(children []string, stat *zk.Stat) *queue {
 	return q
 }
 
-// blocker returns the last of the nodes that keep n from the lock.
+// blocker returns the last node that keeps n from getting the lock.
 func (q *queue) blocker(n node) (b node, blocked bool) {
 	for _, o := range q.nodes {
 		if !o.isBefore(n) {
@@ -146,7 +146,7 @@ func (q *queue) holders() (out []node) {
 	return out
 }
 
-// waiters counts the waiters, without n.
+// waiters returns the number of waiters other than n.
 func (q *queue) waiters(n node) (count int) {
 	holders := q.holders()
 	for _, o := range q.nodes {
@@ -173,7 +173,7 @@ type data struct {
 	Label string        `json:"label,omitempty"`
 	Plan  time.Duration `json:"plan,omitempty"`
 	Trace string        `json:"trace,omitempty"`
-	Fence uint64        `json:"fence,omitempty"` // of a shared hold; it is set once
+	Fence uint64        `json:"fence,omitempty"` // of a shared hold; see decide
 }
 
 func dataOf(h driver.Holder) data {
@@ -190,15 +190,15 @@ func decode(text []byte) (d data) {
 	return d
 }
 
-// literal has the bytes that escape does not change.
-const literal = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@+,=~"
+// literalBytes are the bytes that escape does not change.
+const literalBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@+,=~"
 
-// escape returns the name of the node for a lock's name. Bytes outside of literal, and a dot at the
-// beginning, are written as %XX.
+// escape returns the name of a lock's node. It writes a byte that is not in literalBytes, and a dot
+// at the beginning, as %XX.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
-		if c := name[i]; strings.IndexByte(literal, c) >= 0 && (c != '.' || i > 0) {
+		if c := name[i]; strings.IndexByte(literalBytes, c) >= 0 && (c != '.' || i > 0) {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -207,7 +207,7 @@ func escape(name string) string {
 	return b.String()
 }
 
-// unescape reverses escape. It returns false for a text that escape does not make.
+// unescape reverses escape. It returns false if escape cannot have produced the text.
 func unescape(node string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(node); i++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Open connects to the servers of c. ctx limits only the opening.
+// Open connects to the servers of c. ctx limits only Open itself.
 //
 // Open returns driver.ErrInvalid if settings are wrong or the servers demand a longer session
 // timeout, and driver.ErrUnavailable if no server can be reached. With Lazy, Open does not wait for
@@ -31,7 +31,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	}
 	s.promises = s.cfg.guarantees()
 	s.holds.byID, s.fences.known = map[id]*hold{}, map[string]mapping{}
-	s.host = host{&s.cfg, s.clock, &s.fences, s.spawn, s.watchHolds, s.missing}
+	s.host = host{&s.cfg, s.clock, &s.fences, s.spawn, s.watchHolds, s.nodeGone}
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.work.Add(1)
 	if s.cfg.lazy {
@@ -44,7 +44,8 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// prepare connects and makes the root node. The creation of that node identifies the ensemble.
+// prepare connects and makes the root node. It records when the root was created, because SamePlace
+// recognises an ensemble by that.
 func (s *Store) prepare(ctx context.Context) error {
 	ss, err := s.session(ctx)
 	if err != nil || s.cfg.root == "/" {

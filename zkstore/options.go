@@ -20,8 +20,8 @@ type Config struct {
 	// belong to this user, and nobody else may read or change them (CREATOR_ALL). Without User,
 	// everybody may change them. The password travels unencrypted unless Dial encrypts.
 	User, Password string
-	// Dial, if not nil, makes the connections instead of a net.Dialer. It may encrypt them. ctx
-	// ends after a second at most. Dial must be safe for concurrent use.
+	// Dial, if not nil, makes the connections instead of a net.Dialer, for example to encrypt them.
+	// Its ctx ends after at most a second. Dial must be safe for concurrent use.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
@@ -51,13 +51,14 @@ const defaultRoot = "/padlock"
 
 func defaults() config { return config{timeout: DefaultSessionTimeout} }
 
-// Root keeps the locks below another node than /padlock. The store makes the node if it is missing.
-// Programs with different roots do not see each other's locks.
+// Root sets the node below which the store keeps its locks. The default is /padlock. The store
+// makes the node if it is missing. Programs with different roots do not see each other's locks.
 func Root(node string) Option { return func(c *config) { c.root = node } }
 
 // SessionTimeout sets how long the servers keep the locks of a process that died or fell silent. It
-// is 200 ms to 10 min, and a whole number of milliseconds. If the servers allow only shorter
-// timeouts, the store uses the longest of them. If they allow only longer ones, Open fails.
+// must be a whole number of milliseconds, from 200 ms to 10 min. If the servers allow only shorter
+// timeouts, the store uses the longest timeout that they allow. If they allow only longer ones,
+// Open fails.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // NoFences turns fences off. That saves requests for names that are rarely locked, but then nothing
@@ -69,11 +70,12 @@ func NoFences() Option { return func(c *config) { c.noFences = true } }
 // then.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
-// Lazy opens the store without a connection to the servers, which may be down.
+// Lazy opens the store without waiting for a connection. So Open succeeds even if the servers are
+// down.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// Clock sets the clock by which the store decides that its session may have ended. The default is
-// driver.SystemClock.
+// Clock sets the clock with which the store decides whether its session may have ended. The default
+// is driver.SystemClock.
 func Clock(c driver.Clock) Option { return func(o *config) { o.clock = c } }
 
 func (c *config) check() error {
@@ -117,7 +119,7 @@ func checkRoot(root string) error {
 	return nil
 }
 
-// dir returns the node of a lock.
+// dir returns the path of a lock's node.
 func (c *config) dir(name string) string { return join(c.root, escape(name)) }
 
 // acl returns the access rights of the nodes that the store makes.

@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// readQueue reads the queue of a lock. A lock that was never taken has an empty one.
+// readQueue reads the queue of a lock. The queue is empty if the lock was never taken.
 func (ss *session) readQueue(dir string) (q *queue, err error) {
 	err = ss.retryRequest(func() error {
 		children, stat, err := ss.conn.Children(dir)
@@ -36,7 +36,7 @@ func (ss *session) readFresh(dir string) (*queue, error) {
 	return ss.readQueue(dir)
 }
 
-// A lostNode is the error of join if it is not known whether the node exists.
+// A lostNode is the error of join if it is not known whether the new node exists.
 type lostNode struct {
 	guid string
 	err  error
@@ -70,13 +70,14 @@ func (ss *session) join(dir string, k kind, d data) (node, error) {
 		if found {
 			return n, nil
 		}
-		late := guid // the request may still be on its way
+		late := guid // the request may still be on its way and make the node later
 		ss.spawn(func() { ss.remove(dir, late) })
 		guid = newGUID()
 	}
 }
 
-// search looks for a node after a lost reply.
+// search looks for the node with a GUID, after the reply to the request that made the node was
+// lost.
 func (ss *session) search(dir, guid string) (n node, found bool, err error) {
 	if err := ss.waitConnected(context.Background()); err != nil {
 		return n, false, err

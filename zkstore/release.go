@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// reservation is how long the lock stays reserved for a waiter that got it.
-const reservation = 400 * time.Millisecond
+// reservationTTL is how long the lock stays reserved for a waiter that got it.
+const reservationTTL = 400 * time.Millisecond
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
@@ -29,7 +29,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		switch {
 		case h.state == none:
 			return driver.Gone, s.checkReachable(ctx)
-		case h.state == doubt:
+		case h.state == uncertain:
 			return driver.Gone, s.settle(ctx, h)
 		case !h.ss.alive():
 			s.tidy(h)
@@ -48,8 +48,8 @@ func (s *Store) checkReachable(ctx context.Context) error {
 	return ss.retryRequest(func() error { _, err := ss.conn.Sync(s.cfg.root); return err })
 }
 
-// tidy forgets a hold whose session was lost. The servers may not have noticed that yet, so if a
-// new session is connected, tidy deletes the node.
+// tidy forgets a hold whose session was lost. The servers may not have ended the session yet. So if
+// the store has a new session that is alive, tidy deletes the node of the hold.
 func (s *Store) tidy(h *hold) {
 	path := h.path()
 	s.holds.clear(h, errReleased)
@@ -64,8 +64,8 @@ func (s *Store) tidy(h *hold) {
 	}
 }
 
-// letGo deletes the node of h. If the reply is lost, the deletion is repeated until the session
-// ends.
+// letGo deletes the node of h. If the reply to that is lost, the store repeats the deletion until
+// the session ends.
 func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	ss := h.ss
 	if h.intent != nil {

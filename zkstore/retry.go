@@ -40,8 +40,8 @@ func (ss *session) firstConnect(ctx context.Context) error {
 // a time limit of the caller.
 type noContext struct{ error }
 
-// waitConnected waits until the session is connected again. It returns an error if that takes too
-// long, or if the session is lost.
+// waitConnected waits until the session is connected. It returns an error if that takes too long,
+// or if the session is lost.
 func (ss *session) waitConnected(ctx context.Context) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -62,8 +62,8 @@ func (ss *session) waitConnected(ctx context.Context) error {
 	}
 }
 
-// retryRequest runs a request, and repeats it each time a lost connection has interrupted it. The
-// repetition must do no harm.
+// retryRequest calls request, and calls it again each time the connection was lost during the call.
+// A repeated request must do no harm.
 func (ss *session) retryRequest(request func() error) error {
 	for {
 		err := request()

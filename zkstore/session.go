@@ -13,16 +13,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A session is one session at the servers, with one connection at a time. Once it is lost, it is
-// never used again.
+// A session is one session of ZooKeeper, which has one connection at a time. A session that was
+// lost is never used again.
 //
-//	state         meaning                                       holds
-//	connected     the servers answer                            held
-//	disconnected  the client looks for a server                 held, until the clock of the session ends
-//	lost          the servers ended it, or its clock has ended      lost
+//	state         meaning                                     holds
+//	connected     the servers answer                          held
+//	disconnected  the client looks for a server               held, until its clock runs out
+//	lost          the servers ended it, or its clock ran out  lost
 //
-// The store's own clock decides when the session ends, because the client learns of the end only
-// while it is connected.
+// The store decides by its own clock when the session ends, because the client learns of the end
+// only while it is connected.
 type session struct {
 	host
 	conn  *zk.Conn
@@ -42,22 +42,22 @@ type session struct {
 
 // A host holds the parts of a store that its sessions need.
 type host struct {
-	cfg     *config
-	clock   driver.Clock
-	fences  *fences
-	spawn   func(f func())           // runs f in the background
-	round   func(ss *session)        // is called from time to time
-	missing func(name, token string) // is called when the node of a hold was deleted
+	cfg        *config
+	clock      driver.Clock
+	fences     *fences
+	spawn      func(f func())           // runs f in the background
+	watchHolds func(ss *session)        // watches the nodes of holds; called from time to time
+	nodeGone   func(name, token string) // called when the node of a hold was deleted or changed
 }
 
-// newSession begins to connect.
+// newSession returns a new session, which connects in the background.
 func newSession(of host) (*session, error) {
 	ss := &session{host: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]chan struct{}{}, kept: map[string]*hold{}}
 	ss.bound, ss.end = context.WithCancelCause(context.Background())
-	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers tell the real timeout
+	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers report the timeout that they chose
 	ready := make(chan struct{})
 	conn, _, err := zk.Connect(ss.cfg.servers, ss.cfg.timeout,
-		zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{ss: ss}),
+		zk.WithLogger(quietLogger{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{ss: ss}),
 		zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) { return ss.dial(network, addr) }),
 		zk.WithEventCallback(func(e zk.Event) { <-ready; ss.event(e) }))
 	if err != nil {
@@ -69,13 +69,13 @@ func newSession(of host) (*session, error) {
 	return ss, nil
 }
 
-// quiet is a logger that drops everything, because the callers get the errors anyway.
-type quiet struct{}
+// quietLogger drops everything that the client logs, because the callers get the errors anyway.
+type quietLogger struct{}
 
-func (quiet) Printf(string, ...any) {}
+func (quietLogger) Printf(string, ...any) {}
 
-// hosts gives the client the servers. Their names are looked up at each connect. The client's own
-// host provider looks them up only once.
+// hosts tells the client which server it should connect to. The names of the servers are looked up
+// for each connection. The client's own host provider looks them up only once.
 type hosts struct {
 	ss      *session
 	mu      sync.Mutex
@@ -88,9 +88,9 @@ func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
 
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next returns the next server. If the second result is true, the client pauses for a second and
-// checks whether it was closed. That pause is too long for a short session. So Next pauses itself,
-// and returns true only after the end of the session.
+// Next returns the next server. If the second result is true, the client pauses for a second, which
+// is too long for a session with a short timeout, and checks whether it was closed. So Next makes a
+// shorter pause itself, and returns true only after the end of the session.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,8 +115,8 @@ func (h *hosts) Connected() {
 	h.failed = 0
 }
 
-// dial connects to a server. After the end of the session it returns an error, because with a
-// connection the client would begin another session.
+// dial connects to a server. After the end of the session it returns an error, because the client
+// would begin another session if it got a connection.
 func (ss *session) dial(network, addr string) (net.Conn, error) {
 	if ss.bound.Err() != nil {
 		return nil, context.Cause(ss.bound)
@@ -168,7 +168,7 @@ func (ss *session) connected() {
 	})
 }
 
-// unreachable notes that the client has tried every server without success.
+// unreachable records that the client has tried every server without success.
 func (ss *session) unreachable() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -179,15 +179,17 @@ func (ss *session) unreachable() {
 	}
 }
 
-// trouble returns a channel that is closed when no server could be reached, and the last error.
+// trouble returns a channel that is closed when the client has tried every server without success,
+// and the last error of dial.
 func (ss *session) trouble() (<-chan struct{}, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.down, ss.dialErr
 }
 
-// setConnected notes that the session can be used. All waiters look at their queues again, in case
-// a watch was lost with the connection.
+// setConnected records that the session can be used. It wakes all waiters, which then look at their
+// queues again, because a watch may have been lost with the old connection. The caller must hold
+// ss.mu.
 func (ss *session) setConnected() {
 	select {
 	case <-ss.up:
@@ -233,7 +235,7 @@ func (ss *session) alive() bool {
 
 var errSilent = errors.New("the servers have not answered for the session timeout")
 
-// lose ends the session. The client is closed in the background, which can take a second.
+// lose ends the session. It closes the client in the background, because that can take a second.
 func (ss *session) lose(why error) {
 	if ss.bound.Err() != nil {
 		return
@@ -242,7 +244,8 @@ func (ss *session) lose(why error) {
 	ss.spawn(ss.conn.Close)
 }
 
-// keepAlive asks the servers for a reply from time to time, and ends the session if its clock ends.
+// keepAlive sends a request to the leader from time to time, until the session ends. It ends the
+// session itself when the session's clock has run out.
 func (ss *session) keepAlive() {
 	timer := make(chan struct{}, 1)
 	var asking sync.Mutex
@@ -269,8 +272,8 @@ func (ss *session) keepAlive() {
 	}
 }
 
-// askLeader sends a request that goes through the leader. After that it calls round, which watches
-// nodes of holds.
+// askLeader sends a request that goes through the leader, if the session is connected. Then it
+// calls watchHolds.
 func (ss *session) askLeader() {
 	select {
 	case <-ss.online():
@@ -278,11 +281,12 @@ func (ss *session) askLeader() {
 	default:
 		return
 	}
-	ss.round(ss)
+	ss.watchHolds(ss)
 }
 
-// drop closes a connection whose server is silent, so that the client tries the next one while
-// there is time. The client itself would wait for two thirds of the timeout.
+// drop closes a connection whose server has been silent for a quarter of the session timeout, so
+// that the client has time to try the next server. The client itself would wait for two thirds of
+// the timeout.
 func (ss *session) drop() {
 	ss.mu.Lock()
 	w := ss.wire

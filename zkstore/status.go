@@ -76,7 +76,8 @@ func (s *Store) serverFindings(ctx context.Context) []driver.Finding {
 	return found
 }
 
-// askServer sends a command of four letters and returns the answer, or "".
+// askServer sends one of the four-letter commands to a server, and returns the answer. It returns
+// "" if there is none.
 func (s *Store) askServer(ctx context.Context, server, command string) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -46,8 +46,8 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// session returns the session of the store, once it is connected. If that session was lost, a new
-// one is begun. After an error, no request was sent.
+// session waits until the store's session is connected, and returns it. If the session was lost, it
+// begins a new one. If it returns an error, no request was sent.
 func (s *Store) session(ctx context.Context) (*session, error) {
 	ss, err := s.current()
 	if err != nil {
@@ -86,8 +86,9 @@ func (s *Store) current() (*session, error) {
 	return ss, err
 }
 
-// do runs op, which sends requests. It returns before op does if ctx ends, or if op takes longer
-// than patience. In that case op continues, because a request that was sent cannot be taken back.
+// do runs op, which sends requests, in a goroutine of its own, and waits for it. If ctx ends or the
+// servers are silent for too long, do returns an error. op then continues, because a request that
+// was sent cannot be taken back.
 func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	var zero T
 	if err := s.beginCall(ctx); err != nil {
@@ -115,7 +116,9 @@ func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	}
 }
 
-// beginCall counts an operation, so that Close waits for it.
+// beginCall registers an operation, so that Close waits for it. The caller must call s.work.Done
+// when the operation ends. If the store is closed or ctx has ended, beginCall registers nothing and
+// returns an error.
 func (s *Store) beginCall(ctx context.Context) error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -129,7 +132,8 @@ func (s *Store) beginCall(ctx context.Context) error {
 	return nil
 }
 
-// spawn runs f in the background. Close waits for it.
+// spawn runs f in the background, and Close waits for f to end. Once Close has ended the session,
+// spawn does nothing.
 func (s *Store) spawn(f func()) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -138,7 +142,8 @@ func (s *Store) spawn(f func()) {
 	}
 }
 
-// afterClose returns ErrClosed if Close is the reason for err, and err otherwise.
+// afterClose replaces an error that occurred after Close was called by one that wraps ErrClosed. It
+// returns any other error unchanged.
 func (s *Store) afterClose(err error) error {
 	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
@@ -148,7 +153,8 @@ func (s *Store) afterClose(err error) error {
 
 var errClosed = fmt.Errorf("%w: the store was closed", driver.ErrClosed)
 
-// Close ends the session, and with it all holds. If a server can be reached, they end at once.
+// Close ends the session, and with it all holds. If a server can be reached, the holds end at once.
+// Otherwise they end when the session times out.
 func (s *Store) Close() error {
 	s.ending.Lock()
 	first := !s.closed

@@ -15,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// In Symfony's layout a lock is one ephemeral node with the token as its data. If the name of the
-// lock has no slash, it is the name of the node. Otherwise the name of the node has "-" in the
-// place of each slash, and ends with another "-" and the SHA-1 of the lock's name.
+// In Symfony's layout a lock is one ephemeral node, whose data is the token. If the name of the
+// lock contains no slash, the node has the same name. Otherwise each slash becomes "-" in the name
+// of the node, and another "-" and the SHA-1 of the lock's name follow.
 
 // symfonyNode returns the path of a lock's node.
 func (c *config) symfonyNode(name string) string {
@@ -33,7 +33,9 @@ func (c *config) symfonyNode(name string) string {
 	return join(c.root, name)
 }
 
-// symfonyTakes reports whether ZooKeeper accepts a name for a node after its slashes were replaced.
+// symfonyTakes reports whether PHP can lock a name, that is whether ZooKeeper accepts the name for
+// a node after its slashes were replaced. It returns false for names that begin with "padlock-",
+// because the store itself makes such nodes.
 func symfonyTakes(name string) bool {
 	forbidden := func(r rune) bool {
 		return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
@@ -42,7 +44,7 @@ func symfonyTakes(name string) bool {
 		name != "." && name != ".." && name != "zookeeper" && !strings.HasPrefix(name, "padlock-")
 }
 
-// trySymfony makes one try.
+// trySymfony tries to get the lock without waiting.
 func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 	h.dir = s.cfg.symfonyNode(r.Name)
 	for tries := 1; ; tries++ {
@@ -57,7 +59,7 @@ func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 			continue
 		case cutOff(err):
 			if err := ss.retryRequest(func() error { _, err := ss.conn.Sync(h.dir); return err }); err != nil {
-				s.holds.doubt(h, "")
+				s.holds.setUncertain(h, "")
 				return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
 			}
 			continue
@@ -87,7 +89,8 @@ func (ss *session) symfonyHolder(path string) (token string, stat *zk.Stat, err 
 	return token, stat, err
 }
 
-// symfonyHold describes a holder. The node does not name the holder, which may be PHP.
+// symfonyHold describes the holder of a lock. Only the time is known: the node does not name the
+// holder, which may be a PHP program.
 func symfonyHold(stat *zk.Stat) driver.Hold {
 	return driver.Hold{Foreign: true, Since: time.UnixMilli(stat.Ctime)}
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// verify asks whether the node of h is still there.
+// verify asks the servers whether the node of h still exists. If it does not, the hold ends and
+// verify returns ErrLost.
 func (s *Store) verify(h *hold) error {
 	there, err := s.nodeExists(h)
 	switch {
@@ -19,8 +20,8 @@ func (s *Store) verify(h *hold) error {
 	return err
 }
 
-// nodeExists asks whether the node of h exists. In Symfony's layout, the node may belong to the
-// next holder.
+// nodeExists asks the servers whether the node of h exists. In Symfony's layout it also compares
+// the token, because the node may belong to the next holder.
 func (s *Store) nodeExists(h *hold) (there bool, err error) {
 	if s.cfg.symfony {
 		token, _, err := h.ss.symfonyHolder(h.dir)

@@ -10,8 +10,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. With reserve, the waiter joins the queue and watches the node
-// before its own. Without reserve, it watches the first node that keeps it from the lock.
+// Wait implements driver.Waiter. If reserve is true, the waiter joins the queue and watches the
+// node before its own. Otherwise it stays outside the queue and watches the first node that keeps
+// it from getting the lock.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -46,14 +47,15 @@ func (s *Store) wait(ctx context.Context, r *driver.Request, reserve bool) (driv
 	return s.queueUp(ctx, ss, r)
 }
 
-// A place is a waiter's node.
+// A place is the node of a waiter in the queue of a lock.
 type place struct {
 	dir    string
 	node   node
 	joined time.Time // when the node was made, or a little later
 }
 
-// queueUp waits in the queue.
+// queueUp joins the queue and waits until its node has the lock. Then it reserves the lock for the
+// token of the caller.
 func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (driver.Grant, error) {
 	dir, info := s.cfg.dir(r.Name), dataOf(r.Holder)
 	n, err := ss.join(dir, kindOf(r.Shared, true), info)
@@ -62,7 +64,7 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	}
 	joined := time.Now()
 	var q *queue
-	look := ss.lookWithMapping // reads the mapping before the wait, so that the hand-over is quicker
+	look := ss.lookWithMapping // the mapping is read before the wait, so that the hand-over is quicker
 	err = s.await(ctx, ss, func() (string, bool, error) {
 		q, err = look(dir)
 		look = ss.readQueue
@@ -84,7 +86,8 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 }
 
-// orTryAgain returns nil if err means only that the session was lost. The caller then tries again.
+// orTryAgain returns nil if the only problem is that the session was lost or a reply was lost. The
+// caller then tries again.
 func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -95,7 +98,8 @@ func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
 	return err
 }
 
-// reserve reserves the lock, which the node of a waiter has got, for the token that waited.
+// reserve is called when the node of a waiter has got the lock. It reserves the lock for a short
+// time for the token that waited.
 func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *driver.Request) (driver.Grant, error) {
 	dir, n := p.dir, p.node
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
@@ -119,12 +123,13 @@ func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
 	name, token := r.Name, r.Token
-	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
-	return driver.Grant{Fence: fence, TTL: reservation}, nil
+	h.timer = time.AfterFunc(reservationTTL, func() { s.notClaimed(name, token) })
+	return driver.Grant{Fence: fence, TTL: reservationTTL}, nil
 }
 
-// firstInTheWay returns the node that a waiter outside of the queue has to wait for. It is the
-// first node that keeps the caller from the lock, apart from the node of the caller's own hold.
+// firstInTheWay returns the node for which a waiter outside of the queue has to wait: the first
+// node that keeps the caller from getting the lock. The node of the caller's own hold does not
+// count.
 func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, error) {
 	dir := s.cfg.dir(r.Name)
 	q, err := ss.readQueue(dir)

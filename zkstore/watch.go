@@ -8,9 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchHolds watches the nodes of the holds that are not watched yet, so that a holder notices when
-// Break, or another program, deletes its node. The session calls watchHolds only from time to time,
-// so short holds cost nothing.
+// watchHolds watches the nodes of the holds that are not watched yet, so that a holder notices if
+// Break, or another program, deletes its node. The session calls it only from time to time, so
+// short holds cost nothing.
 func (s *Store) watchHolds(ss *session) {
 	s.holds.mu.Lock()
 	var fresh []*hold
@@ -26,7 +26,7 @@ func (s *Store) watchHolds(ss *session) {
 	_ = forEach(len(fresh), func(i int) error {
 		if _, _, _, err := ss.conn.GetW(paths[i]); err == zk.ErrNoNode {
 			ss.fire(paths[i])
-		} else if err != nil { // the next round tries again
+		} else if err != nil { // the next call of watchHolds tries again
 			s.holds.mu.Lock()
 			fresh[i].watched = false
 			s.holds.mu.Unlock()
@@ -35,8 +35,9 @@ func (s *Store) watchHolds(ss *session) {
 	})
 }
 
-// missing ends a hold whose node was deleted by somebody else.
-func (s *Store) missing(name, token string) {
+// nodeGone is called when the watch on a hold's node reports that the node was deleted or changed.
+// If the node is gone, the hold ends.
+func (s *Store) nodeGone(name, token string) {
 	h, err := s.holds.enterHeld(s.closing, name, token)
 	if err != nil {
 		return

@@ -2,9 +2,9 @@ package zkstore
 
 import "github.com/go-zookeeper/zk"
 
-// watchDeletion returns a channel that is closed when a node is deleted. The channel may be closed
-// earlier. ok is false if the node does not exist. Watchers of one node share a watch, because the
-// client keeps each watch until the node is deleted.
+// watchDeletion returns a channel that is closed when a node is deleted. The channel may also be
+// closed earlier. If the node does not exist, ok is false. All goroutines that watch the same node
+// share one watch, because the client keeps each watch until the node is deleted.
 func (ss *session) watchDeletion(path string) (deleted <-chan struct{}, ok bool, err error) {
 	ss.mu.Lock()
 	w, shared := ss.watches[path]
@@ -38,7 +38,8 @@ func (ss *session) unwatch(path string) {
 	delete(ss.kept, path)
 }
 
-// fire wakes those that watch a node.
+// fire is called when a node was deleted or changed. It wakes the goroutines that watch the node.
+// If the node is that of a hold, it also calls nodeGone.
 func (ss *session) fire(path string) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -48,6 +49,6 @@ func (ss *session) fire(path string) {
 	}
 	if h, ok := ss.kept[path]; ok {
 		delete(ss.kept, path)
-		ss.spawn(func() { ss.missing(h.name, h.token) })
+		ss.spawn(func() { ss.nodeGone(h.name, h.token) })
 	}
 }

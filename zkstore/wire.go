@@ -9,15 +9,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// headSize is how many bytes of a packet a wire reads: the length of the packet and the 16 bytes
-// after it.
+// headSize is how many bytes at the beginning of each packet a wire looks at: the length of the
+// packet and the next 16 bytes.
 const headSize = 4 + 16
 
-// A wire is a connection that notes when requests were sent and which of them were answered.
+// A wire is a connection that records when requests were sent and which of them were answered.
 //
-// After a failed write, the client would answer the request twice, which stops it for ever
-// (github.com/go-zookeeper/zk/pull/163). So a wire hides a failed write from the client and closes
-// the connection. Then the next read of the client fails.
+// If the write of a request fails, the client reports the result of that request twice, which
+// blocks the client for ever (github.com/go-zookeeper/zk/pull/163). So a wire does not report a
+// failed write. It closes the connection, so the client's next read fails.
 type wire struct {
 	net.Conn
 	clock driver.Clock
@@ -26,7 +26,7 @@ type wire struct {
 	mu      sync.Mutex
 	opened  driver.Instant
 	joined  bool // the request to connect was answered
-	waiting map[int32]sent
+	waiting map[int32]sentRequest
 
 	// Only the goroutine that reads uses these fields.
 	head [headSize]byte
@@ -34,26 +34,26 @@ type wire struct {
 	skip int
 }
 
-// sent is a request that has no answer yet.
-type sent struct {
+// A sentRequest is a request that has no answer yet.
+type sentRequest struct {
 	at     driver.Instant
 	leader bool // the leader answers it
 }
 
 func newWire(conn net.Conn, clock driver.Clock, known *sessionClock) *wire {
-	return &wire{Conn: conn, clock: clock, known: known, opened: clock.Now(), waiting: map[int32]sent{}}
+	return &wire{Conn: conn, clock: clock, known: known, opened: clock.Now(), waiting: map[int32]sentRequest{}}
 }
 
-// byLeader has the codes of the requests that go through the leader: create, delete, setData,
+// byLeader contains the codes of the requests that go through the leader: create, delete, setData,
 // setACL, sync, multi, createContainer and createTTL.
 var byLeader = map[uint32]bool{1: true, 2: true, 5: true, 7: true, 9: true, 14: true, 19: true, 21: true}
 
-// Write sends one packet; the client sends each packet with one call.
+// Write sends one packet. The client calls Write once for each packet.
 func (w *wire) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	if len(b) >= 12 && w.joined {
 		if xid := int32(binary.BigEndian.Uint32(b[4:])); xid >= 0 {
-			w.waiting[xid] = sent{w.clock.Now(), byLeader[binary.BigEndian.Uint32(b[8:])]}
+			w.waiting[xid] = sentRequest{w.clock.Now(), byLeader[binary.BigEndian.Uint32(b[8:])]}
 		}
 	}
 	w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Read finds the server's answers in the data that it returns.
+// Read passes data from the server to the client, and records the answers that the data contains.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	for data := b[:n]; len(data) > 0; {
@@ -74,7 +74,8 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// fill adds data to the head of the packet, and returns the rest of the data.
+// fill copies the head of a packet from data, and calls answer when the head is complete. It
+// returns the rest of data.
 func (w *wire) fill(data []byte) []byte {
 	for len(data) > 0 && w.skip == 0 {
 		w.head[w.have] = data[0]
@@ -91,7 +92,8 @@ func (w *wire) fill(data []byte) []byte {
 	return data
 }
 
-// answer reads the beginning of a packet from the server.
+// answer is called with the first bytes of each packet from the server. It records which request
+// the packet answers.
 func (w *wire) answer(packet []byte) {
 	if len(packet) < headSize-4 {
 		return
@@ -110,13 +112,14 @@ func (w *wire) answer(packet []byte) {
 	s, ok := w.waiting[xid]
 	delete(w.waiting, xid)
 	w.mu.Unlock()
-	// Codes down to -111 are about nodes. Lower ones are about the session, such as "expired".
+	// Error codes from -101 to -111 are about nodes. Lower codes are about the session, for example
+	// that it has expired.
 	if ok && s.leader && (code == 0 || code <= -101 && code >= -111) {
 		w.known.answered(s.at)
 	}
 }
 
-// silent returns how long the oldest open request has waited for its answer.
+// silent returns how long the oldest request without an answer has waited.
 func (w *wire) silent() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
