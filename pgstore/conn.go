@@ -40,7 +40,7 @@ type conn struct {
 	stop     context.CancelFunc // stops the reading of the socket
 
 	// These are guarded by pool.mu.
-	keys map[int64]int  // by lock number: how many holds and requests of this store use the lock in this session
+	keys map[int64]int  // how many holds and requests of each lock use this session, by lock number
 	sole map[int64]bool // lock numbers of which this session has the exclusive lock or asks for it
 	load int            // the sum of the values in keys
 	ops  int            // operations that are running
@@ -221,8 +221,9 @@ func (c *conn) closeConn() {
 }
 
 // cancel interrupts the running statement, from another goroutine. The request to cancel may arrive
-// before the statement does, so cancel repeats it. The request may also arrive late and hit another
-// statement, so the connection must not be used afterwards. cancel returns when ended is closed.
+// before the statement does, so cancel repeats it until the channel "ended" is closed. After a
+// second, cancel gives up and ends the connection. A request may also arrive late and hit another
+// statement, so the connection must not be used afterwards.
 func (c *conn) cancel(ended <-chan struct{}) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()

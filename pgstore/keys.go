@@ -27,8 +27,9 @@ func (k *keyring) lockNumber(name string) int64 {
 // waits for its promotion, and no new reader then gets the lock.
 func (k *keyring) intent(name string) int64 { return k.hashOf("intent", name) }
 
-// hashOf returns 64 bits of a hash of the kind, the namespace and the name. The hash includes their
-// lengths, so that two different pairs of namespace and name are never hashed as the same text.
+// hashOf returns 64 bits of a hash of the kind, the namespace and the name. The hashed text
+// includes the lengths of the kind and the namespace, so that two different pairs of namespace and
+// name never give the same text.
 func (k *keyring) hashOf(kind, name string) int64 {
 	text := make([]byte, 0, 64)
 	for _, part := range []string{"padlock", kind, k.namespace} {

@@ -98,7 +98,8 @@ var (
 	// promote uses the blocking call, because the server refuses the non-blocking one while a
 	// writer waits.
 	promote = statement{"padlock_promote", "SELECT set_config('lock_timeout', '20ms', true), pg_advisory_lock($1::bigint)"}
-	// The server evaluates the list from left to right. $2 is the intent.
+	// The server evaluates the list from left to right, so it releases the shared lock before the
+	// intent, $2.
 	promoted = statement{"padlock_promoted", "SELECT pg_advisory_unlock_shared($1::bigint), pg_advisory_unlock($2::bigint)"}
 	demote   = statement{"padlock_demote", "SELECT set_config('lock_timeout', '1s', true), pg_advisory_lock_shared($1::bigint), pg_advisory_unlock($1::bigint)"}
 	noIntent = statement{"padlock_nointent", "SELECT pg_try_advisory_xact_lock_shared($1::bigint)"}

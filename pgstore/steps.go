@@ -52,7 +52,7 @@ func (s *Store) verify(h *hold) error {
 }
 
 // undo releases a lock that the session may have, and ends the connection if that fails. It returns
-// the error why, which is the reason for the release.
+// the error that it was given as the reason.
 func (s *Store) undo(c *conn, key int64, shared int, why error) error {
 	if _, err := c.exec(&unlock[shared], number(key)); err != nil {
 		c.lose(err)

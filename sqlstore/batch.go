@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// mostExtended is how many leases one statement extends at most. The statement keeps their rows
-	// locked until it has ended, and a hand-over of one of these names has to wait for it.
+	// mostExtended is the maximum number of leases that one statement extends. The statement keeps
+	// their rows locked until it has ended, and a hand-over of one of these names has to wait for
+	// it.
 	mostExtended = 256
 
 	// maxAlone is how many holds of a batch are extended at the same time by statements of their
@@ -61,8 +62,8 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	return out, nil
 }
 
-// extendTogether extends some of the holds with one statement. Their indexes are in part. It
-// returns the indexes of the holds that need statements of their own.
+// extendTogether extends some of the holds with one statement. The slice part has the indexes of
+// these holds. extendTogether returns the indexes of the holds that need statements of their own.
 func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, part []int, out []driver.Extended) (alone []int) {
 	some := make([]driver.Extension, len(part))
 	for i, at := range part {
@@ -89,8 +90,8 @@ func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, pa
 	return alone
 }
 
-// extendAlone extends some of the holds as Extend does, each with its own statement. Their indexes
-// are in alone.
+// extendAlone extends some of the holds as Extend does, each with its own statement. The slice
+// alone has the indexes of these holds.
 func (s *Store) extendAlone(ctx context.Context, holds []driver.Extension, alone []int, out []driver.Extended) {
 	var all sync.WaitGroup
 	slots := make(chan struct{}, maxAlone)

@@ -68,19 +68,20 @@ func (s *Store) Close() error {
 // A result says what an operation decided to write and to return.
 type result struct {
 	hold  *hold
-	write bool // decide changed the state
+	write bool // the operation changed the state
 	grant bool // a hold got a new fence, so the row of the last grant changes too
 	quiet bool // the change matters to no waiter
 	err   error
 }
 
-// changeRow loads the state of a name, lets decide read and modify it, and writes it back. If
-// another call has written to the row meanwhile, changeRow starts again. If a transaction has
-// locked the row of the last grant, changeRow returns errRowLocked.
+// changeRow loads the state of a name, calls decide, which reads and changes the state, and writes
+// the state back. If another call has written to the row meanwhile, changeRow starts again. If a
+// transaction has locked the row of the last grant, changeRow returns errRowLocked.
 //
-// After decide, changeRow reserves a free name for the waiters whose turn it is. If a transaction
-// keeps the name, changeRow reserves nothing. Then those waiters take the name themselves when the
-// transaction has ended. If the name has begun to cool down, changeRow wakes the first waiter.
+// After the call of decide, changeRow reserves the name, if it is free, for the waiters whose turn
+// it is. If a transaction keeps the name, changeRow reserves nothing. Those waiters then acquire
+// the name themselves when the transaction has ended. If decide has begun a cool-down, changeRow
+// wakes the first waiter.
 func (s *Store) changeRow(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	return s.changeRowFrom(ctx, name, nil, decide)
 }
@@ -149,9 +150,9 @@ func (s *Store) read(ctx context.Context, name string, read *loadedState) (*stat
 	return s.rows.loadState(ctx, name)
 }
 
-// 154 tellWaiters wakes the waiters that a change concerns. These are the waiters for which the
-// name was reserved, in this process or, through the database, in another one. It also wakes the
-// first waiter of the queue if that waiter is in this process, unless quiet is true and nothing was
+// tellWaiters wakes the waiters that a change concerns. These are the waiters for which the name
+// was reserved, in this process or, through the database, in another one. It also wakes the first
+// waiter of the queue if that waiter is in this process, unless quiet is true and nothing was
 // reserved.
 func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)

@@ -127,7 +127,7 @@ const (
 	placeFor = 40 * time.Second
 )
 
-// hash returns a text that stands for the token wherever others can read it.
+// hash returns a text that identifies the token without revealing it.
 func (o opaque) hash() string {
 	sum := sha256.Sum256([]byte(o))
 	return hex.EncodeToString(sum[:12])

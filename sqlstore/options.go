@@ -29,9 +29,9 @@ type config struct {
 // of the connection on MySQL, and main on SQLite.
 func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 
-// Notify makes PostgreSQL's NOTIFY wake the waiters. l opens one extra connection for it while
-// somebody waits. Without this option, waiters poll. It does not work through a pooler in
-// transaction mode.
+// Notify makes PostgreSQL's NOTIFY wake the waiters. While somebody waits, l has one extra
+// connection open for that. Without this option, waiters poll. NOTIFY does not work through a
+// pooler in transaction mode.
 func Notify(l Listener) Option { return func(c *config) { c.listener = l } }
 
 // Lazy opens the store without a request to the server, which may be down. The first call checks

@@ -60,7 +60,7 @@ func (p *prepared) closeAll() {
 // A row is the result of a statement that returns one row.
 type row interface{ Scan(dest ...any) error }
 
-// failed is the row of a statement that could not be sent.
+// failed stands for the row of a statement that could not be sent.
 type failed struct{ error }
 
 // Scan returns the error.

@@ -93,7 +93,8 @@ func (s *Store) RecordedNames(ctx context.Context, prefix string) (names []strin
 	return names, err
 }
 
-// readRecords calls row for each row of a query with one argument. A missing table has no rows.
+// readRecords runs a query that has one argument, and calls the function row for each row of the
+// result. If the table of records is missing, the result has no rows.
 func (s *Store) readRecords(ctx context.Context, text, arg string, row func(scan func(...any) error) error) error {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {

@@ -23,8 +23,8 @@ type moreColumn struct {
 	Cooled driver.Holder `json:"cooled,omitzero"`
 }
 
-// scan reads one row. If the statement has other columns before those of the state, scan stores
-// these columns in the variables that leading points to.
+// scan reads one row. If the statement has other columns before those of the state, leading points
+// to the variables for their values.
 func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int

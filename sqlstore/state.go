@@ -125,7 +125,8 @@ func (s *state) firstToLook() opaque {
 	return s.queue[0].Token
 }
 
-// aheadOf returns the number of waiters before a token in the queue. Without a place, all count.
+// aheadOf returns the number of waiters before a token in the queue, or the number of all waiters
+// if the token has no place.
 func (s *state) aheadOf(token opaque) int {
 	for i := range s.queue {
 		if s.queue[i].Token == token {

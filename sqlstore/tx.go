@@ -56,7 +56,7 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	}
 	for i := range st.holds {
 		h := &st.holds[i]
-		if h.Fence != fence || h.Reserved && h.Shared { // an exclusive reservation may be in use without a claim
+		if h.Fence != fence || h.Reserved && h.Shared { // an exclusive reservation may be in use as a hold before it is claimed
 			continue
 		}
 		if h.Until <= now {
@@ -68,13 +68,14 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 }
 
 // LockTx takes the lock on name until tx ends, without a lease and without a fence. To break the
-// lock, an operator has to end the transaction, and then nothing of it is written. LockTx never
-// waits. It returns a *driver.HeldError if somebody else has the name, in a transaction or under a
-// lease, or waits for it. It returns driver.ErrAlreadyHeld if this process has the name.
+// lock, an operator has to end the transaction, and the database then discards what it has written.
+// LockTx never waits. It returns a *driver.HeldError if somebody else has the name, in a
+// transaction or under a lease, or waits for it. It returns driver.ErrAlreadyHeld if this process
+// has the name.
 //
 // While tx is open, others who try the name get a *driver.HeldError. Call LockTx at the start of
-// the transaction. Under REPEATABLE READ and above, it fails if tx has read before and may not see
-// what an earlier holder has changed since.
+// the transaction. Under REPEATABLE READ and above, LockTx fails if tx has read before and may not
+// see what an earlier holder has changed since.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err

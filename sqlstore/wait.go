@@ -52,7 +52,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //   - if it is notified (fence 0),
 //   - if the file has changed (watch.go),
 //   - if this process has released the name,
-//   - if the waiter before it has had a reservation for driver.MaxReservation (next), or
+//   - if the waiter before it has had a reservation for driver.MaxReservation, or
 //   - when the connection that listens is opened or lost.
 //
 // A notification for another waiter does not wake it.
@@ -168,8 +168,8 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 }
 
 // joinQueue takes or renews this waiter's place in the queue. If it is this waiter's turn,
-// joinQueue acquires the name, and Wait returns the hold itself. If the caller has read the state
-// already, it passes that state as known, and otherwise nil.
+// joinQueue acquires the name, and Wait returns the hold itself. The argument known is the state if
+// the caller has read it already, and nil otherwise.
 func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushed()

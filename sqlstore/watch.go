@@ -27,8 +27,9 @@ const (
 	restTime = 10 * time.Millisecond
 	maxRest  = 200 * time.Millisecond
 
-	// watchPool is the least number of connections that a pool must have. The watch keeps one of
-	// them, and transactions of the caller must not take the last one from renewals.
+	// watchPool is the minimum number of connections in a pool that has a fileWatch. The fileWatch
+	// keeps one of them. If a transaction of the caller takes another one, there is still one left
+	// for renewals.
 	watchPool = 3
 
 	// A file without a write-ahead log cannot be watched, because each look would lock the file
@@ -71,7 +72,8 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 	ready()
 	for last := int64(-1); ; {
 		var version int64
-		// Drivers start a goroutine for a context that can end. The pragma itself never waits.
+		// Drivers start a goroutine for each context that can end, so the statement gets one that
+		// cannot. The pragma itself never waits.
 		if err := look.QueryRowContext(context.WithoutCancel(ctx)).Scan(&version); err != nil {
 			return err
 		}

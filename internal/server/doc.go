@@ -1,7 +1,7 @@
 // Package server starts real servers for tests. Each test gets its own server process on a free
-// port of 127.0.0.1, with its own data directory. The server is killed at the end of its test, even
-// if the test's process is killed. The package uses the standard library only, so the tests of any
-// module may import it.
+// port of 127.0.0.1, with its own data directory. The server is killed at the end of its test. On
+// Linux, it is killed even if the test's process is killed. The package uses the standard library
+// only, so the tests of any module may import it.
 //
 //	srv := server.Redis(t, server.RedisOptions{})
 //	client := dial(srv.Addr())

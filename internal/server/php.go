@@ -16,7 +16,7 @@ type PHPNeeds struct {
 	Symfony   []string // components of Debian's Symfony, such as "Lock"
 }
 
-// PHP is a PHP process that answers each line that it gets with a line.
+// PHP is a PHP process that reads lines and answers each of them with one line.
 type PHP struct {
 	t   testing.TB
 	in  io.Writer

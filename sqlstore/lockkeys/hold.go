@@ -9,8 +9,9 @@ import (
 	"github.com/padlock-go/padlock/internal/calls"
 )
 
-// seconds returns how many whole seconds the end of a lease of ttl is after the server's clock,
-// rounded down. They are so many that every version of PHP keeps the lease for at least ttl.
+// seconds returns how many seconds to add to the server's clock to get the end of a lease of ttl.
+// The clock is read in whole seconds, rounded down. The result is so large that every version of
+// PHP keeps the lease for at least ttl.
 func (s *Store) seconds(ttl time.Duration) int64 {
 	n := int64((ttl+time.Second-1)/time.Second) + 1
 	if dialects[s.engine].early > 0 {
@@ -154,9 +155,9 @@ func (s *Store) settle(id, token string) {
 	})
 }
 
-// lateness has the pauses after which the row of a released token is removed again. A statement
-// waits for a row for at most 3 s if FromURL has opened the pool, and for 50 s with the defaults of
-// MySQL.
+// lateness has the pauses after which settle removes the row again. Together they last longer than
+// a statement waits for a row: that is at most 3 s if FromURL has opened the pool, and 50 s with
+// the defaults of MySQL.
 var lateness = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}
 
 func (s *Store) removeLate(id, token string) {

@@ -24,8 +24,8 @@ type row struct {
 // live reports whether somebody holds the name.
 func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now) }
 
-// scan reads a row. If the statement has other columns before those of the row, scan stores these
-// columns in the variables that leading points to.
+// scan reads a row. If the statement has other columns before those of the row, leading points to
+// the variables for their values.
 func scan(from interface{ Scan(dest ...any) error }, leading ...any) (row, error) {
 	var r row
 	var end sql.NullFloat64 // PHP's leases in SQLite may end between two seconds

@@ -129,8 +129,9 @@ func (s *Store) collation(ctx context.Context) driver.Finding {
 	return f
 }
 
-// Newer versions of PHP read the local time of the server and convert it. timeZone finds out
-// whether that makes their clock an hour fast in the hour before the end of summer time.
+// timeZone finds out whether the clock of PHP is wrong in one hour of the year. Newer versions of
+// PHP read the local time of the server and convert it. In the hour before the end of summer time,
+// that may make their clock an hour fast.
 func (s *Store) timeZone(ctx context.Context) driver.Finding {
 	f := driver.Finding{Name: "time_zone", Value: driver.Unknown}
 	zone, err := dbms.Ask(ctx, s.db, "SELECT IF(@@global.time_zone = 'SYSTEM', @@system_time_zone, @@global.time_zone)")

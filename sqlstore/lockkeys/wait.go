@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// poll is the longest pause before a waiter looks at a name again. PHP pauses as long.
+	// poll is the longest pause before a waiter looks at a name again. Waiters in PHP look about as
+	// often.
 	poll = 100 * time.Millisecond
 	// silence is how long a wait continues without any reply from the database.
 	silence = 30 * time.Second

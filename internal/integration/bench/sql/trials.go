@@ -109,8 +109,8 @@ func (b *bench) drains() *measure.Experiment {
 	return e
 }
 
-// waiting measures how many processes take turns for a while. The waiters poll: the database does
-// not wake them.
+// waiting measures many processes whose waiters take turns for a while. The waiters poll: the
+// database does not wake them.
 func (b *bench) waiting() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
