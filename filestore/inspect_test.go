@@ -124,8 +124,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// looksShown is how many of 300 looks of waiters may be shown as holds. On a busy machine the kernel
-// may keep the processor from a waiter in its look for longer than Inspect and List look again.
+// looksShown is how many of 300 looks of waiters may be shown as holds. On a busy machine, the
+// kernel may stop a waiter in the middle of its look for longer than Inspect and List look again.
 const looksShown = 2
 
 // Waiters that look at the lock have it for a moment. Inspect and List do not show them as holders.
