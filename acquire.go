@@ -16,7 +16,7 @@ import (
 // If Acquire gives up waiting, errors.Is(err, ErrHeld) is true if the name is known to be held, and
 // errors.Is(err, ctx.Err()) is true if ctx has ended. If the store cannot be reached at the start,
 // Acquire returns ErrUnavailable at once. If the store becomes unreachable during the wait, Acquire
-// waits 30 s for it to come back.
+// waits up to 30 s for the store to come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return l.acquireLock(ctx, name, call{op: OpAcquire, single: true}, opts)
 }
@@ -28,8 +28,8 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 }
 
 // Do takes the lock on name as Acquire does, calls fn, and releases the lock when fn has returned.
-// The context passed to fn ends with ctx and with the lock; FenceFrom returns the fence from that
-// context. Do waits for fn to return even if the lock is lost.
+// The context passed to fn ends when ctx ends or the lock ends, whichever is first; FenceFrom
+// returns the fence from that context. Do waits for fn to return even if the lock is lost.
 //
 // Do returns the error of fn. If the lock did not last until fn returned, part of the work was not
 // protected, and Do joins the error of Release to the error of fn. Errors of this package are of
@@ -39,7 +39,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	if err != nil {
 		return err
 	}
-	// Deferred, so that a panic or Goexit in fn releases the lock too.
+	// The release is deferred, so that a panic or Goexit in fn releases the lock too.
 	defer func() {
 		released := h.giveUp(nil)
 		l.mu.Lock()
@@ -57,9 +57,9 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 }
 
 // Adopt takes over the lock that key stands for, in the same mode and with a new fence. The
-// exporter's lock ends with ErrLost when the exporter next sends a request for it. If the lock is
-// gone, Adopt returns ErrLost; it never acquires a free name. If key belongs to another store,
-// Adopt returns ErrInvalid. Wait and Shared are ignored.
+// exporter's Lock ends with ErrLost when the exporter next sends a request for that Lock. If the
+// lock is gone, Adopt returns ErrLost; it never acquires a free name. If key belongs to another
+// store, Adopt returns ErrInvalid. Wait and Shared are ignored.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)
@@ -70,7 +70,7 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	return l.acquireLock(ctx, key.name, call{op: OpAdopt, single: true, once: true, replaces: &key}, opts)
 }
 
-// acquireLock is acquire for a call that returns a Lock.
+// acquireLock is like acquire, for the methods that return a Lock.
 func (l *Locker) acquireLock(ctx context.Context, name string, c call, opts []Option) (*Lock, error) {
 	h, k, err := l.acquire(ctx, name, c, opts)
 	if k != nil || err != nil {
@@ -79,8 +79,9 @@ func (l *Locker) acquireLock(ctx context.Context, name string, c call, opts []Op
 	return h.handle(), nil
 }
 
-// acquire keeps its frame small: thousands of goroutines may wait in it. The Lock is nil if nobody
-// watches the hold, or if the caller of acquire has to make the Lock.
+// acquire takes the lock on name. Its stack frame is small, because thousands of goroutines may
+// wait in it. It returns a nil Lock if there is no observer, or if its caller has to make the Lock
+// with hold.handle.
 func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, *Lock, error) {
 	h, k, waiting, err := l.tryAtOnce(ctx, name, &c, opts)
 	if waiting == nil {
@@ -99,9 +100,9 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 	return waiting.h, waiting.handle, nil
 }
 
-// tryAtOnce tries to take the lock at once. If the caller has to wait, tryAtOnce returns an
-// attempt. With Slots it also returns an attempt if it has not tried every permit. Only an attempt
-// that is returned is on the heap.
+// tryAtOnce tries to take the lock at once. If the caller has to wait, tryAtOnce returns the
+// attempt, so that acquire can go on with it. With Slots, it also returns the attempt if it has not
+// tried every permit. The attempt is on the heap only if it is returned.
 //
 //go:noinline
 func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Option) (*hold, *Lock, *attempt, error) {

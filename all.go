@@ -11,7 +11,7 @@ import (
 // concurrent use. Locks must not be copied.
 type Locks struct {
 	_       noCopy
-	set     lockSet // its holds are empty in the zero Locks; they are sorted by name
+	set     lockSet // its holds are sorted by name; the zero Locks has none
 	handles []*Lock // nil unless there is an observer; see hold.handle
 }
 
@@ -21,14 +21,15 @@ type Locks struct {
 // a caller already holds a lock when it calls AcquireAll, for example from an earlier call.
 //
 // Wait and the deadline of ctx bound the wait for all names together. Wait(0) tries each name once.
-// If it cannot get one of the locks, AcquireAll releases the locks that it has, in reverse order,
-// and returns the error of that lock. errors.As finds the *Error with the name, and the *HeldError
-// with the holders. The same happens if a lock is lost while AcquireAll waits for another one.
+// If AcquireAll cannot get one of the locks, it releases the locks that it has, in reverse order,
+// and returns the error for the lock that it could not get. In that error, errors.As finds the
+// *Error with the name, and the *HeldError with the holders. AcquireAll does the same if one of its
+// locks is lost while it waits for another one.
 //
-// The other options apply to each lock. HoldAtLeast counts from the moment when all locks are held.
-// There is a CoolDown only if all locks were held. If Slots is given, or the list of names is
-// empty, the error is ErrInvalid. If the store keeps two of the names in the same place, so that
-// they share one lock, AcquireAll returns ErrInvalid.
+// The other options apply to each lock. The time of HoldAtLeast begins when all locks are held. If
+// AcquireAll fails, no name has a CoolDown. If Slots is given, or the list of names is empty, the
+// error is ErrInvalid. If the store keeps two of the names in the same place, so that they share
+// one lock, AcquireAll returns ErrInvalid.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
 	all := &Locks{set: lockSet{l: l, ctx: ctx}}
 	if err := all.set.takeAll(names, opts); err != nil {
@@ -46,17 +47,18 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 }
 
 // DoAll takes the locks on all names as AcquireAll does, calls fn, and releases the locks when fn
-// has returned. The context passed to fn ends when ctx ends, or when the first lock ends. FenceFrom
-// returns the fence of the last name in the order of the alphabet; FencesFrom returns all fences.
+// has returned. The context passed to fn ends when ctx ends, or as soon as one of the locks ends.
+// FenceFrom returns the fence of the last name in alphabetical order; FencesFrom returns all
+// fences.
 //
-// DoAll returns the error of fn. If a lock did not last until fn returned, DoAll joins its error to
-// the error of fn.
+// DoAll returns the error of fn. If a lock did not last until fn returned, DoAll joins the error of
+// that lock to the error of fn.
 func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	s := &lockSet{l: l, ctx: ctx, within: true}
 	if err := s.takeAll(names, opts); err != nil {
 		return err
 	}
-	// Deferred, so that a panic or Goexit in fn releases the locks too.
+	// The release is deferred, so that a panic or Goexit in fn releases the locks too.
 	defer func() {
 		released := s.giveUp(nil)
 		l.mu.Lock()
@@ -75,7 +77,7 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 	return fn(s.context())
 }
 
-// list iterates over the locks. The zero Locks has none.
+// list iterates over the locks. A nil or zero Locks has none.
 func (k *Locks) list() iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
 		if k == nil {
@@ -110,8 +112,8 @@ func (k *Locks) Names() []string {
 	return names
 }
 
-// Lock returns the lock on name, or nil if name is not one of Names. If this lock alone is
-// released, the Context of all of them ends.
+// Lock returns the lock on name, or nil if name is not one of Names. Releasing this lock alone also
+// ends Locks.Context, but not the other locks.
 func (k *Locks) Lock(name string) *Lock {
 	for lock := range k.list() {
 		if lock.Name() == name {
@@ -121,7 +123,7 @@ func (k *Locks) Lock(name string) *Lock {
 	return nil
 }
 
-// Fences returns the fence of each name. They are 0 if the store has no fences.
+// Fences returns the fence of each name. All fences are 0 if the store has no fences.
 func (k *Locks) Fences() map[string]uint64 {
 	fences := make(map[string]uint64, k.count())
 	for lock := range k.list() {
@@ -130,8 +132,8 @@ func (k *Locks) Fences() map[string]uint64 {
 	return fences
 }
 
-// Context returns a context that ends when the first of the locks ends. context.Cause returns the
-// *Error of that lock. In all other respects it is like the context of a Lock.
+// Context returns a context that ends as soon as one of the locks ends. context.Cause returns the
+// *Error of that lock. In all other respects, the context is like that of Lock.Context.
 func (k *Locks) Context() context.Context {
 	if k.count() == 0 {
 		return noHold.context()
@@ -139,7 +141,7 @@ func (k *Locks) Context() context.Context {
 	return k.set.context()
 }
 
-// Remaining returns the shortest Remaining of the locks.
+// Remaining calls Lock.Remaining for each lock, and returns the shortest time.
 func (k *Locks) Remaining() time.Duration {
 	left := time.Duration(1<<63 - 1)
 	for lock := range k.list() {
@@ -151,8 +153,8 @@ func (k *Locks) Remaining() time.Duration {
 	return left
 }
 
-// Check asks the store whether all locks are still held, one after the other. It returns the error
-// of the first one that is not, as Lock.Check does.
+// Check calls Lock.Check for one lock after the other. It stops at the first error and returns that
+// error.
 func (k *Locks) Check(ctx context.Context) error {
 	for lock := range k.list() {
 		if err := lock.Check(ctx); err != nil {
@@ -162,8 +164,9 @@ func (k *Locks) Check(ctx context.Context) error {
 	return nil
 }
 
-// Release releases all locks in reverse order, and returns their errors joined. Each of them is an
-// *Error with the name of the lock; see Lock.Release. A second Release returns the same.
+// Release releases all locks in reverse order, and joins their errors. Each of the joined errors is
+// an *Error with the name of its lock; see Lock.Release. A second Release does nothing and returns
+// the same error.
 func (k *Locks) Release(opts ...ReleaseOption) error {
 	if k.count() == 0 {
 		return noHold.giveUp(nil)
@@ -173,8 +176,9 @@ func (k *Locks) Release(opts ...ReleaseOption) error {
 	return err
 }
 
-// FencesFrom returns the fence of every lock whose context ctx descends from, by name. If two of
-// these locks have the same name, the fence is that of the inner one.
+// FencesFrom returns the fences of all locks whose contexts ctx descends from. The keys of the map
+// are the names of the locks. If two of the locks have the same name, the map has the fence of the
+// inner one. Locks without a fence are left out.
 func FencesFrom(ctx context.Context) map[string]uint64 {
 	fences := make(map[string]uint64)
 	for h := lockFrom(ctx); h != nil; h = h.outer {

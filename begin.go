@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// takeOrWait takes the lock on name, and waits for it if the settings allow that. The caller of
-// takeOrWait has delivered EventAcquiring.
+// takeOrWait takes the lock on name, and waits for it if the settings allow that. The caller must
+// have delivered EventAcquiring before.
 func (a *attempt) takeOrWait(name string) (*hold, error) {
 	err := a.prepare(name)
 	if err == nil {
@@ -107,7 +107,8 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// An acquire begins with a try, or joins a queue at once:
+// An acquire begins with a try, which is one request that does not wait, or it joins a queue at
+// once:
 //
 //	the call                            the name                              it begins with
 //	TryAcquire, SkipIfOutlived          any                                   a try
@@ -121,10 +122,10 @@ func (a *attempt) prepare(name string) error {
 //
 // If the name is free after all, the store grants it with the request that would have joined the
 // queue, so the caller does not wait. If the server is out of reach, JoinFirst returns false and
-// the try fails at once. A short Wait begins with a try because the end of Wait interrupts a
-// request that joins the queue, but not a try.
+// the try fails at once. A call with a short Wait begins with a try, because the end of Wait
+// interrupts a request that joins the queue, but not a try.
 
-// shortWait is the time below which Wait is short.
+// shortWait is the shortest Wait with which a call may join the store's queue without a try.
 const shortWait = time.Second
 
 // joinsFirst reports whether the caller joins the store's queue without a try.
@@ -135,11 +136,11 @@ func (a *attempt) joinsFirst() bool {
 		(a.set.wait < 0 || a.set.wait >= shortWait) && l.adviser.JoinFirst(r.Name)
 }
 
-// askOnce asks the store at once and reports whether the caller has to wait. If the caller joins a
-// queue at once, askOnce sends nothing.
+// askOnce makes the first try, and reports whether the caller has to wait. If the caller joins a
+// queue without a try, askOnce sends nothing and returns true.
 func (a *attempt) askOnce() (mustWait bool, err error) {
 	sent := a.l.sendTime()
-	if a.start == 0 { // otherwise the attempt is a part of a call
+	if a.start == 0 { // otherwise this attempt is a part of a longer call
 		if a.start = sent; sent == 0 && a.set.wait > 0 {
 			a.start = a.l.clock.Now()
 		}

@@ -20,7 +20,7 @@ type cleaner struct {
 	late    int   // how many of the open jobs wait until they are repeated; see askAgain
 	workers int
 	idle    chan struct{} // made by awaitJobs for Close; closed when no job is open
-	stopped bool          // Close saw that no job is open, or gave up: no new job begins
+	stopped bool          // no new job begins, because Close found no open job or gave up
 }
 
 const (
@@ -40,7 +40,7 @@ type job struct {
 	cleanUp
 	until driver.Instant // when the lease ends; the job is dropped then
 	since driver.Instant // when the job was added
-	again bool           // the first request found nothing to release
+	again bool           // the first request found nothing to release, so there is a second one
 }
 
 func (c *cleaner) init(l *Locker) {
@@ -124,9 +124,9 @@ func (c *cleaner) ended() {
 	}
 }
 
-// askAgain repeats j after lateRequestDelay. The store found nothing to release. But the request to
-// acquire, whose outcome is unknown, may still be on its way to the store. No worker is blocked
-// during the delay. The caller holds mu.
+// askAgain repeats the job j after lateRequestDelay, because the store found nothing to release.
+// The acquire whose outcome is not known may not have reached the store yet, and may still be
+// granted. No worker is blocked during the delay. The caller holds mu.
 func (c *cleaner) askAgain(j job) {
 	j.again = true
 	c.late++

@@ -8,17 +8,19 @@ import (
 	"time"
 )
 
-// Close releases all locks, and waits for calls under way and for clean-ups. Then it closes the
-// store if the Locker owns it (see New). Waiters return ErrClosed. Close ends the contexts of the
-// functions that Do runs (cause ErrClosed) and waits for these functions, so they must not call
-// Close. Exported locks stay held in the store, but this process stops renewing and using them.
+// Close releases all locks, and waits for calls under way and for releases in the background
+// (clean-ups). Then it closes the store if the Locker owns it (see New). Callers that wait for a
+// lock get ErrClosed. Close ends the contexts of the functions that Do runs, with the cause
+// ErrClosed, and waits for these functions to return. So they must not call Close. Exported locks
+// stay held in the store, but this process stops renewing and using them.
 //
 // If ctx ends, or has ended already, Close goes on for at most one more second, so that every lock
 // is released if the store replies. If locks or clean-ups are left after that, Close returns the
 // error of ctx, and these locks end with their leases.
 //
 // Every later Close waits until the first one is done and returns its result. The ctx of a later
-// Close bounds only that wait: when it ends, its error is returned, and the first Close goes on.
+// Close bounds only that wait: when this ctx ends, the later Close returns its error, and the first
+// Close goes on.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	first := !l.closed
@@ -34,7 +36,8 @@ func (l *Locker) Close(ctx context.Context) error {
 	return l.closeErr
 }
 
-// awaitClose returns what the first Close returns.
+// awaitClose waits for the first Close and returns its result. If ctx ends first, awaitClose
+// returns the error of ctx.
 func (l *Locker) awaitClose(ctx context.Context) error {
 	select {
 	case <-l.closeDone:
@@ -55,7 +58,8 @@ func (l *Locker) close(ctx context.Context) error {
 	defer cancel(nil)
 	l.renewer.stopWork()
 	err := l.renewer.releaseAll(ctx)
-	err = errors.Join(err, l.drain(ctx)) // before cleaner.awaitJobs, because a call that drain waits for may begin a clean-up
+	// drain comes before awaitJobs, because a call that drain waits for may begin a clean-up.
+	err = errors.Join(err, l.drain(ctx))
 	err = errors.Join(err, l.cleaner.awaitJobs(ctx))
 	l.renewer.stop()
 	if l.owned {
@@ -110,8 +114,8 @@ func (k *renewer) stopWork() {
 	}
 }
 
-// releaseAll releases all locks, several at a time. It leaves out exported locks and the locks of
-// Do.
+// releaseAll releases all locks, several at a time. It does not release exported locks, nor the
+// locks of Do.
 func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold
@@ -155,7 +159,7 @@ func (k *renewer) stop() {
 		k.l.endHold(k.heap[0].h, ErrClosed)
 	}
 	k.stopped = true
-	k.armed = never
+	k.armed = farFuture
 	if k.disarm != nil {
 		k.disarm()
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// promotion is Lock.Promote.
+// promotion implements Lock.Promote.
 func (h *hold) promotion(ctx context.Context) error {
 	start := h.watchClock()
 	err := h.beginConversion(ctx)
 	if err == nil {
-		if h.detached { // it is exclusive already
+		if h.detached { // a detached lock is always exclusive
 			err = h.endCause()
 		} else {
 			err = h.promote(ctx)
@@ -58,7 +58,7 @@ func (h *hold) promote(caller context.Context) error {
 	return err
 }
 
-// demotion is Lock.Demote.
+// demotion implements Lock.Demote.
 func (h *hold) demotion(ctx context.Context) error {
 	start := h.watchClock()
 	err := errors.ErrUnsupported
@@ -112,11 +112,12 @@ func (h *hold) setShared(shared bool) (before bool) {
 	return before
 }
 
-// errExported: an exported lock cannot change its mode, because its key contains the mode and Adopt
-// relies on it.
+// errExported is the error of a Promote or Demote of an exported lock. Such a lock cannot change
+// its mode, because its key contains the mode, and Adopt relies on the key.
 var errExported = fmt.Errorf("%w: the lock was exported and keeps its mode", ErrInvalid)
 
-// beginConversion waits until no other Promote or Demote of h is under way.
+// beginConversion waits until no other Promote or Demote of h is under way, and then marks h as
+// converting.
 func (h *hold) beginConversion(ctx context.Context) error {
 	for {
 		h.locker.mu.Lock()
@@ -180,8 +181,9 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// settled reports whether err also shows the outcome of the earlier requests. ErrUnavailable does
-// not, because it is only about the last request.
+// settled reports whether err, the reply to the last request, also shows the outcome of earlier
+// requests whose replies were lost. ErrUnavailable does not show it, because ErrUnavailable is only
+// about the last request.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }
@@ -228,12 +230,13 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 			return ctx.Err()
 		}
 	}
-	// The store cannot wait, or cannot wait now.
+	// The store cannot wait for h at all, or cannot wait now, so the next try comes after a pause.
 	return h.locker.sleep(ctx, poll.next())
 }
 
-// withdrawPromotion lets new readers in again, and undoes a promotion whose reply was lost. If the
-// request does not reach the store, the store forgets the intent after driver.MaxIntent.
+// withdrawPromotion asks the store to make the lock shared. Then new readers get in again, and a
+// promotion whose reply was lost is undone. If the request does not reach the store, the store
+// forgets after driver.MaxIntent that h wanted to be promoted.
 func (h *hold) withdrawPromotion() {
 	if h.endCause() != nil {
 		return

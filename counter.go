@@ -12,25 +12,25 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Counter is an Observer that only counts events, such as the one of package metrics. If it is
-// the only observer of a Locker, the Locker calls Count of its Tallies instead of Observe. That
-// costs a tenth as much as the delivery of events. If there are other observers, the Locker calls
-// Observe of the Counter too.
+// A Counter is an Observer that only counts events, such as the observer of package metrics. If a
+// Counter is the only observer of a Locker, the Locker calls Tally.Count instead of Observe. That
+// costs a tenth as much as the delivery of events. If the Locker has other observers too, it calls
+// Observe for each of them, and also for the Counter.
 type Counter interface {
 	Observer
 
 	// TallyOf returns the Tally for the locks on name in store. The Locker keeps the Tallies of
 	// names that were used lately, so TallyOf must always return the same Tally for a name, or one
-	// that counts the same. It is called by several goroutines at the same time.
+	// that adds to the same counts. Several goroutines may call TallyOf at the same time.
 	TallyOf(store, name string) Tally
 }
 
-// A Tally counts the events of one name, or of several.
+// A Tally counts the events of one name, or of several names.
 type Tally interface {
 	// Count counts one event. Many goroutines call it at the same time. The Locker may hold its
 	// mutex during the call. So Count must not wait, must not use the Locker, and must not call
-	// runtime.Goexit, which T.FailNow of a test does. If Count panics, the Counter gets no more
-	// events, as any Observer.
+	// runtime.Goexit, which testing.T.FailNow does. If Count panics, the Locker logs the panic, and
+	// the Counter gets no more events.
 	Count(c Count)
 }
 
@@ -38,7 +38,7 @@ type Tally interface {
 // Observer gets:
 //
 //   - EventReleased and EventConverted are not counted.
-//   - Mode is set in EventAcquired, EventRefused and the events of a hold.
+//   - Mode is set only in EventAcquired, EventRefused and the events of a hold.
 //   - EventAcquiring is counted when the store is asked. If the store is in this process,
 //     EventAcquiring is counted only if the name is held: together with EventContended.
 //   - EventReleasing is counted before the lock is released, or directly after that if the store is
@@ -53,17 +53,18 @@ type Count struct {
 	AtOnce   bool // in EventAcquired and EventRefused: EventAcquiring was not counted before
 }
 
-// If a Counter is the only observer of a Locker, an attempt and its hold have an eventQueue that
-// has a tally and no queue. Many of them share it. It differs from others in these points:
+// If a Counter is the only observer of a Locker, an eventQueue has a tally and queues no events.
+// The attempts and holds for one name share an eventQueue. Such an eventQueue differs from the
+// others in these points:
 //
-//   - EventAcquired is counted when the store grants the lock to a caller that does not wait, and
-//     otherwise when the caller gets the lock. Until then the hold has no eventQueue, and its end
-//     is not counted.
+//   - If the caller does not wait, EventAcquired is counted when the store grants the lock. If the
+//     caller waits, EventAcquired is counted when the caller gets the lock. Until then the hold has
+//     no eventQueue. If the hold ends before that, its end is counted after EventAcquired.
 //   - EventReleasing is counted after the release if the store returns the time of a release,
 //     because that saves a reading of the clock.
 
-// tallies keeps the Tallies of names that were used lately, by a hash of the name. To find a Tally
-// in it takes a fraction of the time of TallyOf.
+// tallies is a cache of the Tallies of names that were used lately. Its index is a hash of the
+// name. Finding a Tally in the cache takes a fraction of the time of TallyOf.
 type tallies struct {
 	counter Counter // nil unless a Counter is the only observer
 	seed    maphash.Seed
@@ -71,16 +72,18 @@ type tallies struct {
 	release timedRelease // nil if the store does not return the time of a release
 }
 
-// timedRelease is Release of a store, and also returns the time of the release.
+// timedRelease is like Release of a store, and also returns the time of the release.
 type timedRelease func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 
-// releaseTimer is a store that has a timedRelease. It returns nil if it is only a part of the
-// parameter. It is no ability of package driver, because only a store in memory gains by it.
+// releaseTimer is implemented by a store that has a timedRelease. The parameter is the store that
+// the Locker uses. If that store only contains the releaseTimer as a part, ReleaseTimed returns
+// nil, because the Locker must call Release of the whole store. releaseTimer is not in package
+// driver, because only a store in memory gains by it.
 type releaseTimer interface {
 	ReleaseTimed(driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 }
 
-// recentMost bounds the memory of tallies.
+// recentMost is how many Tallies a Locker keeps at most.
 const recentMost = 256
 
 func (t *tallies) init(store driver.Store, observers []*watcher) {
@@ -127,7 +130,8 @@ func (l *Locker) newTally(name string, show *func(string) string) *eventQueue {
 	return n
 }
 
-// forgetTallies is called when names are shown in another way.
+// forgetTallies empties the cache. ShowNames calls it, because from then on TallyOf gets other
+// names.
 func (l *Locker) forgetTallies() {
 	if l.tallies.counter == nil {
 		return
@@ -137,12 +141,12 @@ func (l *Locker) forgetTallies() {
 	}
 }
 
-// noTally is the Tally of a Counter that failed to return one.
+// noTally counts nothing. It replaces the Tally if TallyOf panicked or returned nil.
 type noTally struct{}
 
 func (noTally) Count(Count) {}
 
-// counts reports whether n only counts. n may be nil.
+// counts reports whether n counts events instead of queueing them. n may be nil.
 func (n *eventQueue) counts() bool { return n != nil && n.tally != nil }
 
 // count counts one event. n must have a tally.
@@ -160,8 +164,8 @@ func (n *eventQueue) count(c Count) {
 	returned = true
 }
 
-// panicked is called after Count has panicked. The caller may hold mu, which the log must not wait
-// for.
+// panicked is called after Count has panicked. It logs in another goroutine, because its caller may
+// hold mu, and the log may use the Locker, which would wait for mu.
 func (n *eventQueue) panicked(p any) {
 	if p != nil && !n.counter.failed.Swap(true) {
 		go n.counter.logPanic(n.l, p, string(debug.Stack()))
@@ -177,7 +181,7 @@ func (n *eventQueue) countPending() bool {
 	return true
 }
 
-// countEvent counts e, if it is of a kind that is counted.
+// countEvent counts e. It ignores the kinds of events that a Counter does not count.
 func (n *eventQueue) countEvent(e *Event) {
 	if e.Kind != EventReleased && e.Kind != EventConverted {
 		n.count(Count{Kind: e.Kind, Mode: e.Mode, Outcome: e.Outcome, HandOver: e.HandOver, Took: e.Took, Slack: e.Slack})

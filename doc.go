@@ -1,5 +1,5 @@
-// Package padlock provides locks: across goroutines, processes, machines and programming languages,
-// at most one holder of a name works at a time.
+// Package padlock provides locks that work across goroutines, processes, machines and programming
+// languages: at any time, at most one of them holds the lock on a name.
 //
 //	store, err := filestore.Open("/var/lib/shop/locks") // or redisstore, quorum, memstore, …
 //	locker := padlock.New(store)
@@ -16,8 +16,7 @@
 //
 // A [Locker] takes locks in one store. [Locker.Do] runs a function under a lock; [Locker.Acquire]
 // and [Locker.TryAcquire] return a [Lock] that is held until [Lock.Release]. The Locker renews the
-// leases of its locks while the process lives. [Observe] reports what happens to metrics, traces
-// and logs.
+// leases of its locks while the process lives. [Observe] passes events to metrics, traces and logs.
 //
 // # What a lock can promise
 //
@@ -28,10 +27,11 @@
 // the greatest fence it has seen, and refuses smaller ones, is safe from a holder that wakes up
 // late. Package fence has such guards; nothing else makes the resource safe.
 //
-// A process cannot notice time that none of its machine's clocks counts, such as the time while a
-// hypervisor pauses a virtual machine, or the time before it restores one from a snapshot. In that
-// case Lock.Context may end later than the lease: it ends with the next renewal, which is due
-// within a third of the TTL, or with [Lock.Check].
+// A process cannot notice time that none of the machine's clocks counts. For example, no clock
+// counts the time for which a hypervisor pauses a virtual machine, or the time between a snapshot
+// and its restoration. In such a case Lock.Context may end later than the lease. It ends when the
+// next renewal or [Lock.Check] finds that the lock is gone. The next renewal is due within a third
+// of the TTL.
 //
 // [Locker.Guarantees] returns the promises of a store.
 package padlock

@@ -20,9 +20,9 @@ var (
 	// ErrLost: the lock is gone. Another client took it or broke it, or the store cannot tell what
 	// happened.
 	ErrLost = driver.ErrLost
-	// ErrUncertain: the request may or may not have been carried out, because its reply was lost or
-	// not waited for. If a lock may have been granted, the Locker releases it in the background. If
-	// that fails too, the lock ends with its lease.
+	// ErrUncertain: the request may or may not have been carried out, because its reply was lost,
+	// or because the caller did not wait for the reply. If a lock may have been granted, the Locker
+	// releases it in the background. If that fails too, the lock ends with its lease.
 	ErrUncertain = driver.ErrUncertain
 	// ErrUnavailable: the store is not available, and nothing was changed.
 	ErrUnavailable = driver.ErrUnavailable
@@ -107,7 +107,8 @@ func failed(op Op, name string, causes ...error) error {
 	return &Error{op, withoutSlot(name), err}
 }
 
-// withoutSlot returns the name that the caller gave, if name is that of a permit.
+// withoutSlot returns the name that the caller of Acquire gave. This differs from the parameter if
+// the parameter is the name of a permit; see Slots.
 func withoutSlot(name string) string {
 	if base, _, ok := driver.SplitSlot(name); ok {
 		return base
@@ -122,7 +123,7 @@ func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// withUncertain joins ErrUncertain to err: the outcome of a request is not known.
+// withUncertain joins ErrUncertain to err, because the outcome of a request is not known.
 func withUncertain(err error) error {
 	if errors.Is(err, ErrUncertain) {
 		return err
@@ -175,7 +176,7 @@ var definiteErrors = []error{
 	errors.ErrUnsupported,
 }
 
-// lossIn returns ErrLost or ErrExpired if err says that a hold is gone, else nil.
+// lossIn returns ErrLost or ErrExpired if err says that a hold is gone, and otherwise nil.
 func lossIn(err error) error {
 	switch {
 	case errors.Is(err, ErrLost):

@@ -20,9 +20,10 @@ const (
 	// EventAcquiring: an acquire begins.
 	EventAcquiring EventKind = iota
 	// EventContended: another holder has the name, and this caller waits or gives up. Each acquire
-	// has at most one EventContended. Err is the *HeldError, or nil if the caller has not asked the
-	// store: it waits behind other callers of its Locker, or the Locker has just handed the name to
-	// another process, so that it is free only rarely.
+	// has at most one EventContended. Err is the *HeldError. Err is nil if the caller joins a queue
+	// without asking the store first. It does so if other callers of its Locker already wait, or if
+	// this Locker has just handed the lock to another process, because the lock is then rarely
+	// free.
 	EventContended
 	// EventAcquired: the lock was granted. Event.Took is the time since the acquire began. It is 0
 	// if a store in this process granted the lock at once.
@@ -38,15 +39,15 @@ const (
 	// ends. Err tells the reason, and Event.Slack is how much of the lease is left.
 	EventRenewFailed
 	// EventConverted: Promote or Demote ended, or the Locker noticed that another program demoted
-	// the lock. Event.Mode is the mode of the lock from now on, and Event.Err is the error that the
-	// method returned.
+	// the lock. Event.Mode is the mode of the lock from now on, and Event.Err is the error that
+	// Promote or Demote returned.
 	EventConverted
 	// EventLost: a lock ended before its Release, against the caller's will. Err is ErrLost or
 	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
 	// the store says that the lock is gone. Event.Took is how long the lock was held.
 	EventLost
-	// EventEnded: a lock ended before its Release for one of these reasons, which the caller had
-	// planned:
+	// EventEnded: a lock ended before its Release, but for one of these reasons, which do not count
+	// as a loss:
 	//
 	//   - the time of MaxHold was over (ErrMaxHold);
 	//   - the lease ran out under NoRenewal (ErrLost or ErrExpired);
@@ -64,11 +65,11 @@ const (
 	EventReleased
 	// EventForgotten: a Lock was garbage-collected without Release or Export. It stays held and
 	// renewed until its MaxHold or Locker.Close. If a Locker takes more than a thousand locks in a
-	// second, the event may come later: when the few locks that were taken together with it are
-	// garbage too.
+	// second, the event may come later: when up to 127 other locks, which were taken at about the
+	// same time, are garbage too.
 	EventForgotten
-	// EventUncertain: an acquire or a release got no reply. If a lock may be left in the store, the
-	// Locker releases it in the background.
+	// EventUncertain: a request to acquire or release a lock got no reply. If a lock may be left in
+	// the store, the Locker releases it in the background.
 	EventUncertain
 	// EventCleaned: a release in the background (see EventUncertain) is done. Event.Took is the
 	// time since EventUncertain.
@@ -123,7 +124,8 @@ func modeOf(shared bool) Mode {
 	return ModeExclusive
 }
 
-// Outcome says how an acquire, a hold or a request ended, in one word for the label of a metric.
+// Outcome says how an acquire, a hold or a request ended, in one word that can be the label of a
+// metric.
 type Outcome int
 
 const (
@@ -142,7 +144,7 @@ const (
 	OutcomeUnavailable
 	// OutcomeUncertain: the store did not reply.
 	OutcomeUncertain
-	// OutcomeInvalid: the call had an invalid parameter, or the store does not support it.
+	// OutcomeInvalid: the call had an invalid parameter, or the store does not support the call.
 	OutcomeInvalid
 	// OutcomeTooManyWaiters: see MaxWaiters.
 	OutcomeTooManyWaiters
@@ -188,7 +190,8 @@ func heldOutcome(timedOut bool) Outcome {
 	return OutcomeHeld
 }
 
-// holdOutcome is the outcome of a hold, or of a request for one, that ended with err.
+// holdOutcome is the outcome of a hold that ended with err, or of a request about a hold that
+// returned err.
 func holdOutcome(err error) Outcome {
 	if err == nil || err == ErrReleased {
 		return OutcomeReleased

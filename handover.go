@@ -7,16 +7,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// chooseNext returns the turn that will get the lock that is being released, or nil. That turn
-// stays in the state passing until passingOver changes its state. Until then Close waits. The
-// caller holds mu.
+// chooseNext chooses the waiter that will get the lock that is being released. It returns the turn
+// of that waiter, or nil if there is none. The turn is then in the state turnPassing until
+// passingOver changes the state. Close waits until then. The caller holds mu.
 func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
 	if l.closed || !q.headParked() {
 		return nil
 	}
 	t := q.line[0]
-	t.state = passing
+	t.state = turnPassing
 	l.attempts++
 	return t
 }
@@ -25,13 +25,13 @@ func (l *Locker) chooseNext(name string) *turn {
 type passed struct {
 	done   bool // the lock is released
 	out    driver.Outcome
-	unsure bool // the lock may be released
+	unsure bool // a request without a reply may have released the lock
 	asked  int  // how many requests were sent
 	by     HandOver
 }
 
-// passOn passes h on to t if it can. h is over in this process already. The parameter usable is the
-// end of h's lease in this process.
+// passOn tries to pass h on to t. In this process h is over already. The parameter usable is the
+// instant at which the context of h would have ended.
 func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usable)
@@ -41,7 +41,7 @@ func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passe
 	l.mu.Lock()
 	r, passer := t.a.request, l.handover.passer
 	if passer == nil || asked > 0 || t.gone || l.closed || r.Shared {
-		l.passingOver(t, called)
+		l.passingOver(t, turnCalled)
 		l.unlock()
 		return passed{asked: asked}
 	}
@@ -55,36 +55,36 @@ func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passe
 	return passed{err == nil, out, err != nil && !definite(err), 1, by}
 }
 
-// passedTo ends the passing state of t when the store has replied. A grant that no waiter takes is
-// cleaned up. If the waiter has given up, passedTo begins that clean-up. Otherwise the state
-// becomes unsure, and the waiter begins the clean-up. passedTo returns how t got the lock, or
-// NoHandOver.
+// passedTo ends the state turnPassing of t when the store has replied. It returns how t got the
+// lock, or NoHandOver. If the store may have granted a lock that t cannot take, that lock must be
+// released by a clean-up. If the waiter of t has given up, passedTo begins the clean-up. Otherwise
+// the state becomes turnUnsure, and the waiter begins the clean-up.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
 	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()
 	l.mu.Lock()
-	becomes := spent
+	becomes := turnSpent
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		becomes, l.handover.passer = called, nil
+		becomes, l.handover.passer = turnCalled, nil
 	case t.gone && (granted || lost):
 		l.unlock()
 		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, events: t.a.events}, max(r.TTL, r.AtLeast))
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
-		becomes, by, t.a.by = given, HandOverByRelease, HandOverByRelease
+		becomes, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease
 		t.a.settle(now)
 	case granted || lost:
-		becomes = unsure
+		becomes = turnUnsure
 	}
 	l.passingOver(t, becomes)
 	l.unlock()
 	return by
 }
 
-// passLocally passes h's hold in the store on to t, with the same lease and the next fence of the
-// batch. If passLocally could not pass the hold on, done is false. If a request to reserve fences
-// failed, requests is 1, and otherwise 0.
+// passLocally tries to pass h's hold in the store on to t, with the same lease and the next fence
+// of the batch. It returns false if it could not pass the hold on. The number of requests that it
+// returns is 1 if a request to reserve fences failed, and otherwise 0.
 func (h *hold) passLocally(t *turn, usable driver.Instant) (requests int, done bool) {
 	l := h.locker
 	l.mu.Lock()
@@ -126,8 +126,9 @@ func (h *hold) leavesTo(t *turn, usable driver.Instant) bool {
 	return h.batch.hasRoom(now) && !t.gone && !l.closed && t.a.canTakeOver(h) && usable.Sub(now) >= h.ttl/2
 }
 
-// handHoldTo makes t the holder of h's hold in the store. A renewal that was planned stays planned.
-// A renewal that the release cancelled is due at once. The caller holds mu.
+// handHoldTo makes t the holder of h's hold in the store. If a renewal of h was planned, t gets
+// this plan. If the release of h cancelled a renewal, the renewal of t is due at once. The caller
+// holds mu.
 func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	l, n := h.locker, t.a.h
 	h.batch.left--
@@ -136,9 +137,9 @@ func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 		n.fence++
 	}
 	now := l.clock.Now()
-	n.grantedAt, n.maxHoldAt = now, never
+	n.grantedAt, n.maxHoldAt = now, farFuture
 	n.usable.Store(int64(usable))
-	if n.renewAt = h.renewAt; n.renewAt == never {
+	if n.renewAt = h.renewAt; n.renewAt == farFuture {
 		n.renewAt = now
 	}
 	l.renewer.push(n)
@@ -147,5 +148,5 @@ func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	}
 	t.a.by = HandOverInMemory
 	t.a.settle(now)
-	l.passingOver(t, given)
+	l.passingOver(t, turnGiven)
 }

@@ -3,8 +3,9 @@ package padlock
 import "github.com/padlock-go/padlock/driver"
 
 // schedule is a heap of holds, ordered by the times at which the renewer looks at them next. Each
-// hold knows its index. An entry has four children, and the times stand in the heap itself, because
-// to read the memory of a hold takes longer than many comparisons if there are 100,000 holds.
+// hold knows its index. Each entry has up to four children. The times are stored in the heap
+// itself, because with 100,000 holds, reading the memory of one hold takes longer than many
+// comparisons.
 type schedule []scheduled
 
 type scheduled struct {
@@ -17,7 +18,7 @@ func (s *schedule) add(h *hold, at driver.Instant) {
 	s.up(len(*s)-1, scheduled{at, h})
 }
 
-// change moves h to the place for a new time.
+// change gives h a new time, and moves it to the place for that time.
 func (s schedule) change(h *hold, at driver.Instant) {
 	i, before := int(h.index), s[h.index].at
 	if at < before {
@@ -44,7 +45,7 @@ func (s *schedule) remove(h *hold) {
 	}
 }
 
-// up puts e at i, or at the place of the first parent that need not stay above e.
+// up puts e at index i, or higher in the heap: parents that are due later than e move down.
 func (s schedule) up(i int, e scheduled) {
 	for i > 0 {
 		parent := (i - 1) / 4
@@ -57,7 +58,7 @@ func (s schedule) up(i int, e scheduled) {
 	s.put(i, e)
 }
 
-// down puts e at i, or below children that must be above e.
+// down puts e at index i, or lower in the heap: children that are due earlier than e move up.
 func (s schedule) down(i int, e scheduled) {
 	for {
 		child := 4*i + 1

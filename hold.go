@@ -13,20 +13,20 @@ import (
 // hold is the state of a Lock in its Locker. A hold has one of these states:
 //
 //	state      how to recognise it
-//	held       cause is nil, and the hold is in the renewer's heap
-//	releasing  released is the value releasing, or its channel is open; the hold is not in the heap
-//	over       cause is set, usable is 0, and the hold is not in the heap
-//	released   released has any other value: it has no channel, or the channel is closed
+//	held       h.cause is nil, and h is in the renewer's heap
+//	releasing  h.released is releasing, or its channel is open; h is not in the heap
+//	over       h.cause is set, h.usable is 0, and h is not in the heap
+//	released   h.released has any other value: without a channel, or with a closed channel
 //
-// While a hold is held, it may be renewing (renewing is set), converting (converting is set) and
-// exported (exported is true), all at the same time. The transitions are:
+// While a hold is held, it may also be renewing (h.renewing is set), converting (h.converting is
+// set) and exported (h.exported is true), all at the same time. The transitions are:
 //
 //	state      event                     what happens
 //	held       Release                   The hold becomes releasing. Release first waits for a renewal
 //	                                     under way, so that no renewal is sent after the release. The
 //	                                     reply to a conversion under way is ignored.
 //	           Release passes the lock   The hold becomes releasing. The next holder gets a hold of its
-//	           on to a turn              own (handover.go).
+//	           on to a waiter            own (handover.go).
 //	           Close                     Close releases the hold as Release does, with two exceptions.
 //	                                     An exported hold becomes over (ErrClosed), and the store keeps
 //	                                     the lock. A hold of Do stays held until its function returns.
@@ -80,8 +80,8 @@ type hold struct {
 	bond       *bond // nil if the store has no Grant.Bound
 	fence      uint64
 	grantedAt  driver.Instant
-	maxHoldAt  driver.Instant // the value never if there is no MaxHold
-	renewAt    driver.Instant // the value never if h is not renewed, or if a renewal is under way
+	maxHoldAt  driver.Instant // farFuture if there is no MaxHold
+	renewAt    driver.Instant // farFuture if h is not renewed, or if a renewal is under way
 	cause      error          // why h is over; nil if it is not over
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
@@ -92,14 +92,14 @@ type hold struct {
 	convertedAt driver.Instant // when the mode last changed
 }
 
-// bond is what a hold is bound to, if anything.
+// bond is the connection, session or process that a hold is bound to.
 type bond struct {
 	context.Context             // Grant.Bound
 	unwatch         func() bool // stops watching Context
 }
 
-// never is later than any instant.
-const never = driver.Instant(1<<63 - 1)
+// farFuture is later than any other instant.
+const farFuture = driver.Instant(1<<63 - 1)
 
 func (h *hold) isShared() bool {
 	h.locker.mu.Lock()
@@ -137,8 +137,8 @@ func (h *hold) context() context.Context {
 	return h.ctx
 }
 
-// addCancel arranges a call of f when h is over, after the functions that were added before. The
-// caller holds mu.
+// addCancel makes endHold call f when h is over, after the functions of earlier calls of addCancel.
+// The caller holds mu.
 func (h *hold) addCancel(f context.CancelCauseFunc) {
 	if before := h.cancel; before != nil {
 		h.cancel = func(cause error) { before(cause); f(cause) }
@@ -147,8 +147,8 @@ func (h *hold) addCancel(f context.CancelCauseFunc) {
 	h.cancel = f
 }
 
-// whenOver calls f with the error of h when h is over, at once or later. f must not use the
-// Locker.
+// whenOver calls f with the error of h when h is over. If h is over already, whenOver calls f at
+// once. f must not use the Locker, because Locker.mu is held during the call.
 func (h *hold) whenOver(f context.CancelCauseFunc) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
@@ -208,7 +208,8 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// claim claims h if it is unclaimed. A request that needs the whole lease calls it first.
+// claim claims h if h is an unclaimed reservation. It is called before each request that needs the
+// full lease.
 func (h *hold) claim(ctx context.Context) error {
 	l := h.locker
 	l.mu.Lock()
@@ -229,8 +230,8 @@ func (h *hold) claim(ctx context.Context) error {
 	return h.cause
 }
 
-// claimFor claims h before a release with a cool-down. An error is left to the release, which finds
-// out what became of h.
+// claimFor claims h before a release with a cool-down, whose length is keep. It ignores errors,
+// because the release that follows finds out what became of h.
 func (h *hold) claimFor(keep time.Duration) {
 	if keep == 0 {
 		return
@@ -291,14 +292,14 @@ func (h *hold) file() (*os.File, error) {
 func (h *hold) endCause() error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
-	if h.cause == nil && h.usable.Load() != int64(never) && h.expired() {
+	if h.cause == nil && h.usable.Load() != int64(farFuture) && h.expired() {
 		// The renewer is late, for example after a suspend.
 		h.locker.renewer.lookAt(h, h.locker.clock.Now())
 	}
 	return h.cause
 }
 
-// noticeLoss ends the lock if err means for certain that it is gone.
+// noticeLoss ends h if err means for certain that the lock is gone.
 func (h *hold) noticeLoss(err error) {
 	if lost := lossIn(err); lost != nil {
 		h.locker.mu.Lock()

@@ -30,7 +30,7 @@ type Key struct {
 // ErrInvalid.
 func KeyFor(name, token string) (Key, error) { return keyFor(name, token, false) }
 
-// SharedKeyFor is KeyFor for a shared lock.
+// SharedKeyFor is like KeyFor, for a shared lock.
 func SharedKeyFor(name, token string) (Key, error) { return keyFor(name, token, true) }
 
 func keyFor(name, token string, shared bool) (Key, error) {
@@ -43,11 +43,11 @@ func keyFor(name, token string, shared bool) (Key, error) {
 	return Key{name: name, token: token, shared: shared}, nil
 }
 
-// Name returns the name that the lock is on.
+// Name returns the name of the lock.
 func (k Key) Name() string { return k.name }
 
-// Token returns the secret token of the lock in its store. Another program that does not use
-// padlock can take the lock over with it.
+// Token returns the secret token of the lock in its store. A program that does not use padlock can
+// take the lock over with this token.
 func (k Key) Token() string { return k.token }
 
 // Shared reports whether the lock is shared.
@@ -131,8 +131,8 @@ func isStoreID(id string) bool {
 
 const storeIDLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// checkStore returns ErrInvalid if key belongs to another store. If one of the two ids is not
-// known, they are not compared.
+// checkStore returns ErrInvalid if key belongs to another store. It returns nil if the id of either
+// store is not known.
 func (l *Locker) checkStore(ctx context.Context, key *Key) error {
 	if key.store == "" {
 		return nil
@@ -154,9 +154,9 @@ func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // ExtendKey extends the lease of the lock that key stands for, so that it lasts at least ttl from
-// now. Unlike Adopt, ExtendKey takes nothing over: the key and the exporter's lock stay valid. It
-// returns how long the lock can be used from now on, by the clock of this process and with the
-// margins of Lock.Remaining.
+// now. Unlike Adopt, ExtendKey takes nothing over: the key and the exporter's lock stay valid.
+// ExtendKey returns how long the lock can be used from now on, by the clock of this process and
+// with the margins of Lock.Remaining.
 //
 // After ErrExpired and ErrLost the lock is gone. Every other error leaves the lock as it was. If
 // the store binds its locks to a process or a connection, ExtendKey returns errors.ErrUnsupported.
@@ -183,12 +183,12 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 }
 
 // ReleaseKey releases the lock that key stands for, without adopting it. The exporter's lock ends
-// with ErrLost. If a reply is lost, ReleaseKey repeats the request until ctx ends, a few times at
-// most.
+// with ErrLost. If a reply is lost, ReleaseKey repeats the request a few times, but not after the
+// end of ctx.
 //
-// Nil means that the lock was held until now. The errors are:
+// ReleaseKey returns nil if the lock was held until now. The errors are:
 //
-//   - ErrExpired: its lease had run out, and nobody has taken the name since;
+//   - ErrExpired: the lease had run out, and nobody has taken the name since;
 //   - ErrLost: another client has taken the name, the lock was released or adopted before, or the
 //     store cannot tell;
 //   - ErrUncertain: the lock is released, or will end with its lease;

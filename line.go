@@ -8,17 +8,18 @@ import (
 )
 
 // queue is the line of goroutines of one Locker that wait for one name. Only the head of the line
-// talks to the store, so the store sees one waiter even if a thousand goroutines wait. For a store
-// in this process, which has a queue of its own, line stays empty.
+// talks to the store, so the store sees one waiter even if a thousand goroutines wait. A store in
+// this process has a queue of its own. For such a store, the field line stays empty.
 type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
 	gone    int     // how many turns in line have waiters that gave up
 	parking         // of the head
 
-	// If a waiter gives up before it has asked the store, its error is made from these two:
+	// If a waiter gives up before it has asked the store, its error is made from the next two
+	// fields:
 	held   error // the last *HeldError that the store returned
-	holder *hold // the hold that this Locker got after the store returned that error
+	holder *hold // a hold that this Locker has got since the store returned that error
 }
 
 // turn is the place of one waiter in a queue.
@@ -31,9 +32,9 @@ type turn struct {
 	a     *attempt
 }
 
-// turnState is the state of a turn. Locker.mu guards it. The states called, given, spent and unsure
-// are final: after them the state does not change, and the waiter that has received ready reads it
-// without mu.
+// turnState is the state of a turn. Locker.mu guards it. The states turnCalled, turnGiven,
+// turnSpent and turnUnsure are final. A final state does not change any more, so a waiter that has
+// received from ready reads it without mu. The table leaves out "turn" in the names of the states.
 //
 //	state    when a turn enters it                       what the waiter does     what it does if it gives up
 //	lined    when it takes its place (takePlace)         it waits                 it leaves the line
@@ -61,20 +62,21 @@ type turn struct {
 //	parked  → passing, called
 //	passing → called, given, spent, unsure; lined (a reader that was not asked for)
 //
-// Close changes no state. After Close no turn becomes passing or given: if the lock is granted to a
-// turn that is passing, the turn becomes unsure. A turn whose waiter gives up while it is passing
-// stays passing. Close waits for every turn. Locker.attempts counts the waiter until it has taken
-// the lock or given up, and counts the Release while a turn is passing.
+// Close changes no state. After Close no turn changes to turnPassing or turnGiven. If the lock is
+// granted to a turn in turnPassing after Close, the turn changes to turnUnsure. If a waiter gives
+// up while its turn is in turnPassing, the turn stays in turnPassing. Close waits for every turn.
+// Locker.attempts counts the waiter until it has taken the lock or given up, and counts the Release
+// while a turn is in turnPassing.
 type turnState int8
 
 const (
-	lined turnState = iota
-	parked
-	passing
-	called
-	given
-	spent
-	unsure
+	turnLined turnState = iota
+	turnParked
+	turnPassing
+	turnCalled
+	turnGiven
+	turnSpent
+	turnUnsure
 )
 
 // answer is called by a store that has a queue of its own.
@@ -113,7 +115,7 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 	}
 	q.line[0] = nil
 	q.line = q.line[1:]
-	for q.line[0].gone { // q.waiting > 0: one of the turns is not gone
+	for q.line[0].gone { // q.waiting > 0, so one of the turns is not gone
 		q.line[0] = nil
 		q.line = q.line[1:]
 		q.gone--
@@ -121,10 +123,10 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 	l.nextHead(q)
 }
 
-// nextHead parks or calls the head, unless it is in another state already: it may be a reader that
-// comes in with others. The caller holds mu.
+// nextHead parks or calls the new head if it is in the state turnLined. A head that is a reader and
+// comes in together with other readers is in turnPassing. The caller holds mu.
 func (l *Locker) nextHead(q *queue) {
-	if q.line[0].state == lined && !l.parkHead(q) {
+	if q.line[0].state == turnLined && !l.parkHead(q) {
 		q.callHead()
 	}
 }
@@ -132,14 +134,15 @@ func (l *Locker) nextHead(q *queue) {
 // callHead lets the head ask the store. The caller holds mu.
 func (q *queue) callHead() {
 	t := q.line[0]
-	t.state = called
+	t.state = turnCalled
 	t.ready <- struct{}{}
 }
 
 // A released lock may go directly to the next turn in the line of its Locker. That takes one
 // request for both the release and the next acquire (driver.Passer), or, with PassLocally, no
-// request. So the head of a line behind such a lock does not join the store's queue at once. It is
-// parked, and joins the queue if the lock is not released soon.
+// request. So if a holder of this Locker may pass its lock on, the head of the line does not join
+// the store's queue at once. The head is parked: it waits for the hand-over, and joins the store's
+// queue if the lock is not released soon.
 
 // parkFor is how long the head of a line waits for a holder of its Locker before it joins the
 // store's queue. It is long enough for several hand-overs in this process. It is short enough not
@@ -150,7 +153,7 @@ const parkFor = 2 * time.Millisecond
 type handoverState struct {
 	passer  driver.Passer      // nil if the store cannot pass locks on
 	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
-	holders map[string]*hold   // by name, the holds that may be passed on; nil if none ever may
+	holders map[string]*hold   // the holds that may be passed on, by name; nil if this Locker never passes locks on
 	invalid error              // the error in the parameters of PassLocally, or nil
 }
 
@@ -186,9 +189,9 @@ func (a *attempt) mayPassOn() bool {
 	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
 }
 
-// unlist removes h from the holds that may be passed on. If wake is true, the turn that is parked
-// behind h then asks the store. Otherwise the caller of unlist must wake that turn or pass h on to
-// it. The caller holds mu.
+// unlist removes h from the holds that may be passed on. If wake is true, the waiter that is parked
+// behind h then asks the store. Otherwise the caller of unlist must wake that waiter or pass h on
+// to it. The caller holds mu.
 func (l *Locker) unlist(h *hold, wake bool) {
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
 		return
@@ -209,7 +212,7 @@ func (l *Locker) wakeHead(name string) {
 // headParked reports whether the head of q is parked and no Release has chosen it. The caller holds
 // mu.
 func (q *queue) headParked() bool {
-	return q != nil && len(q.line) > 0 && q.line[0].state == parked
+	return q != nil && len(q.line) > 0 && q.line[0].state == turnParked
 }
 
 // mayPark reports whether a caller that waits for an exclusive lock on name is likely to be parked.
@@ -242,13 +245,13 @@ func (l *Locker) parkHead(q *queue) bool {
 	if q.holder != h {
 		q.held, q.holder = nil, h
 	}
-	q.line[0].state = parked
+	q.line[0].state = turnParked
 	l.setAlarm(q, a.h.name, now)
 	return true
 }
 
-// setAlarm makes sure that the head of q does not stay parked after q.until. If an earlier alarm is
-// set, it is kept, and sets the next one when it fires.
+// setAlarm makes sure that the head of q does not stay parked after q.until. If an alarm for an
+// earlier time is set already, setAlarm keeps it. When that alarm fires, it sets the next one.
 func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	if q.alarm != nil {
 		if q.rings <= q.until {
@@ -275,8 +278,8 @@ func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	})
 }
 
-// batch is one hold in the store that the holders of a Locker pass on in memory, under PassLocally.
-// All these holders share the batch. Locker.mu guards it.
+// batch describes one hold in the store that the holders of a Locker pass on in memory; see
+// PassLocally. All these holders share the batch. Locker.mu guards it.
 type batch struct {
 	until    driver.Instant // after this moment the hold is not passed on any more
 	left     int            // how many more times the hold may be passed on
@@ -295,9 +298,9 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// canTakeOver reports whether this attempt may take over the hold of h in the store. The record of
-// h in the store must describe the attempt correctly too, and the attempt must not need anything
-// that only the store can grant.
+// canTakeOver reports whether this attempt may take over h's hold in the store. What the store has
+// recorded about h must be true for the attempt too, and the attempt must not need anything that
+// only the store can grant.
 func (a *attempt) canTakeOver(h *hold) bool {
 	n := a.h
 	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&

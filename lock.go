@@ -17,9 +17,9 @@ import (
 //
 // While the process runs, Context ends before the lease can run out. The lease counts from the
 // instant just before the request that granted it was sent. Context ends earlier than the lease by
-// a margin, because clocks run at different rates. Time during which the machine is suspended
-// counts too. But no lock can protect a write if the process is paused after it has looked at the
-// clock and before it writes. So send Fence with the write, and check it where the data is.
+// a margin, because clocks run at different rates. While the machine is suspended, the time of the
+// lease goes on. But no lock can protect a write if the process is paused after it has looked at
+// the clock and before it writes. So send Fence with the write, and check it where the data is.
 //
 // If a Lock is garbage-collected without Release or Export, it stays held and renewed until its
 // MaxHold or Locker.Close, because its work may still be running. Observers get EventForgotten.
@@ -104,8 +104,9 @@ func (k *Lock) Fence() uint64 { return k.holdOf().fencing() }
 
 // Remaining returns the time until Context ends if the lease is not renewed, by this process's own
 // clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease. Right
-// after a hand-over from another process, Remaining may return less than half a second. That is so
-// until the Locker claims the lock, which happens automatically. Extend claims the lock at once.
+// after a hand-over from another process, Remaining may return less than half a second. A moment
+// later, the Locker automatically claims the lock from the store and gets the full lease. Extend
+// does this at once.
 func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 
 // Expired reports whether the lock is over (expired, lost or released), by this process's own
@@ -114,9 +115,9 @@ func (k *Lock) Expired() bool { return k.holdOf().expired() }
 
 // Context returns a context that ends when the lock ends. It has the values of the context given to
 // Acquire. context.Cause returns the reason: ErrLost, ErrExpired, ErrMaxHold, ErrReleased or
-// ErrClosed. The end of the context given to Acquire does not end it, because that context bounds
-// only the wait. The context that Do passes to its function is different: it ends as soon as the
-// lock ends or the context given to Do ends.
+// ErrClosed. The context given to Acquire bounds only the wait, so its end does not end the context
+// of the lock. The context that Do passes to its function is different: it ends as soon as the lock
+// ends or the context given to Do ends.
 func (k *Lock) Context() context.Context { return k.holdOf().context() }
 
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
@@ -145,18 +146,19 @@ func (k *Lock) Promote(ctx context.Context) error { return k.holdOf().promotion(
 // the name is never free during the change. Demoting a shared lock does nothing.
 //
 // The lock counts as shared from the beginning of the call, because readers may come in before the
-// reply arrives. After ErrUncertain it still counts as shared. After any other error it is
-// exclusive as before. An exported lock cannot be demoted (ErrInvalid).
+// reply arrives. After ErrUncertain the lock still counts as shared. After any other error the lock
+// is exclusive as before. An exported lock cannot be demoted (ErrInvalid).
 func (k *Lock) Demote(ctx context.Context) error { return k.holdOf().demotion(ctx) }
 
 // Export returns a key with which another process can take the lock over, by Locker.Adopt. This
 // lock stays held and renewed until another process adopts it; then it ends with ErrLost. Close
 // does not release an exported lock. The key is a secret.
 //
-// Export asks the store for its id, so that another store refuses the key. If the store does not
-// reply, or ctx ends first, the key contains no id. It is valid, but another store does not refuse
-// it. If the store binds its locks to a process or a connection, Export returns
-// errors.ErrUnsupported, unless the lock was taken with Detached.
+// Export asks the store for its id and puts the id into the key, so that a Locker for another store
+// refuses the key. If the store does not reply, or ctx ends first, the key contains no id. Such a
+// key is valid, but a Locker for another store does not refuse it. If the store binds its locks to
+// a process or a connection, Export returns errors.ErrUnsupported, unless the lock was taken with
+// Detached.
 func (k *Lock) Export(ctx context.Context) (Key, error) {
 	key, err := k.holdOf().export(ctx)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten before it is exported
@@ -174,7 +176,7 @@ func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 // under way. It returns within about 15 seconds even if the store does not reply, and never removes
 // the lock of another holder.
 //
-// Nil means that the lock was held until now. The errors are:
+// Release returns nil if the lock was held until now. The errors are:
 //
 //   - ErrExpired: the lease had run out, and nobody has taken the lock since;
 //   - ErrLost: another client has taken the lock, or the store cannot tell;

@@ -35,7 +35,7 @@ type Locker struct {
 	enqueuer   driver.Enqueuer     // nil unless the store lives in this process
 	identifier driver.Identifier   // nil if the store has no id
 	waiter     driver.Waiter       // nil if the store cannot wake waiters
-	adviser    driver.QueueAdviser // nil if the store does not know when a try is in vain
+	adviser    driver.QueueAdviser // nil if the store cannot tell when a try would fail
 	converter  driver.Converter    // nil if the store cannot change a mode
 	slotTaker  driver.SlotTaker    // nil if the store cannot take a permit in one step
 	sharers    driver.SharedTaker  // nil if the store cannot take several shared holds at once; guarded by mu
@@ -142,8 +142,8 @@ func (l *Locker) storeID(ctx context.Context) string {
 }
 
 // Tokens come from ChaCha8. Its key comes from the system's random generator and is replaced after
-// tokensPerSeed tokens. Reading each token from the system would take a quarter of the time of an
-// acquire from a memstore. A token identifies a hold and is used for nothing else.
+// tokensPerSeed tokens. Reading each token from the system's generator would take a quarter of the
+// time of an acquire from a memstore. A token identifies a hold and is used for nothing else.
 const (
 	tokensPerSeed = 1 << 16
 	tokenLength   = 44
@@ -185,8 +185,8 @@ func (l *Locker) newTokens(n int) string {
 
 // Inspect asks the store for the holders of name. The reply may be outdated when it arrives: use it
 // as advice. A store that cannot list its holders returns errors.ErrUnsupported. If the store knows
-// a part of the state, Inspect returns that part together with the error: for a file lock that may
-// be held by a process in another container, one Hold without any fields.
+// a part of the state, Inspect returns that part together with the error. For example, this part is
+// one Hold without any fields if a process in another container may hold a file lock.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed(OpInspect, name, err)
@@ -218,11 +218,11 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 	return states, nil
 }
 
-// Break ends all holds on name by force, if the fence of name is still seenFence, which Inspect
-// returned; otherwise it returns ErrLost. Break returns a fence above all earlier ones. A holder
-// whose lock was broken does not notice that before its next request to the store. Only a resource
-// that checks fences stops it earlier. A store that cannot break locks returns
-// errors.ErrUnsupported.
+// Break ends all holds on name by force, and returns a fence above all earlier ones. The parameter
+// seenFence is the fence that Inspect returned. If the fence of name has changed since then, Break
+// returns ErrLost and ends no hold. A holder whose lock was broken does not notice that before its
+// next request to the store. Only a resource that checks fences stops it earlier. A store that
+// cannot break locks returns errors.ErrUnsupported.
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	b, ok := driver.As[driver.Breaker](l.store)
 	if !ok {
@@ -235,7 +235,7 @@ func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint
 	return fence, nil
 }
 
-// Finding is one fact about a server, from Status.
+// Finding is one fact about a server, as Status returns it.
 type Finding = driver.Finding
 
 // Status asks the store for facts about its server: version, uptime, persistence, … A fact that

@@ -10,15 +10,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// lockSet is one call for several names, and then its holds. Each hold is the outer hold of the
-// next one, as if calls of Do were nested.
+// lockSet is one call of AcquireAll or DoAll, and after that the holds that the call has taken.
+// Each hold is the outer hold of the next one, as in nested calls of Do.
 type lockSet struct {
 	several
 	within  bool // it is a call of DoAll
 	l       *Locker
 	ctx     context.Context // the caller's
 	mu      sync.Mutex      // guards lasting; it is locked before Locker.mu
-	lasting context.Context // ends when the first hold is over; in DoAll, it also ends with ctx
+	lasting context.Context // ends as soon as one hold is over; in DoAll, it also ends with ctx
 }
 
 // taking is what a lockSet needs until it has all locks.
@@ -77,7 +77,7 @@ func (s *lockSet) firstLoss() error {
 	return nil
 }
 
-// check finds the errors that no single name has.
+// check finds the errors that concern the whole call, not a single name.
 func (t *taking) check(names []string) error {
 	switch {
 	case len(names) == 0:
@@ -110,9 +110,9 @@ func (t *taking) check(names []string) error {
 
 // takeNext takes the lock on name, in addition to the locks that t has.
 func (t *taking) takeNext(name string) error {
-	var a attempt // a literal would be built elsewhere first, and copied
+	var a attempt // not a composite literal, which would be built elsewhere and copied
 	a.l, a.ctx, a.op, a.within, a.set, a.several = t.l, t.ctx, OpAcquire, t.within, t.set, &t.several
-	a.set.holdAtLeast = 0 // see holdAtLeast
+	a.set.holdAtLeast = 0 // the method holdAtLeast applies it later
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
 	}
@@ -142,7 +142,8 @@ func (t *taking) waitFor(a attempt, name string) error {
 	return err
 }
 
-// addTaken adds the hold of an attempt that succeeded. If err is not nil, it ends the attempt.
+// addTaken adds the hold of the attempt a to t. If err is not nil, the attempt has failed, and
+// addTaken ends it and returns the error for the caller.
 func (t *taking) addTaken(a *attempt, name string, err error) error {
 	if err != nil {
 		return a.refused(name, err)
@@ -157,7 +158,7 @@ func (t *taking) addTaken(a *attempt, name string, err error) error {
 	return nil
 }
 
-// until returns a context that ends with ctx, and when the first hold of s is over.
+// until returns a context that ends when ctx ends, or as soon as one of the holds of s is over.
 func (s *lockSet) until(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
 	for i := range s.holds {
@@ -178,9 +179,9 @@ func (s *lockSet) withValues(ctx context.Context) context.Context {
 	return lockContext{valuesBefore{ctx, context.WithoutCancel(h.from)}, h}
 }
 
-// valuesBefore is a context that takes its values from another context first. The other context
-// must be one that never ends (context.WithoutCancel). Otherwise context.Cause would find its
-// cause.
+// valuesBefore is a context that looks for each value in the context values first. That context
+// must be one that never ends (context.WithoutCancel). Otherwise context.Cause would return the
+// cause of that context.
 type valuesBefore struct {
 	context.Context
 	values context.Context
@@ -207,10 +208,10 @@ func (s *lockSet) context() context.Context {
 	return s.lasting
 }
 
-// holdAtLeast repeats the requests of all holds with AtLeast, if HoldAtLeast is given. If AtLeast
-// were in the first requests and a later name were refused, the earlier names would stay taken. If
-// the caller gives up while holdAtLeast runs, the caller still gets all locks. So no name stays
-// taken without the others.
+// holdAtLeast does the work of HoldAtLeast when all locks are held: it sends the request of each
+// hold again, now with AtLeast. If the first requests had AtLeast and the lock on a later name were
+// refused, the earlier names would stay taken. The end of the caller's context does not interrupt
+// holdAtLeast, because then some names would stay taken without the others.
 func (t *taking) holdAtLeast() error {
 	if t.set.holdAtLeast == 0 {
 		return nil

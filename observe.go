@@ -18,14 +18,15 @@ import (
 //
 // The events of one acquire, and of the hold that it takes, are delivered one at a time, in the
 // order in which they happened. Events of different locks may be delivered at the same time.
-// EventReleasing is delivered before the release is sent. So it precedes the EventAcquired of the
-// next holder, even if that holder is in another process. When a method that takes or releases a
-// lock returns, its events have been delivered.
+// EventReleasing is delivered before the release is sent. So EventReleasing precedes the
+// EventAcquired of the next holder, even if that holder is in another process. When a method that
+// takes or releases a lock returns, its events have been delivered.
 //
-// Observe is called by the goroutine in which the event happened, and that goroutine waits for it.
-// So Observe must return soon, and must not take or release locks of the same Locker. If Observe
-// panics, the Locker logs the panic with its stack, to the Logger or else to slog.Default, and
-// never calls this Observer again. A fault in a metric must not make a program lose its lock.
+// Observe is called by the goroutine in which the event happened, and that goroutine waits until
+// Observe returns. So Observe must return soon, and must not take or release locks of the same
+// Locker. If Observe panics, the Locker logs the panic with its stack, to the Logger or else to
+// slog.Default, and never calls this Observer again. A fault in a metric must not make a program
+// lose its lock.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -42,13 +43,15 @@ type ContextObserver interface {
 	Observer
 
 	// ObserveStart is called, instead of Observe, for EventAcquiring, EventAcquired and
-	// EventReleasing. A later version may call it for other kinds with which something begins. It
-	// returns ctx or a context that descends from ctx. The returned context is used as follows:
+	// EventReleasing. A later version may call ObserveStart for other events with which something
+	// begins. ObserveStart must return ctx or a context that descends from ctx. The returned
+	// context is used as follows:
 	//
 	//   - EventAcquiring: for the requests to the store, and for all later events;
 	//   - EventAcquired: as the parent of Lock.Context, and so of the context of the function that
 	//     Do runs;
-	//   - EventReleasing: the requests that release the lock carry its values.
+	//   - EventReleasing: as the source of the context values for the requests that release the
+	//     lock.
 	ObserveStart(ctx context.Context, e Event) context.Context
 }
 
@@ -88,7 +91,8 @@ func (l *Locker) observed(ctx context.Context) bool {
 	return false
 }
 
-// traceOf returns the traceparent of ctx for others to see, or "".
+// traceOf returns the traceparent of ctx, which other clients can see. It returns "" if there is
+// none, or if it is too long.
 func (l *Locker) traceOf(ctx context.Context) string {
 	if text := l.cfg.trace(ctx); len(text) <= driver.MaxTrace {
 		return text
@@ -131,8 +135,8 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 }
 
 // An eventQueue delivers the events of one acquire, and of the hold that it takes, in order and one
-// at a time. It exists only if there is an observer. If it has a tally, it has no queue, and
-// attempts and holds share it; see counter.go.
+// at a time. It exists only if there is an observer. An eventQueue with a tally does not queue
+// events, and many attempts and holds share it; see counter.go.
 type eventQueue struct {
 	l       *Locker
 	name    string
@@ -148,7 +152,7 @@ type eventQueue struct {
 	next     *eventQueue   // in the list Locker.pending
 	busy     bool          // a goroutine is delivering events, or will deliver them when it unlocks mu
 	idle     chan struct{} // closed when that goroutine is done; nil if nobody waits for that
-	holdBack bool          // the lock is granted, and EventAcquired must be delivered first
+	holdBack bool          // no events are delivered yet: the lock is granted, and EventAcquired comes first
 	noHold   bool          // no caller got the lock
 	held     time.Duration // how long the lock was held
 }
@@ -163,8 +167,9 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 	return n, ctx
 }
 
-// noteEvent puts e into the queue. The caller holds mu. Its call of unlock delivers e, unless
-// another goroutine already delivers the events of this queue. n may be nil.
+// noteEvent puts e into the queue. The caller holds mu. When the caller calls unlock, unlock
+// delivers e, unless another goroutine is already delivering the events of this queue. n may be
+// nil.
 func (n *eventQueue) noteEvent(e Event) {
 	switch {
 	case n == nil:
@@ -183,7 +188,7 @@ func (n *eventQueue) noteEvent(e Event) {
 	}
 }
 
-// queues is a list of queues.
+// queues is a linked list of eventQueues.
 type queues struct{ first, last *eventQueue }
 
 func (q *queues) add(n *eventQueue) {
@@ -197,7 +202,7 @@ func (q *queues) add(n *eventQueue) {
 
 func (n *eventQueue) wants(k EventKind) bool { return n.all || k.level() > slog.LevelDebug }
 
-// noteCall puts e, an event of an acquire, into the queue. The caller holds mu.
+// noteCall puts e into the queue. It is for the events of an acquire. The caller holds mu.
 func (n *eventQueue) noteCall(e Event) {
 	if n != nil {
 		e.Mode = n.mode
@@ -205,7 +210,7 @@ func (n *eventQueue) noteCall(e Event) {
 	}
 }
 
-// noteHold puts e, an event of h, into the queue of h. The caller holds mu.
+// noteHold puts e into the queue of h. It is for the events of a hold. The caller holds mu.
 func (h *hold) noteHold(e Event) {
 	if h.events != nil && !h.events.noHold {
 		e.Mode, e.Fence = modeOf(h.shared), h.fence
@@ -228,8 +233,8 @@ func (l *Locker) unlockAndDeliver() {
 	l.deliverPending()
 }
 
-// unlockSettled is unlock, and also waits until all events of n so far are delivered. It returns
-// the context for the next event of n.
+// unlockSettled is like unlock, and also waits until all events that are in n now are delivered. It
+// returns the context for the next event of n.
 func (l *Locker) unlockSettled(n *eventQueue) context.Context {
 	defer l.mu.Unlock()
 	l.deliverPending()
@@ -351,8 +356,9 @@ func (n *eventQueue) detach() {
 	}
 }
 
-// forgetHold drops all events, present and future, of a hold that no caller gets. The caller holds
-// mu.
+// forgetHold is called for a hold that no caller gets. It drops the events of this hold that are in
+// the queue, except those of clean-ups. It also makes noteHold drop all later events of the hold.
+// The caller holds mu.
 func (n *eventQueue) forgetHold() {
 	n.holdBack, n.noHold = false, true
 	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {
@@ -362,7 +368,7 @@ func (n *eventQueue) forgetHold() {
 
 // ShowNames makes l use shownAs(name) instead of name in its log and its events. So names that
 // contain secrets stay hidden. If ShowNames is called more than once, each function gets the result
-// of the one before. The functions must be quick and safe for concurrent use.
+// of the function before. The functions must be quick and safe for concurrent use.
 func (l *Locker) ShowNames(shownAs func(name string) string) {
 	l.mu.Lock()
 	defer l.unlock()

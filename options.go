@@ -35,7 +35,7 @@ type ReleaseOption interface{ applyRelease(*releaseSettings) }
 // settings says how one lock is taken.
 type settings struct {
 	ttl         time.Duration
-	wait        time.Duration // waitForContext: no limit but ctx
+	wait        time.Duration // waitForContext if only ctx bounds the wait
 	shared      bool
 	skip        bool
 	noRenewal   bool
@@ -45,7 +45,7 @@ type settings struct {
 	fenceAbove  uint64
 	label       string
 	detached    bool
-	slots       int // 0: Slots is not given; below 0: it is invalid
+	slots       int // 0 without Slots; below 0 if the parameter of Slots is invalid
 }
 
 type config struct {
@@ -54,7 +54,7 @@ type config struct {
 	trace      func(context.Context) string // set by TraceHolders
 	clock      driver.Clock
 	maxWaiters int
-	passMost   int // 0: PassLocally is not given
+	passMost   int // 0 without PassLocally
 	passFor    time.Duration
 }
 
@@ -69,15 +69,15 @@ type lockerOption func(*config)
 
 func (o lockerOption) applyLocker(c *config) { o(c) }
 
-// TTL sets the length of the lease, from 100 ms to 24 h; a store may allow less. With renewal, it
-// is how long others must wait after this process dies. With NoRenewal, it is how long the lock
-// lasts.
+// TTL sets the length of the lease, from 100 ms to 24 h. Some stores allow only a part of this
+// range. With renewal, it is how long others must wait after this process dies. With NoRenewal, it
+// is how long the lock lasts.
 func TTL(d time.Duration) Option { return option(func(s *settings) { s.ttl = d }) }
 
 // Wait bounds how long Acquire and Do wait for the lock. The context bounds the wait as well;
 // whichever ends first ends the wait. When the time of Wait is over, the error is ErrHeld. Wait(0)
-// tries once. Without Wait, or with the longest Duration, only the context bounds the wait. A
-// negative time is ErrInvalid.
+// tries once. Without Wait, or with the longest Duration, only the context bounds the wait. If the
+// time is negative, the error is ErrInvalid.
 func Wait(d time.Duration) Option {
 	return option(func(s *settings) {
 		switch s.wait = d; {
@@ -112,22 +112,23 @@ func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }
 // when the lease has run out.
 func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
-// HoldAtLeast keeps the name taken for d from the grant, even if the lock is released earlier or
-// the process dies. It is for jobs that many machines start at the same time, but whose clocks
-// differ a little.
+// HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or
+// the process dies. It is for jobs that many machines start at the same time of day, although the
+// clocks of these machines differ a little.
 func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
 
 // Detached takes a lock that is not bound to this process, even on a store that otherwise binds its
 // locks, such as files. The lock has a lease of length TTL, which is renewed as usual. It can be
-// exported, and ends with its lease if nobody extends it. If the store cannot do that, or with
-// Shared, the error is errors.ErrUnsupported. On a store whose locks are bound to nothing, Detached
-// has no effect.
+// exported, and ends with its lease if nobody extends it. If the store cannot do that, or if Shared
+// is given too, the error is errors.ErrUnsupported. On a store whose locks are bound to nothing,
+// Detached has no effect.
 //
 // On files, PHP and flock(1) do not see such a lock, and it ends when the machine restarts.
 func Detached() Option { return option(func(s *settings) { s.detached = true }) }
 
-// FenceAbove makes the fence of the grant greater than fence. Use it if a resource has already seen
-// fences from another source. fence is at most driver.MaxFenceAbove.
+// FenceAbove makes the fence of the grant greater than the given fence. Use FenceAbove if a
+// resource has already seen fences from another source. The given fence is at most
+// driver.MaxFenceAbove.
 func FenceAbove(fence uint64) Option { return option(func(s *settings) { s.fenceAbove = fence }) }
 
 // Label describes the purpose of the lock to clients that find it held. It has at most 256 bytes.
@@ -144,9 +145,10 @@ func (o CoolDownOption) apply(s *settings)               { s.coolDown = o.d }
 func (o CoolDownOption) applyLocker(c *config)           { c.defaults.coolDown = o.d }
 func (o CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = o.d }
 
-// Observe gives the events of the Locker to o. It may be given any number of times: each observer
-// gets every event, in the order in which the observers were given. A ContextObserver can also add
-// values to the contexts of acquires, holds and releases. If o is nil, Observe does nothing.
+// Observe gives the events of the Locker to o. Observe may be given any number of times: each
+// observer gets every event, in the order in which the observers were given. A ContextObserver can
+// also add values to the contexts of acquires, holds and releases. If o is nil, Observe does
+// nothing.
 func Observe(o Observer) LockerOption {
 	if o == nil {
 		return lockerOption(func(*config) {})
@@ -157,19 +159,19 @@ func Observe(o Observer) LockerOption {
 }
 
 // TraceHolders records a trace of each holder in the store, so that a caller that finds the lock
-// held can link its own trace to that of the holder: see driver.Holder.Trace. trace returns the
-// traceparent of a context, in the format of W3C Trace Context, or "" if there is no trace. It is
-// called once for each acquire, with the context that the observers made. A text of more than 64
-// bytes is left out. Stores in files, in semaphores and in the sessions of a database keep no
-// traces.
+// held can link its own trace to that of the holder: see driver.Holder.Trace. The function trace
+// returns the traceparent of a context, in the format of W3C Trace Context, or "" if there is no
+// trace. The Locker calls trace once for each acquire, with the context that the observers made. A
+// traceparent of more than 64 bytes is not recorded. Stores in files, in semaphores and in the
+// sessions of a database keep no traces.
 //
 // Everybody who can read the store can read the traces. If trace is nil, TraceHolders does nothing.
 func TraceHolders(trace func(context.Context) string) LockerOption {
 	return lockerOption(func(c *config) { c.trace = trace })
 }
 
-// OnEvent calls f for each event. It is Observe for a function that needs no context. f must obey
-// the rules of Observer.
+// OnEvent calls f for each event. It is like Observe, for a function that needs no context. f must
+// obey the rules of Observer.
 func OnEvent(f func(Event)) LockerOption {
 	if f == nil {
 		return lockerOption(func(*config) {})
@@ -200,9 +202,9 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 // PassLocally lets up to n holders in a row, all of this Locker, pass a lock on in memory. That
 // costs a microsecond instead of a round trip to the store. The store grants the lock to the first
 // holder, and the others may follow within d from then. After that the lock is released in the
-// store, so that a waiter of another process can get it. PassLocally makes such a waiter wait
-// longer: at most for d and the hold that is under way then, or for n holds if these take less
-// time.
+// store, so that a waiter of another process can get it. Such a waiter waits longer than without
+// PassLocally: until n holders have had the lock, or until d is over and the holder of that moment
+// has released the lock, whichever comes first.
 //
 // Each holder has its own Lock, with a fence above those of the holders before it. The fences come
 // from a block of n, and the store never grants a fence of that block again. Other processes see

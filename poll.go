@@ -12,8 +12,9 @@ import (
 // are idempotent per token, so repeating them is safe.
 var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
 
-// poller spaces out the tries at a store that cannot wake waiters. The pauses have decorrelated
-// jitter from 10 ms to 1 s. A pause ends early if the holder's lease ends.
+// poller chooses the pauses between the tries at a store that cannot wake waiters. The pauses are
+// random times from 10 ms to 1 s (decorrelated jitter). A pause ends early if the holder's lease
+// ends.
 type poller struct {
 	l    *Locker
 	last time.Duration
@@ -32,13 +33,13 @@ func (p *poller) until(err error) {
 	}
 }
 
-// pollRefused replaces a shorter last pause if a server is out of reach. So the next pause is
-// between 10 and 300 ms or more.
+// pollRefused replaces the length of a shorter last pause if a server cannot be reached. So the
+// next pause is a random time between 10 ms and a maximum of at least 300 ms.
 const pollRefused = 100 * time.Millisecond
 
-// failed notes the error of a wait. A server that refuses connections is down, and thousands of
-// processes may wait for it, so the first pauses are long and differ much. After a lost reply the
-// first pause stays short, because the server usually answers the next request.
+// failed adapts the next pause to the error of a wait. A server that refuses connections is down,
+// and thousands of processes may wait for it, so the first pauses are long and differ much. After a
+// lost reply the first pause stays short, because the server usually answers the next request.
 func (p *poller) failed(err error) {
 	if errors.Is(err, ErrUnavailable) {
 		p.last = max(p.last, pollRefused)

@@ -72,7 +72,7 @@ func (h *hold) awaitRelease() error {
 func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
 	l.mu.Lock()
-	l.attempts++ // so that Close waits before it closes the store
+	l.attempts++ // so that Close waits for this release before it closes the store
 	before := h.cause
 	usable := driver.Instant(h.usable.Load())
 	l.renewer.remove(h)
@@ -158,9 +158,9 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	return t
 }
 
-// releaseAtStore sends the release up to three times, until the store replies. After that the
-// cleaner goes on with it. The result unsure is true if an earlier request, or the attempt to pass
-// h on, may have released h.
+// releaseAtStore sends the release up to three times, until the store replies. If the store does
+// not reply, the cleaner goes on with the release. The result unsure is true if an earlier request,
+// or the attempt to pass h on, may have released h.
 func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, at driver.Instant, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
@@ -179,7 +179,7 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 		}
 	}
 	lease := driver.MaxTTL
-	if usable != never {
+	if usable != farFuture {
 		lease = max(h.ttl, usable.Sub(l.clock.Now())+h.ttl)
 	}
 	l.cleaner.add(cleanUp{h.name, h.token, keep, events}, lease)
@@ -190,8 +190,8 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 	return out, 0, unsure, err
 }
 
-// verdict returns the error of Release. If the lock was over already when Release was called, the
-// parameter before is the reason, else nil.
+// verdict returns the error of Release. The parameter before is the reason why the lock was over
+// before the release, or nil if it was not.
 func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	switch {
 	case err != nil && errors.Is(before, ErrMaxHold) && !errors.Is(err, ErrInvalid):
@@ -205,9 +205,9 @@ func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Expired:
 		return ErrExpired
 	case out == driver.Gone && !(unsure && before == nil):
-		// Within the lease, or while the connection of the lock is there, no other client can have
-		// taken the lock, unless it was exported. So after a lost reply, Gone means that the first
-		// request released the lock.
+		// The exception: before the lease or the connection of the lock ends, no other client can
+		// take the lock, unless it was exported (then unsure is false). So if a reply was lost,
+		// Gone means that the earlier request released the lock.
 		return ErrLost
 	case errors.Is(before, ErrMaxHold):
 		return ErrMaxHold

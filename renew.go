@@ -14,7 +14,7 @@ import (
 type renewer struct {
 	l        *Locker
 	heap     schedule       // contains all locks that are held
-	armed    driver.Instant // when the timer fires; the value never if there is no timer
+	armed    driver.Instant // when the timer fires; farFuture if there is no timer
 	disarm   func() bool
 	due      []*hold              // holds that wait for a worker to renew them
 	batcher  driver.BatchExtender // nil if the store cannot renew many holds with one request
@@ -28,16 +28,16 @@ type renewer struct {
 const maxRenewers = 32
 
 func (k *renewer) init(l *Locker) {
-	k.l, k.armed = l, never
+	k.l, k.armed = l, farFuture
 	k.batcher, _ = driver.As[driver.BatchExtender](l.store)
 }
 
 // usableFor returns the instant at which a holder must stop: start + TTL − clock drift (1 % + min(2
-// ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From, or else sent, the
-// instant just before the request was sent.
+// ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From. If Grant.From is not
+// set, the start is the instant just before the request was sent, which is the parameter sent.
 func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 	if g.TTL == 0 {
-		return never
+		return farFuture
 	}
 	if g.From != 0 {
 		sent = g.From
@@ -46,10 +46,11 @@ func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
 	return sent.Add(g.TTL - margin - min(50*time.Millisecond, g.TTL/10))
 }
 
-// granted adds h to the heap. It returns false if the lease is over at now. The caller holds mu.
+// granted records a grant in h and adds h to the heap. It returns false if the lease is over
+// already. The caller holds mu.
 func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
-	h.maxHoldAt = never
+	h.maxHoldAt = farFuture
 	if at := now.Add(maxHold); maxHold > 0 && at > now { // if now + maxHold overflows, MaxHold has no effect
 		h.maxHoldAt = at
 	}
@@ -127,7 +128,7 @@ const lookEvery = 2 * time.Second
 // are left of the usable lease. If the lease is shorter, which it may be after a hand-over, the
 // renewal is due after a third of the lease.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
-	h.renewAt = never
+	h.renewAt = farFuture
 	if g.From != 0 {
 		sent = g.From
 	}
@@ -189,7 +190,7 @@ func (h *hold) endKind(why error) EventKind {
 	return EventLost
 }
 
-// ranOut reports whether the lease of h is over, according to the confirmations that have arrived.
+// ranOut reports whether the lease of h is over, as far as the store's replies have arrived.
 func (h *hold) ranOut() bool { return h.locker.clock.Now() >= driver.Instant(h.usable.Load()) }
 
 // noteEnd notes the event that reports the end of h.
@@ -207,13 +208,14 @@ func (h *hold) noteEnd(kind EventKind, why error) {
 	h.noteHold(e)
 }
 
-// arm sets the timer for the head of the heap, unless the timer fires earlier than that already.
+// arm sets the timer for the first hold in the heap, unless the timer is already set for an earlier
+// time.
 func (k *renewer) arm() {
 	if len(k.heap) == 0 || k.stopped {
 		return
 	}
 	at := k.heap[0].at
-	if at == never || k.armed <= at {
+	if at == farFuture || k.armed <= at {
 		return
 	}
 	now := k.l.clock.Now()
@@ -232,14 +234,14 @@ func (k *renewer) arm() {
 	k.disarm = k.l.clock.AfterFunc(d, k.tick)
 }
 
-// tick looks at all locks whose time in the heap has come.
+// tick is called by the timer. It looks at all locks whose time in the heap has come.
 func (k *renewer) tick() {
 	k.l.mu.Lock()
 	defer k.l.unlock()
 	if k.stopped {
 		return
 	}
-	k.armed = never
+	k.armed = farFuture
 	now := k.l.clock.Now()
 	woken := len(k.heap) > 0 && k.heap[0].at <= now
 	for len(k.heap) > 0 && (k.heap[0].at <= now || woken && k.heap[0].goesAlong(now)) {
@@ -249,10 +251,10 @@ func (k *renewer) tick() {
 }
 
 // endless reports whether h has neither a lease nor a MaxHold.
-func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == never }
+func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == farFuture }
 
-// goesAlong reports whether the renewal of the hold is due so soon that it is renewed now, together
-// with others.
+// goesAlong reports whether the renewal of the hold is due so soon that the hold is renewed now,
+// together with other holds.
 func (e scheduled) goesAlong(now driver.Instant) bool {
 	h := e.h
 	return e.at == h.renewAt && h.renewAt.Sub(now) <= h.locker.renewer.renewEarlyBy(h.ttl)
@@ -266,7 +268,7 @@ func (k *renewer) lookAt(h *hold, now driver.Instant) {
 	case now >= driver.Instant(h.usable.Load()):
 		k.l.endHold(h, ErrLost)
 	default:
-		h.renewAt = never
+		h.renewAt = farFuture
 		if h.renewing == nil { // a renewal under way plans the next one when it is done
 			h.renewing = &renewal{}
 			k.renewSoon(h)
@@ -299,8 +301,8 @@ func (k *renewer) renewDue() {
 	k.l.unlock()
 }
 
-// renew asks the store once for all of holds. It is called and returns with mu held, and unlocks mu
-// while it waits for the store.
+// renew asks the store once to renew the given holds. It is called and returns with mu held, and
+// unlocks mu while it waits for the store.
 func (k *renewer) renew(holds []*hold) {
 	if len(holds) == 0 {
 		return
@@ -386,15 +388,16 @@ func (h *hold) remaining() time.Duration {
 	switch usable := driver.Instant(h.usable.Load()); usable {
 	case 0:
 		return 0
-	case never:
+	case farFuture:
 		return 1<<63 - 1
 	default:
 		return max(0, usable.Sub(h.locker.clock.Now()))
 	}
 }
 
-// joinRenewal cancels a renewal under way and waits until it has returned, so that none of its
-// requests is sent after a release. The caller holds mu; joinRenewal unlocks mu while it waits.
+// joinRenewal cancels a renewal under way and waits until the renewal has ended, so that none of
+// its requests is sent after the release. The caller holds mu; joinRenewal unlocks mu while it
+// waits.
 func (h *hold) joinRenewal(ctx context.Context) {
 	r := h.renewing
 	if r == nil {
@@ -417,7 +420,7 @@ func (h *hold) joinRenewal(ctx context.Context) {
 	h.locker.mu.Lock()
 }
 
-// nextLook is when h ends or its renewal is due, whichever is first.
+// nextLook returns the instant at which h ends or its renewal is due, whichever is earlier.
 func (h *hold) nextLook() driver.Instant {
 	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }

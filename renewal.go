@@ -11,7 +11,7 @@ import (
 // renewal is one renewal under way.
 type renewal struct {
 	cancel    context.CancelFunc // nil until the request is sent
-	done      chan struct{}      // made by the Release that waits for it
+	done      chan struct{}      // made by a Release that waits for the end of the renewal
 	brokenOff bool               // a Release cancelled the renewal
 }
 
@@ -20,8 +20,8 @@ const mostTogether = 1024
 
 // renewEarlyBy returns how long before its planned time a lease may be renewed. The lease is then
 // renewed together with others. Waking up separately for each lease costs more than renewing it.
-// This time is longer if one request can renew many leases, because then the store sees no burst of
-// requests.
+// The returned time is longer if one request can renew many leases, because then renewing them
+// together sends no burst of requests to the store.
 func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	if k.batcher == nil {
 		return min(ttl/100, 100*time.Millisecond)
@@ -29,7 +29,7 @@ func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	return min(ttl/60, 500*time.Millisecond)
 }
 
-// needsWorker reports whether another worker is needed, because those that are about to begin
+// needsWorker reports whether another worker is needed, because the workers that are about to begin
 // cannot take all holds that are due. The caller holds mu.
 func (k *renewer) needsWorker() bool {
 	if k.batcher == nil {
@@ -38,8 +38,8 @@ func (k *renewer) needsWorker() bool {
 	return k.starting*mostTogether < len(k.due)
 }
 
-// takeDue takes holds that are due and can be renewed with one request. It returns none if those
-// that it looked at need no renewal any more. The caller holds mu.
+// takeDue takes holds that are due and can be renewed with one request. It returns no holds if none
+// of the queued holds needs a renewal any more. The caller holds mu.
 func (k *renewer) takeDue() (holds []*hold) {
 	for len(k.due) > 0 && len(holds) < mostTogether {
 		h := k.due[0]
@@ -64,15 +64,15 @@ type renewalBatch struct {
 	cancel      context.CancelFunc
 	holds       []*hold
 	batcher     driver.BatchExtender
-	claims      bool // the one hold in the batch is claimed
-	unsupported bool // the store has turned out to answer no batches
+	claims      bool // there is one hold, and the request claims it
+	unsupported bool // the store has turned out not to support batches
 }
 
-// hurry is how long a Release waits for a request that also renews other holds before it cancels
-// the request.
+// hurry is how long a Release waits for the reply to a request that also renews other holds. After
+// that, the Release cancels the request.
 const hurry = 50 * time.Millisecond
 
-// newBatch begins the renewal of holds. The caller holds mu.
+// newBatch makes the batch for a request that renews the given holds. The caller holds mu.
 func (k *renewer) newBatch(holds []*hold) *renewalBatch {
 	b := &renewalBatch{holds: holds, batcher: k.batcher, claims: holds[0].unclaimed}
 	now := k.l.clock.Now()

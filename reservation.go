@@ -6,10 +6,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A store may hand a name over to a waiter as a reservation, and report how long the waiter can use
-// it (Grant.From). Then the lock is used at once, before it is claimed. A short use costs no claim
-// at all, because the release of a reservation hands the name on as any other release does. The
-// states of such a hold are those of hold.go, and in addition:
+// A store may hand a name over to a waiter as a reservation. This is a short lease, and a further
+// request, the claim, turns it into a full lease. If the store also reports when the short lease
+// began (Grant.From), the caller of Acquire gets the lock at once, before it is claimed. If the
+// caller soon releases the lock, no claim is sent at all, because the release of a reservation
+// hands the name on as any other release does. The states of such a hold are those of hold.go, and
+// in addition:
 //
 //	state      how to recognise it   what may happen
 //	unclaimed  unclaimed is true     Release: the reservation ends, and no claim is sent.
@@ -21,8 +23,8 @@ import (
 //	                                 the hold becomes over, as any other hold does.
 //	claimed    unclaimed is false    it is a hold like any other, with its full lease
 //
-// A claim replaces the token by itself (Request.Replaces). So it never takes a name that is free,
-// and a claim that arrives after its release does nothing.
+// In a claim, Request.Replaces is the token of the request itself. So a claim never takes a name
+// that is free, and a claim that arrives after the release of the lock does nothing.
 
 // claimAfter is how long a reservation is used before it is claimed. It is long enough for many
 // short uses. It is short enough that a claim can be repeated several times before the reservation
@@ -38,7 +40,7 @@ func (h *hold) request(shared bool) driver.Request {
 	}
 }
 
-// askToClaim sends the claim of h, which is unclaimed.
+// askToClaim sends the claim for h, which is an unclaimed reservation.
 func (h *hold) askToClaim(ctx context.Context) (driver.Grant, error) {
 	r := h.request(false)
 	r.Replaces = h.token

@@ -15,7 +15,7 @@ func (a *attempt) settle(now driver.Instant) {
 	}
 	// Locker.attempts counts a Do until its function has returned. It counts a waiter to which the
 	// lock is passed on until the waiter has taken the lock.
-	if !a.within && (a.place == nil || a.place.state != passing) {
+	if !a.within && (a.place == nil || a.place.state != turnPassing) {
 		l.attempts--
 	}
 	if l.handover.holders != nil && a.mayPassOn() {
@@ -37,7 +37,8 @@ func (a *attempt) settle(now driver.Instant) {
 	}
 }
 
-// observeGrant is called when the lock has just been granted. The caller holds mu.
+// observeGrant is called when the lock has just been granted. It counts EventAcquired, or makes the
+// other events wait until announce has delivered EventAcquired. The caller holds mu.
 func (a *attempt) observeGrant() {
 	switch {
 	case !a.events.counts():
@@ -71,30 +72,32 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// passingOver ends the passing state of t, gives it the new state and calls the waiter. If the
-// waiter has given up, passingOver does this only if the lock was given to the waiter. The caller
-// holds mu.
+// passingOver ends the state turnPassing of t: it sets the new state and wakes the waiter. If the
+// waiter has given up, passingOver does both only if the new state is turnGiven. The caller holds
+// mu.
 func (l *Locker) passingOver(t *turn, becomes turnState) {
-	if !t.gone || becomes == given {
+	if !t.gone || becomes == turnGiven {
 		t.state = becomes
 		t.ready <- struct{}{}
 	}
 	l.attemptOver()
 }
 
-// When a reader gets its lock, the readers that stand directly behind it in line can have theirs
-// too. If the store can take several shared holds at once (driver.SharedTaker), one request brings
-// them in. Otherwise each of these readers becomes the head in turn and sends its own request.
+// When a reader gets its lock, the readers directly behind it in the line can get their locks too.
+// If the store can take several shared holds at once (driver.SharedTaker), one request brings them
+// in. Otherwise each of these readers becomes the head in turn and sends its own request.
 
-// readers are turns that come in together. Their states are passing meanwhile.
+// readers are the turns of readers that get their locks with one request. Their state is
+// turnPassing until the reply has come.
 type readers []*turn
 
-// mostReaders is how many readers one request brings in. The last of them brings in the next ones.
+// mostReaders is how many readers one request brings in at most. When the last of them has its
+// lock, it brings in the next ones.
 const mostReaders = 128
 
 // readersBehind returns the readers that come in with this attempt, which has just got the lock. It
-// returns nil if there are none. They must want the same lease, since the request has only one. The
-// caller holds mu.
+// returns nil if there are none. All of them must ask for the same TTL, because they come in with
+// one request. The caller holds mu.
 func (a *attempt) readersBehind() (come readers) {
 	l, q := a.l, a.line
 	if l.sharers == nil || !a.h.shared || l.closed || len(q.line) == 0 || q.line[0] != a.place {
@@ -104,7 +107,7 @@ func (a *attempt) readersBehind() (come readers) {
 		if t.gone {
 			continue
 		}
-		if t.state != lined || !t.a.comesWith(come) || len(come) == mostReaders {
+		if t.state != turnLined || !t.a.comesWith(come) || len(come) == mostReaders {
 			break
 		}
 		come = append(come, t)
@@ -113,14 +116,14 @@ func (a *attempt) readersBehind() (come readers) {
 		return nil
 	}
 	for _, t := range come {
-		t.state = passing
+		t.state = turnPassing
 		l.attempts++
 	}
 	l.attempts++ // for comeIn, so that Close also waits until its clean-ups are known
 	return come
 }
 
-// comesWith reports whether one request can ask for this attempt and the given readers.
+// comesWith reports whether one request can bring in this attempt together with the given readers.
 func (a *attempt) comesWith(come readers) bool {
 	r := &a.request
 	if !r.Shared || r.AtLeast != 0 || r.FenceAbove != 0 || r.Detached || a.part {
@@ -133,7 +136,7 @@ func (a *attempt) comesWith(come readers) bool {
 	return r.TTL == first.TTL && r.Holder == first.Holder
 }
 
-// comeIn asks the store for shared holds for all these readers.
+// comeIn sends one request for the shared holds of all these readers.
 func (come readers) comeIn(l *Locker, q *queue) {
 	rs := make([]driver.Request, len(come))
 	l.mu.Lock()
@@ -177,8 +180,8 @@ func (come readers) comeIn(l *Locker, q *queue) {
 	l.unlock()
 }
 
-// cameIn ends the passing state of t. It returns true if the store may have granted a lock that no
-// waiter takes. The caller holds mu.
+// cameIn ends the state turnPassing of t. It returns true if the store may have granted a lock that
+// no waiter takes. The caller holds mu.
 func (t *turn) cameIn(sent, now driver.Instant, g driver.Grant, lost bool) (cleanUp bool) {
 	l := t.a.l
 	granted := g.TTL > 0
@@ -188,11 +191,11 @@ func (t *turn) cameIn(sent, now driver.Instant, g driver.Grant, lost bool) (clea
 		return granted || lost
 	case granted && !l.closed && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
 		t.a.settle(now)
-		l.passingOver(t, given)
+		l.passingOver(t, turnGiven)
 	case granted || lost:
-		l.passingOver(t, unsure)
+		l.passingOver(t, turnUnsure)
 	default:
-		t.state = lined
+		t.state = turnLined
 		l.attemptOver()
 	}
 	return false

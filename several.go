@@ -1,7 +1,8 @@
 package padlock
 
 // several is what the attempts of one AcquireAll or DoAll share: one piece of memory for all holds,
-// and one for all tokens. If each had its own memory, three names would take a twentieth longer.
+// and one for all tokens. With separate memory for each hold and token, a call for three names
+// would take a twentieth longer.
 type several struct {
 	holds  []hold // in the order in which they were taken; its capacity is for all names
 	tokens string // the tokens of the names that have none yet
@@ -44,5 +45,5 @@ func (s *several) nextToken() (token string) {
 	return token
 }
 
-// added notes that the hold of nextHold was taken.
+// added notes that the hold that nextHold returned was taken.
 func (s *several) added() { s.holds = s.holds[:len(s.holds)+1] }

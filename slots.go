@@ -17,11 +17,12 @@ import (
 // A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
 // permit becomes free when the lease ends. With HoldAtLeast(d), at most n callers start within d.
 //
-// Callers need not give the same n: each takes a permit below its own n. A caller with Slots and a
-// caller without Slots do not exclude each other. Callers that wait get permits in the order of
-// arrival if they gave the same n. But a caller that does not wait may overtake them and take a
-// permit that has just become free. In a store that is no driver.SlotTaker, every new caller may do
-// that. Slots and Shared together are ErrInvalid.
+// Callers need not give the same n: each caller takes a permit whose number is below its own n. A
+// caller with Slots and a caller without Slots do not exclude each other. Callers that wait get
+// permits in the order of arrival if they gave the same n. But a caller that does not wait may
+// overtake them and take a permit that has just become free. If the store does not implement
+// driver.SlotTaker, every new caller may overtake them. If Slots and Shared are given together, the
+// error is ErrInvalid.
 func Slots(n int) Option {
 	if n < 1 {
 		n = -1 // 0 means that Slots is not given
@@ -30,10 +31,11 @@ func Slots(n int) Option {
 }
 
 // permits is one call that takes one of n permits. A call that is scanning tries every permit once:
-// with one request if the store is a driver.SlotTaker, and otherwise from 0 to n-1. It begins with
-// queueing instead if other callers of this process already wait, so that the order is kept. A call
-// that is queueing waits for the lock on the gate. A call that is watching tries every permit,
-// waits until one may be free, and tries again. The transitions are:
+// with one request if the store is a driver.SlotTaker, and otherwise from 0 to n-1. If other
+// callers of this process already wait, the call begins with queueing instead, so that the order is
+// kept. A call that is queueing waits for the gate, which is a lock that only the first of all
+// waiting callers has. After that the call is watching: it tries every permit, waits until one may
+// be free, and tries again. The transitions are:
 //
 //	state     event                         what happens
 //	scanning  it gets a permit              The call is done.
@@ -64,8 +66,8 @@ type permits struct {
 	poll    poller
 }
 
-// beginPermit is tryAtOnce for one of the permits of name. It tries them in one step, if the store
-// can do that and nothing else needs to be checked.
+// beginPermit does the work of tryAtOnce for a call with Slots. It tries all permits of name in one
+// step, if the store can do that and nothing else needs to be checked.
 func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 	l := a.l
 	if l.slotTaker == nil || l.locator != nil || a.set.shared || lockFrom(a.ctx) != nil {
@@ -105,8 +107,8 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 	return nil, nil, &onHeap, nil
 }
 
-// takePermit takes one of the permits of name. The attempt already has the options of the call. It
-// may have tried every permit before; then a.held is the result.
+// takePermit takes one of the permits of name. The attempt already has the options of the call. If
+// it has tried every permit already, a.held is the error of that try.
 //
 //go:noinline
 func (a *attempt) takePermit(name string) (*hold, error) {
@@ -171,7 +173,7 @@ func (p *permits) checkPlaces() error {
 }
 
 // runStates runs the states of permits until the call is done or refused. If every permit has been
-// tried already, the parameter tried is the refusal, else nil.
+// tried already, the parameter tried is the error of that try. Otherwise it is nil.
 func (p *permits) runStates(tried error) (*hold, error) {
 	l := p.l
 	l.mu.Lock()
@@ -210,8 +212,8 @@ func (p *permits) firstScan(tried error) (*hold, error) {
 	return p.scan(p.set.wait == 0)
 }
 
-// scan tries each permit once, in one step if possible. The parameter ahead has the meaning that it
-// has in driver.SlotTaker.
+// scan tries each permit once, with one request if possible. If the parameter ahead is true, this
+// call may overtake the callers that wait for the gate.
 func (p *permits) scan(ahead bool) (*hold, error) {
 	if p.l.slotTaker == nil || p.singly {
 		return p.scanSingly()
@@ -238,7 +240,8 @@ func (p *permits) attempt() *attempt {
 	return a
 }
 
-// heldAll notes the refusal of all permits.
+// heldAll records that all permits are held, and returns the error for the caller. The holders of
+// the permits come from err.
 func (p *permits) heldAll(err error) error {
 	clear(p.held)
 	var all *HeldError
@@ -350,7 +353,7 @@ func (p *permits) leaveGate(gate *hold, got bool) {
 		gate.giveBack(context.Background(), 0)
 		return
 	}
-	go gate.giveBack(context.Background(), 0) // Close waits for it, because the gate is a hold
+	go gate.giveBack(context.Background(), 0) // Close waits for this release, because the gate is a hold
 }
 
 // remaining returns the rest of the time of Wait.
@@ -425,7 +428,7 @@ const (
 	rescanAfter = 250 * time.Millisecond
 )
 
-// awaitPermit returns when a permit may be free, or when ctx ends.
+// awaitPermit waits until a permit may be free, or until ctx ends.
 func (p *permits) awaitPermit(ctx context.Context) {
 	if p.l.slotWaiter != nil && !p.singly {
 		err := p.l.slotWaiter.WaitSlot(ctx, p.request(p.name), p.set.slots)
@@ -465,8 +468,8 @@ func (p *permits) awaitPermit(ctx context.Context) {
 	}
 }
 
-// request returns the request with which the caller waits for permits. It takes no place in the
-// store's queue.
+// request returns the request with which the caller waits for permits. This request takes no place
+// in the store's queue.
 func (p *permits) request(name string) driver.Request {
 	l := p.l
 	l.mu.Lock()

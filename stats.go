@@ -1,12 +1,12 @@
 package padlock
 
 // Stats counts the locks and calls of a Locker. Held, Waiting and CleanUps are current numbers. All
-// other numbers count from New on.
+// other numbers are totals since New.
 type Stats struct {
 	Held, Waiting                        int    // now
 	Acquired, Contended, Refused         uint64 // calls
 	Renewals, RenewalErrors              uint64
-	Lost                                 uint64 // counted as EventLost is
+	Lost                                 uint64 // how often EventLost happened
 	Uncertain, CleanUps, CleanUpsDropped uint64 // CleanUps: under way now
 }
 

@@ -14,11 +14,11 @@ type call struct {
 	op       Op
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
-	part     bool // a part of a call for a permit; that call is counted and reported, not this one
-	gate     bool // for the gate of a name with slots
-	anySlot  bool // for any permit of a name with slots
-	ahead    bool // with anySlot: not behind the callers that wait for the gate
-	single   bool // the call returns one Lock
+	part     bool // is a part of a call for a permit; only the whole call is counted and reported
+	gate     bool // takes the gate of a name with slots
+	anySlot  bool // takes any permit of a name with slots
+	ahead    bool // with anySlot: may overtake callers that wait for the gate
+	single   bool // returns one Lock
 	replaces *Key
 }
 
@@ -28,7 +28,7 @@ type attempt struct {
 	l       *Locker
 	ctx     context.Context
 	set     settings
-	several *several // of AcquireAll and DoAll, else nil
+	several *several // shared by all attempts of an AcquireAll or DoAll; nil in other calls
 	request driver.Request
 	h       *hold
 	start   driver.Instant
@@ -42,7 +42,7 @@ type attempt struct {
 	by      HandOver    // how the lock came from the previous holder
 	events  *eventQueue // nil if there is no observer
 	pending bool        // EventAcquiring was counted
-	handle  *Lock       // what the caller gets; nil until observers know the hold
+	handle  *Lock       // the Lock that the caller gets; nil until observers know the hold
 
 	// For the wait:
 	line      *queue        // the queue of the name
@@ -54,8 +54,8 @@ type attempt struct {
 }
 
 // tryStore asks the store once, and repeats the request if its reply was lost. The parameter sent
-// is the present time. If the store may have made a grant without a reply, that grant is cleaned up
-// when the token is given up.
+// is the present time. If a reply was lost, the store may have granted the lock all the same. Then
+// giveUpToken later begins a clean-up, which releases that lock.
 func (a *attempt) tryStore(sent driver.Instant) error {
 	for i := 0; ; i++ {
 		g, err := a.sendRequest()
@@ -257,9 +257,10 @@ func (a *attempt) announceRefusal(err error) {
 	a.events.detach()
 }
 
-// renewToken replaces a token that is spent. Request.Spent lists the last few spent tokens. With
-// this list, a composite store (quorum) knows that a hold of such a token is a remainder, not the
-// hold of another caller.
+// renewToken gives the attempt a new token, and adds the old one to Request.Spent, which lists the
+// last few tokens of the attempt. (A store in this process does not need that list.) If a composite
+// store (quorum) finds a hold with one of these tokens, it knows that the hold is left over from an
+// earlier try of the same caller.
 func (a *attempt) renewToken() {
 	a.giveUpToken()
 	a.l.mu.Lock()

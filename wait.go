@@ -9,8 +9,8 @@ import (
 )
 
 // waitForLock waits in line, then for the store, until the lock is granted or the wait is over.
-// Thousands of goroutines may wait in it, so its frame must be small. Data that is not needed
-// during the wait is on the heap, or in frames that have returned.
+// Thousands of goroutines may wait in it, so its stack frame must be small. Data that is needed
+// only before or after the wait is on the heap, or in the frames of functions that are not inlined.
 func (a *attempt) waitForLock() error {
 	err := a.lineUp()
 	if err == nil && !a.first {
@@ -186,7 +186,7 @@ func (a *attempt) takePlace() error {
 	}
 	l.queues[a.h.name] = q
 	if a.events.counts() {
-		a.h.events = nil // until announce
+		a.h.events = nil // until announce sets it
 	}
 	if a.held != nil {
 		q.held, q.holder = a.held, nil
@@ -220,7 +220,8 @@ func (a *attempt) leaveLine(err error) {
 // graceUnavailable is how long a store may be out of reach during a wait.
 const graceUnavailable = 30 * time.Second
 
-// head runs at the head of the line. It waits until the store grants the lock, or the wait is over.
+// head is called by the waiter at the head of the line. It waits until the store grants the lock,
+// or until the wait is over.
 func (a *attempt) head() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
@@ -292,8 +293,9 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	return a.tryStore(a.l.sendTime())
 }
 
-// mayUse reports whether this attempt may use the reservation g before it is claimed. If one of the
-// conditions is not met, others must be able to rely on a longer lease.
+// mayUse reports whether this attempt may use the reservation g before it is claimed. The
+// conditions exclude every case in which other clients must be able to rely on the full lease from
+// the start.
 func (a *attempt) mayUse(g *driver.Grant) bool {
 	l, r := a.l, &a.request
 	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
@@ -301,8 +303,8 @@ func (a *attempt) mayUse(g *driver.Grant) bool {
 		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
 }
 
-// use takes over the reservation g without a claim. It returns false if too little of its time is
-// left, so that it has to be claimed first.
+// use takes over the reservation g without a claim. It returns false if too little time of the
+// reservation is left. Then the reservation must be claimed first.
 func (a *attempt) use(g driver.Grant) (used bool, err error) {
 	a.h.unclaimed = true
 	switch err = a.granted(g.From, g); err {
@@ -316,9 +318,9 @@ func (a *attempt) use(g driver.Grant) (used bool, err error) {
 	return true, err
 }
 
-// bounded returns the context for the wait in the store. It ends with ctx, with the time of Wait,
-// and when the Locker is closed. Requests that may grant the lock are sent with ctx alone, so that
-// the end of Wait does not leave their outcome unknown.
+// bounded returns the context for the wait in the store. This context ends when ctx ends, when the
+// time of Wait is over, or when the Locker is closed. Requests that may grant the lock are sent
+// with ctx alone, so that the end of Wait does not leave their outcome unknown.
 func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 	if a.ctx.Done() == nil && over == nil {
 		return a.l.closing, func() {}
@@ -357,17 +359,17 @@ func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Insta
 // the store.
 func (a *attempt) called() error {
 	switch a.place.state {
-	case given:
+	case turnGiven:
 		if !a.within {
 			a.l.mu.Lock()
 			a.l.attemptOver()
 			a.l.mu.Unlock()
 		}
 		return nil
-	case unsure:
+	case turnUnsure:
 		a.noteUnsure()
 		a.renewToken()
-	case spent:
+	case turnSpent:
 		a.renewToken()
 	}
 	return a.head()
@@ -380,7 +382,7 @@ func (a *attempt) withdraw() {
 	l.mu.Lock()
 	defer l.unlock()
 	switch a.place.state {
-	case given:
+	case turnGiven:
 		if a.h.released.CompareAndSwap(nil, releasedWell) {
 			l.endHold(a.h, ErrReleased)
 			l.wakeHead(a.h.name)
@@ -390,7 +392,7 @@ func (a *attempt) withdraw() {
 			a.events.forgetHold()
 		}
 		return
-	case unsure:
+	case turnUnsure:
 		a.noteUnsure()
 	}
 	a.leaveLineLocked()

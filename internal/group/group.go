@@ -1,10 +1,10 @@
-// Package group chooses the group of a lock's name for figures.
+// Package group sorts the names of locks into groups, for metrics and statistics.
 package group
 
 import "strings"
 
-// Of returns the text before the first ':' or '/' of name, or the whole name if it has neither. The
-// number of names has no limit, so figures are kept by group.
+// Of returns the group of name: the text before the first ':' or '/', or the whole name if it has
+// neither. Figures are kept for groups, because the number of names has no limit.
 func Of(name string) string {
 	if i := strings.IndexAny(name, ":/"); i >= 0 {
 		return name[:i]
