@@ -35,9 +35,9 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// handle returns the Lock of a hold. To tell an observer that the caller dropped its Lock, the Lock
-// must be a separate allocation, because the Locker keeps the hold itself alive for renewal. So
-// handle makes one only if there is an observer; see forgotten.go.
+// handle returns the Lock of a hold. Without an observer, the Lock is a part of the hold. With an
+// observer, the Lock is a separate allocation. Then the garbage collector can find that the caller
+// dropped the Lock, although the Locker keeps the hold alive for renewal; see forgotten.go.
 func (h *hold) handle() *Lock {
 	if h.events != nil {
 		h.locker.mu.Lock()
@@ -48,8 +48,9 @@ func (h *hold) handle() *Lock {
 	return &h.self
 }
 
-// holdOf returns the hold. The methods are on *Lock, not on *hold, so that a deferred call or a
-// method value keeps the Lock from being garbage-collected.
+// holdOf returns the hold of k, or noHold if k is nil or the zero Lock. The methods are on *Lock,
+// not on *hold, so that a deferred call or a method value keeps the Lock from being
+// garbage-collected.
 func (k *Lock) holdOf() *hold {
 	if k == nil || k.h == nil {
 		return noHold

@@ -123,7 +123,7 @@ func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.h
 // is given too, the error is errors.ErrUnsupported. On a store whose locks are bound to nothing,
 // Detached has no effect.
 //
-// On files, PHP and flock(1) do not see such a lock, and it ends when the machine restarts.
+// On files, PHP programs and flock(1) do not see such a lock. It ends when the machine restarts.
 func Detached() Option { return option(func(s *settings) { s.detached = true }) }
 
 // FenceAbove makes the fence of the grant greater than the given fence. Use FenceAbove if a

@@ -49,8 +49,8 @@ func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	return done.err
 }
 
-// releaseState is the state of the release of a lock. No mutex guards it, because the clock of a
-// synctest bubble does not advance while a goroutine waits for a mutex.
+// releaseState is the state of the release of a lock. No mutex guards it, because in a test with
+// synctest, the clock does not advance while a goroutine waits for a mutex.
 type releaseState struct {
 	done chan struct{} // if done is not nil, err may be read only after done is closed
 	err  error

@@ -13,8 +13,8 @@ func (a *attempt) settle(now driver.Instant) {
 	if !a.gate {
 		l.stats.acquired++
 	}
-	// Locker.attempts counts a Do until its function has returned. It counts a waiter to which the
-	// lock is passed on until the waiter has taken the lock.
+	// Locker.attempts counts a Do until its function has returned. If the lock is passed on to a
+	// waiter, Locker.attempts counts that waiter until it has taken the lock.
 	if !a.within && (a.place == nil || a.place.state != turnPassing) {
 		l.attempts--
 	}

@@ -33,7 +33,7 @@ type attempt struct {
 	h       *hold
 	start   driver.Instant
 	held    error       // the last *HeldError
-	inLine  bool        // other callers of this Locker wait for the name, or this one will probably be parked
+	inLine  bool        // other callers of this Locker wait for the name, or this caller will probably be parked
 	noted   bool        // EventContended was noted
 	cleanUp bool        // the store may have granted something to request.Token, or may grant it later
 	unsure  bool        // the outcome of a request with request.Token is not known
