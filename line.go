@@ -298,9 +298,9 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// canTakeOver reports whether this attempt may take over h's hold in the store. What the store has
-// recorded about h must be true for the attempt too, and the attempt must not need anything that
-// only the store can grant.
+// canTakeOver reports whether this attempt may take over h's hold in the store. The store's record
+// of h must be true for the attempt too, and the attempt must not need anything that only the store
+// can grant.
 func (a *attempt) canTakeOver(h *hold) bool {
 	n := a.h
 	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
