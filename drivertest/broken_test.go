@@ -228,6 +228,8 @@ var broken = map[bug]string{
 	passRefusesAgain:        "pass/repeat",
 	passThroughRest:         "pass/atleast",
 	passUnchecked:           "pass/invalid",
+	advisesAlways:           "wait/advice",
+	adviceIsVain:            "wait/advice wait/release-wakes",
 	sharedGoesOn:            "together/stops",
 	sharedFencesDiffer:      "together/each",
 	sharedTakesOne:          "together/each together/stops",

@@ -50,6 +50,7 @@ type entry struct {
 	refused int                       // Acquires that were refused
 	past    map[string]driver.Outcome // how the hold of each token ended
 	changed chan struct{}             // closed at each change
+	handed  time.Time                 // when a waiter last got the name
 }
 
 type hold struct {

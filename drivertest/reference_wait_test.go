@@ -76,6 +76,7 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 		e.leave(r.Token)
 	}
 	defer e.signal()
+	e.handed = s.w.now()
 	if s.is(waitSpins) || !reserve && !s.is(reservesUnasked) || s.is(wokenKeepsItsPlace) {
 		return driver.Grant{}
 	}
