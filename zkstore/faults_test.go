@@ -402,11 +402,24 @@ func cancelledCalls(t *testing.T, srv *server.Server) {
 	release(t, s, r)
 }
 
-// A holder notices that its lock was broken, even if its connection is idle.
+// A holder notices that its lock was broken, even if its connection is idle, and if another program
+// has changed the data of its node before.
 func breakIsNoticed(t *testing.T, srv *server.Server) {
 	a, b := mustOpen(t, srv.Addr(), zkstore.SessionTimeout(short)), mustOpen(t, srv.Addr())
 	first, second := request("breakIsNoticed"), request("other")
 	g, kept := take(t, a, first), take(t, a, second)
+	conn := rawConn(t, srv.Addr())
+	for range 30 { // the watch on the node is set after some time
+		path := "/padlock/breakIsNoticed/" + queueOf(t, conn, "breakIsNoticed")[0]
+		data, _, err := conn.Get(path)
+		if err == nil {
+			_, err = conn.Set(path, data, -1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
 	if _, err := b.Break(t.Context(), "breakIsNoticed", g.Fence); err != nil {
 		t.Fatal(err)
 	}

@@ -182,6 +182,13 @@ func (hs *holds) clear(h *hold, why error) {
 	h.bound, h.cancel, h.watched = nil, nil, false
 }
 
+// watchAgain records that no watch is on the node of h.
+func (hs *holds) watchAgain(h *hold) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h.watched = false
+}
+
 // change records the new node and the new fence of h. It also records that h has no intent.
 func (hs *holds) change(h *hold, n node, fence uint64) {
 	hs.mu.Lock()

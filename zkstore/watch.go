@@ -36,14 +36,15 @@ func (s *Store) watchHolds(ss *session) {
 }
 
 // nodeGone is called when the watch on a hold's node reports that the node was deleted or changed.
-// If the node is gone, the hold ends.
+// If the node is gone, the hold ends. Otherwise the next call of watchHolds watches the node again,
+// because ZooKeeper reports only one change for each watch.
 func (s *Store) nodeGone(name, token string) {
 	h, err := s.holds.enterHeld(s.closing, name, token)
 	if err != nil {
 		return
 	}
 	defer s.holds.leave(h)
-	if err := s.verify(h); err != nil && !errors.Is(err, driver.ErrLost) {
-		s.holds.change(h, h.node, h.fence)
+	if err := s.verify(h); !errors.Is(err, driver.ErrLost) {
+		s.holds.watchAgain(h)
 	}
 }
