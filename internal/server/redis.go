@@ -23,6 +23,7 @@ type RedisOptions struct {
 	ACL      string   // text of an ACL file; it overrides Password
 	TLS      *TLS     // accepts only TLS
 	Args     []string // further arguments of redis-server; they override the others
+	Env      []string // added to the server's environment
 }
 
 // Redis starts a Redis server. Its URL contains the password, if there is one. With TLS its scheme
@@ -44,6 +45,7 @@ func redisSpec(o RedisOptions) Spec {
 		Ready:   o.ready,
 		Prepare: o.prepare,
 		URL:     o.url,
+		Env:     o.Env,
 	}
 	if o.Cluster {
 		spec.ExtraPorts = 1 // for the cluster bus

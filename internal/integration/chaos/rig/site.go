@@ -79,10 +79,7 @@ func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, er
 		return nil, err
 	}
 	if s.shim != "" {
-		os.Setenv("LD_PRELOAD", filepath.Join(s.dir, "clockshim.so"))
-		os.Setenv("PADLOCK_CLOCK", s.shim)
-		defer os.Unsetenv("LD_PRELOAD")
-		defer os.Unsetenv("PADLOCK_CLOCK")
+		o.Env = append(o.Env, "LD_PRELOAD="+filepath.Join(s.dir, "clockshim.so"), "PADLOCK_CLOCK="+s.shim)
 	}
 	for range n {
 		if err := try(func() { servers = append(servers, server.Redis(&s.host, o)) }); err != nil {
