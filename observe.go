@@ -332,7 +332,8 @@ func (n *eventQueue) awaitIdle() bool {
 }
 
 // announce delivers EventAcquired, and then the later events of the hold. It returns the context
-// for the hold. It is called and returns with mu held, and unlocks mu while it calls observers.
+// for the hold. The caller holds mu. announce unlocks mu while it calls observers, and locks it
+// again before it returns.
 func (n *eventQueue) announce(first *Event) context.Context {
 	n.holdBack = false
 	first.Outcome = OutcomeAcquired

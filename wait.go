@@ -375,8 +375,8 @@ func (a *attempt) called() error {
 	return a.head()
 }
 
-// withdraw leaves the line. If the lock was passed on at the same instant, withdraw releases it,
-// unless Close does that already.
+// withdraw takes this attempt out of the line of waiters. If the attempt got the lock at the same
+// instant, withdraw releases the lock, unless Close does that already.
 func (a *attempt) withdraw() {
 	l := a.l
 	l.mu.Lock()

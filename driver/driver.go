@@ -176,8 +176,8 @@ type Request struct {
 	// other store supports Replaces.
 	Replaces string
 
-	// Detached asks for a hold that is not bound to this process or a connection, in a store whose
-	// Guarantees.Bound says that its holds are. Such a hold has a lease (Grant.TTL is above 0),
+	// Detached asks for a hold that is not bound to this process or to a connection, in a store
+	// whose holds otherwise are (Guarantees.Bound). Such a hold has a lease (Grant.TTL is above 0),
 	// outlives the process, and ends with its lease or with Release. Every program that knows the
 	// token can extend, verify, replace and release it. If Guarantees.Detached is false, or the
 	// request is shared, the store returns errors.ErrUnsupported. A store whose holds are bound to

@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// restBefore is how long a connection rests after a statement before the store reads its socket to
-// notice when the connection ends.
+// restBefore is a pause after each statement. When it is over, a goroutine begins to read the
+// connection's socket, so that the store notices when the connection ends.
 const restBefore = 5 * time.Millisecond
 
 // A conn is one connection. Once it has ended, it is never used again. Between statements, a

@@ -49,10 +49,10 @@ type Store struct {
 	members    []*member
 	guarantees driver.Guarantees
 	waits      bool // at least one member can wait
-	converts   bool // all members can convert; the next three fields tell the same of other abilities
-	breaks     bool
-	inspects   bool
-	lists      bool
+	converts   bool // every member implements driver.Converter
+	breaks     bool // every member implements driver.Breaker and driver.Inspector, and has fences
+	inspects   bool // every member implements driver.Inspector
+	lists      bool // every member implements driver.Lister
 
 	mu      sync.Mutex // guards the fields below and all holds; not held during a request
 	holds   map[id]*hold

@@ -13,7 +13,7 @@ type round struct {
 	s        *Store
 	h        *hold           // the hold that the requests are for; nil if they need no order
 	base     context.Context // for requests that begin later
-	ctx      context.Context // for the first requests; ends after patience
+	ctx      context.Context // for the first requests; it ends when the time patience is over
 	cancel   context.CancelFunc
 	patience time.Duration
 	answers  chan answer

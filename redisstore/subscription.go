@@ -139,7 +139,8 @@ func unknownOrForbidden(err error) bool {
 	return ok && (strings.HasPrefix(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "unknown command"))
 }
 
-// refuse makes the waiters of this store use PUBLISH, until slots have other owners.
+// refuse records that sharded messages do not work with these owners of the slots. As long as the
+// slots have the same owners, the waiters of this store then use PUBLISH.
 func (sub *subscriber) refuse(owners slotOwners) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()

@@ -10,7 +10,7 @@ type view struct {
 	readAll bool            // Keys was called
 	earlier earlier         // values read before the session was loaded again
 	watched map[string]bool // the keys given to Watch
-	handed  []handedOut     // values for Development to check
+	handed  []handedOut     // values that are checked for changes in place, with the option Development
 	size    int             // bytes of all keys and values, as the request sees them
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// headSize is how many bytes at the beginning of each packet a wire looks at: the length of the
-// packet and the next 16 bytes.
+// headSize is the length of the part of a packet that a wire reads: four bytes with the packet's
+// length, and the 16 bytes after them.
 const headSize = 4 + 16
 
 // A wire is a connection that records when requests were sent and which of them were answered.

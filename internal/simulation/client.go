@@ -128,7 +128,7 @@ type wait struct {
 	r       driver.Request
 	called  chan driver.Grant // the message that the waiter's turn has come
 	life    *life             // the life of the server in which the waiter has its place
-	place   func() bool       // gives up the place; Server.mu guards it and granted
+	place   func() bool       // gives up the place; Server.mu guards the fields place and granted
 	granted bool              // the server has granted the lock
 }
 

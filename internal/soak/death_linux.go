@@ -20,7 +20,8 @@ var launcher = sync.OnceValue(func() chan func() {
 	return jobs
 })
 
-// launch starts a worker that dies with the engine, even if the worker is stopped.
+// launch starts a worker. The kernel kills the worker when the engine's process ends, even if the
+// worker stands still after a SIGSTOP.
 func launch(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	done := make(chan error)

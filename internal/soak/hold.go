@@ -187,8 +187,8 @@ func (h *Hold) claims(e Event) {
 // neither mode.
 func (h *Hold) converted(e Event) {
 	if e.Op == Demoted && e.Err != "unavailable" {
-		// The conversion took effect, or may have taken effect. So after the call the holder cannot
-		// rely on being alone. "unavailable" means that the conversion had no effect.
+		// The conversion took effect, or may have taken effect, so after the call the holder cannot
+		// rely on being alone. (After the error "unavailable" it certainly had no effect.)
 		h.cutSpan(e.Call)
 	}
 	switch {

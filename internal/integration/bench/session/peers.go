@@ -49,7 +49,7 @@ type visit interface {
 	end(w http.ResponseWriter, destroy bool) error
 }
 
-// handler serves the paths of package load. It reads the session before it works, as applications
+// handler serves the paths that the package sessiontest/load requests. It reads the session before it works, as applications
 // do.
 func handler(v view) http.Handler {
 	mux := http.NewServeMux()
