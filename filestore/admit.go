@@ -59,8 +59,8 @@ func (s *Store) insist(f *file, try func() error) error {
 }
 
 // pauseUnlocked waits for the time pause. The caller holds f.mu; pauseUnlocked unlocks it for that
-// time. Meanwhile a waiter that was woken can take the lock, and then the error names that waiter as
-// the holder. A process that only looks at the lock can unlock it.
+// time. Meanwhile a waiter that was woken can take the lock, and then the error names that waiter
+// as the holder. A process that only looks at the lock can unlock it.
 func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
 	f.mu.Unlock() // that waiter may belong to this store
 	time.Sleep(pause)

@@ -77,8 +77,9 @@ func Hosts(names ...string) Option {
 }
 
 // Logger sets the logger for the audit. It gets a record at level Info for each break of a lock and
-// for each login, and a record at level Warn for each refused request. Names and reasons are attributes: use slog.NewJSONHandler or
-// slog.NewTextHandler, which escape control characters. The default discards the records.
+// for each login, and a record at level Warn for each refused request. Names and reasons are
+// attributes: use slog.NewJSONHandler or slog.NewTextHandler, which escape control characters. The
+// default discards the records.
 func Logger(l *slog.Logger) Option {
 	return func(set *settings) {
 		if l != nil {
