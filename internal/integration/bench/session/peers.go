@@ -49,8 +49,8 @@ type visit interface {
 	end(w http.ResponseWriter, destroy bool) error
 }
 
-// handler serves the paths that the package sessiontest/load requests. It reads the session before it works, as applications
-// do.
+// handler serves the paths that the package sessiontest/load requests. It reads the session before
+// it works, as applications do.
 func handler(v view) http.Handler {
 	mux := http.NewServeMux()
 	route := func(path string, h func(visit, *http.Request) (text string, save bool)) {
