@@ -21,24 +21,24 @@ func promise(c *config, dir string) driver.Guarantees {
 		FIFO:             inOrder(c, dir),
 		CoolDown:         true,
 		Notes: []string{
-			"All programs run on one machine and use the same directory.",
-			"Removing a lock file, or its directory, while it is held frees the name: keep cleaners of temporary files away. The holder notices within 2.2 seconds, or at its next call.",
-			"Readers that hold together have one fence, unless the disk is so full that the record of a new lock file cannot be written.",
-			"Two names whose readable parts are equal and whose hashes agree in 42 bits share a file, because Symfony names files so: they exclude each other, and the error says so.",
-			"A reboot frees every hold. Cool-downs go on by the wall clock, fences as the file has them.",
-			"PHP and flock(1) do not know cool-downs and ignore them.",
-			"Inspect and List read /proc/locks, and do not see other containers: then they return errors.ErrUnsupported. Without /proc/locks they try the lock for an instant.",
+			"All programs must run on one machine and use the same directory.",
+			"If a lock file or its directory is removed while the lock is held, the name is free. Keep cleaners of temporary files away from the directory. The holder notices the loss within 2.2 seconds, or at its next call.",
+			"Readers that hold a lock together have the same fence, unless the disk is so full that the record of a new lock file cannot be written.",
+			"Two names share a file if their readable parts are equal and their hashes agree in 42 bits, because Symfony names files so. Such names exclude each other, and the error says which name is in the way.",
+			"A reboot frees every lock. Cool-downs continue by the wall clock, and fences still grow.",
+			"PHP and flock(1) ignore cool-downs. They do not see a lock that padlock acquire or the option Detached took, because no process holds its file.",
+			"Inspect and List read /proc/locks, which does not show processes of other containers. If a name might be held by one of these, Inspect and List return errors.ErrUnsupported. On systems without /proc/locks they try the lock for an instant instead.",
 		},
 	}
 	if g.FIFO {
-		g.Notes = append(g.Notes, "Waiters that use padlock get the lock in the order of their arrival; PHP and flock(1) do not stand in the queue.")
+		g.Notes = append(g.Notes, "Waiters that use padlock get the lock in the order of their arrival. PHP and flock(1) do not stand in the queue, and take the lock whenever they find it free.")
 	}
 	if c.access == world {
 		g.SafeEviction = driver.Partly
-		g.Notes = append(g.Notes, "Everybody can write to the directory: every user can hold and falsify any lock.")
+		g.Notes = append(g.Notes, "Every user of the machine can write to the directory, and so can hold or falsify any lock.")
 	}
 	if c.network {
-		g.Notes = append(g.Notes, "On a network file system a broken connection can free a lock without notice, and other machines may not see the lock at all.")
+		g.Notes = append(g.Notes, "On a network file system, a broken connection can free a lock without notice, and other machines may not see the lock at all.")
 	}
 	return g
 }

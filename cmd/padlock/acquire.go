@@ -13,10 +13,11 @@ and nothing stops your work: if the work fits into one command, padlock run is
 safer, because it renews the lock and ends the command when the lock is lost.
 
 In a directory of files, such a lock is kept by padlock run and all other verbs, but
-flock(1), padlock flock and PHP do not see it; it is never shared, and it ends when
-the machine restarts. With --keeper a small process holds the lock instead, so that
-all of them see it. Then the lock also ends with that process, and the keys work in
-stores of semaphores and advisory locks too. adopt cannot take over such a lock.
+flock(1), padlock flock and PHP do not see it; the answer of --json lists them as
+"unseen_by". It is never shared, and it ends when the machine restarts. With --keeper
+a small process holds the lock instead, so that all of them see it. Then the lock
+also ends with that process, and the keys work in stores of semaphores and advisory
+locks too. adopt cannot take over such a lock.
 
 The key is a secret: it is all that is needed to release the lock. It goes to
 standard output or, with --key-file, into a file that only you can read.

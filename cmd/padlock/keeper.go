@@ -13,11 +13,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +34,8 @@ import (
 //	acquire → keeper   keepOrder      what to take; acquire's death meanwhile ends the wait
 //	keeper → acquire   keepReply      the key, or the failure
 //	acquire → keeper   "kept"         the key is written; without it the keeper releases the lock
+//
+// A signal ends the keeper in each stage, and with it the wait or the lock.
 
 // keeperVerb is the verb with which acquire starts a keeper.
 const keeperVerb = "keeper"
@@ -118,7 +117,9 @@ func (a *app) keeperCommand() *cobra.Command {
 // holdForCaller is the keeper: it takes the lock, reports the key, and holds the lock until the
 // time is over or the lock is released.
 func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Reader) error {
-	ctx, cancel := context.WithCancel(from)
+	ended, stop := interruptible(from)
+	defer stop()
+	ctx, cancel := context.WithCancel(ended)
 	defer cancel()
 	kept := make(chan bool, 1)
 	go func() {
@@ -126,13 +127,11 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 		kept <- line == "kept\n"
 		cancel() // acquire has ended
 	}()
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	set := order.taking()
 	l, err := a.locker(ctx, order.Name)
 	var lock *padlock.Lock
 	if err == nil {
 		defer a.close(l)
+		set := order.taking()
 		if lock, err = l.Acquire(ctx, order.Name, set.options()...); err != nil {
 			err = a.notTaken(set, order.Name, err)
 		}
@@ -147,6 +146,9 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 			defer socket.Close() // runs before the release: after that, nobody must take this process for the keeper
 		}
 	}
+	if ended.Err() != nil {
+		err = interruptedBy(stop(), order.Name)
+	}
 	reply := keepReply{Token: token, Seconds: order.TTL.Seconds()}
 	var why *failure
 	if errors.As(err, &why) {
@@ -154,16 +156,22 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 	} else {
 		reply.Fence = lock.Fence()
 	}
-	if err := a.print(a.stdout, reply); err != nil || why != nil || !<-kept {
+	if err := a.print(a.stdout, reply); err != nil || why != nil {
 		return nil
 	}
-	_ = os.Stdout.Close()
-	serveKeeper(lock, token, order.TTL, socket, ended)
+	select {
+	case written := <-kept:
+		if written {
+			_ = os.Stdout.Close()
+			serveKeeper(lock, token, order.TTL, socket, ended.Done())
+		}
+	case <-ended.Done():
+	}
 	return nil
 }
 
 // serveKeeper answers requests until the lock has ended or was released.
-func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net.Listener, ended <-chan os.Signal) {
+func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net.Listener, ended <-chan struct{}) {
 	type asked struct {
 		conn net.Conn
 		keeping
@@ -356,7 +364,7 @@ func (a *app) tellKept(name string, set *taking, reply *keepReply, place *keyPla
 		err = a.tellKey(name, handedOver{
 			named: newNamed(name), Key: string(word), Shared: set.shared, Fence: reply.Fence, Seconds: left.Seconds(),
 			Until: time.Now().Add(left).UTC(), Keeper: k.cmd.Process.Pid,
-		}, place, "; process "+strconv.Itoa(k.cmd.Process.Pid)+" keeps it")
+		}, place)
 	}
 	if err != nil {
 		return fail(exitOutput, "output", name, "the key of %s could not be written: %s; the lock was released", show(name), pathReason(err))

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -30,23 +33,41 @@ func (f *failing) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// A keeper that could not accept a connection, because too many files were open, answers later.
-func TestKeeperAcceptsAgain(t *testing.T) {
+// keeperOf returns the socket of a keeper with a token, and a function that starts the keeper at a
+// listener. The keeper holds the lock "deploy" until the function end is called.
+func keeperOf(t *testing.T, token string) (socket net.Listener, start func(net.Listener), end func()) {
+	t.Helper()
 	store, err := open.Store(t.Context(), "memory:")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := padlock.New(store)
-	defer l.Close(context.Background())
+	t.Cleanup(func() { l.Close(context.Background()) })
 	lock, err := l.TryAcquire(t.Context(), "deploy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const token = keeperToken + "that-accepts-again"
-	socket, err := net.Listen("unix", socketOf(token))
-	if err != nil {
+	if socket, err = net.Listen("unix", socketOf(token)); err != nil {
 		t.Fatal(err)
 	}
+	signalled, ended := make(chan struct{}), make(chan struct{})
+	start = func(listener net.Listener) {
+		go func() {
+			defer close(ended)
+			serveKeeper(lock, token, time.Hour, listener, signalled)
+		}()
+	}
+	return socket, start, func() {
+		socket.Close()
+		close(signalled)
+		<-ended
+	}
+}
+
+// A keeper that could not accept a connection, because too many files were open, answers later.
+func TestKeeperAcceptsAgain(t *testing.T) {
+	const token = keeperToken + "that-accepts-again"
+	socket, start, end := keeperOf(t, token)
 	waiting, err := net.Dial("unix", socketOf(token))
 	if err != nil {
 		t.Fatal(err)
@@ -59,11 +80,8 @@ func TestKeeperAcceptsAgain(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: limit.Max}); err != nil {
 		t.Fatal(err)
 	}
-	listener, signals, ended := &failing{socket, make(chan error, 1)}, make(chan os.Signal, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		serveKeeper(lock, token, time.Hour, listener, signals)
-	}()
+	listener := &failing{socket, make(chan error, 1)}
+	start(listener)
 	failure := <-listener.failed
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -78,33 +96,14 @@ func TestKeeperAcceptsAgain(t *testing.T) {
 	if answer, err := new(app).askKeeper(key, "extended", keeping{Extend: time.Hour}); err != nil || answer.Lost {
 		t.Errorf("after %v, the keeper answers %+v, %v", failure, answer, err)
 	}
-	socket.Close()
-	signals <- os.Interrupt
-	<-ended
+	end()
 }
 
 // Every user of the machine can connect to a keeper. A request without end is cut off.
 func TestKeeperReadsShortRequests(t *testing.T) {
-	store, err := open.Store(t.Context(), "memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := padlock.New(store)
-	defer l.Close(context.Background())
-	lock, err := l.TryAcquire(t.Context(), "deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const token = keeperToken + "that-reads-little"
-	socket, err := net.Listen("unix", socketOf(token))
-	if err != nil {
-		t.Fatal(err)
-	}
-	signals, ended := make(chan os.Signal, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		serveKeeper(lock, token, time.Hour, socket, signals)
-	}()
+	socket, start, end := keeperOf(t, token)
+	start(socket)
 	conn, err := net.Dial("unix", socketOf(token))
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +121,36 @@ func TestKeeperReadsShortRequests(t *testing.T) {
 		t.Errorf("a keeper read %d bytes of a request", sent)
 	}
 	conn.Close()
-	socket.Close()
-	signals <- os.Interrupt
-	<-ended
+	end()
+}
+
+// A signal ends a keeper whose key was not written yet, for example because acquire is stopped. The
+// lock is free afterwards.
+func TestKeeperEndsWithoutItsCaller(t *testing.T) {
+	url := "file://" + t.TempDir()
+	caller, orders := net.Pipe() // acquire never says that the key is written
+	defer caller.Close()
+	answers, out := io.Pipe()
+	keeper, ended := &app{storeURL: url, stdout: out}, make(chan error, 1)
+	order := &keepOrder{Name: "deploy", TTL: time.Hour}
+	go func() { ended <- keeper.holdForCaller(context.Background(), order, bufio.NewReader(orders)) }()
+	var reply keepReply
+	if err := json.NewDecoder(answers).Decode(&reply); err != nil || reply.Status != 0 {
+		t.Fatalf("the keeper answers %+v, %v", reply, err)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	store, err := open.Store(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := padlock.New(store)
+	defer l.Close(context.Background())
+	if _, err := l.TryAcquire(t.Context(), "deploy"); err != nil {
+		t.Errorf("the keeper has ended, but: %v", err)
+	}
 }

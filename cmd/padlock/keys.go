@@ -9,12 +9,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 // keyHelp is in the help of every verb that reads a key.
@@ -173,6 +176,9 @@ type handedOver struct {
 	Seconds float64   `json:"seconds"` // remaining time for which the lock is held
 	Until   time.Time `json:"until"`
 	Keeper  int       `json:"keeper,omitempty"` // the process that holds the lock, with --keeper
+
+	// UnseenBy lists the programs that share the store's other locks but do not see this one.
+	UnseenBy []string `json:"unseen_by,omitempty"`
 }
 
 // handOver gives the key of a lock to the user. If that fails, it releases the lock, because nobody
@@ -183,8 +189,8 @@ func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) e
 		left := lock.Remaining()
 		err = a.tellKey(lock.Name(), handedOver{
 			named: newNamed(lock.Name()), Key: word, Shared: lock.Shared(), Fence: lock.Fence(),
-			Seconds: left.Seconds(), Until: time.Now().Add(left).UTC(),
-		}, place, unseenBy(l))
+			Seconds: left.Seconds(), Until: time.Now().Add(left).UTC(), UnseenBy: unseenBy(l),
+		}, place)
 	}
 	if err == nil {
 		return nil
@@ -196,9 +202,8 @@ func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) e
 	return why
 }
 
-// tellKey writes the key of a lock to its place. The text remark is added to the message for the
-// user.
-func (a *app) tellKey(name string, out handedOver, place *keyPlace, remark string) error {
+// tellKey writes the key of a lock to its place, and tells a person at a terminal what it is for.
+func (a *app) tellKey(name string, out handedOver, place *keyPlace) error {
 	word := out.Key
 	if place.tmp != nil {
 		if err := place.write(word); err != nil {
@@ -207,7 +212,11 @@ func (a *app) tellKey(name string, out handedOver, place *keyPlace, remark strin
 		out.Key, out.KeyFile = "", place.file
 	}
 	a.remark(name, "%s is locked for %s; padlock extend prolongs that, padlock release ends it%s", show(name),
-		span(time.Duration(out.Seconds*float64(time.Second))), remark)
+		span(time.Duration(out.Seconds*float64(time.Second))), keptBy(out.Keeper))
+	if len(out.UnseenBy) > 0 && !a.json && isTerminal(os.Stderr) { // standard output may be a pipe
+		a.say(fail(0, "remark", name, "some programs do not see the lock of %s (%s); padlock acquire --keeper takes one that they see",
+			show(name), strings.Join(out.UnseenBy, ", ")).note)
+	}
 	switch {
 	case a.json:
 		return a.print(a.stdout, out)
@@ -218,12 +227,21 @@ func (a *app) tellKey(name string, out handedOver, place *keyPlace, remark strin
 	return err
 }
 
-// unseenBy returns a text that says which programs cannot see a lock that no process holds.
-func unseenBy(l *padlock.Locker) string {
-	if l.Guarantees().Bound == 0 {
+// keptBy names the process that holds a lock, for the end of a message.
+func keptBy(keeper int) string {
+	if keeper == 0 {
 		return ""
 	}
-	return "; flock(1), padlock flock and PHP do not see this lock"
+	return "; process " + strconv.Itoa(keeper) + " keeps it"
+}
+
+// unseenBy returns the programs that cannot see a lock that no process holds, though they see the
+// other locks of the store.
+func unseenBy(l *padlock.Locker) []string {
+	if l.Guarantees().Bound == driver.ToNothing {
+		return nil
+	}
+	return []string{"flock(1)", "padlock flock", "PHP"}
 }
 
 // lasting opens a store whose locks can outlive this process.
