@@ -135,11 +135,7 @@ func (b *tombstoneLost) Commit(ctx context.Context, key string, c session.Change
 // TestLockWait holds a session's lock and looks at how others are answered.
 func TestLockWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locker := newLocker(t)
-		defer locker.Close(bg)
-		m, err := session.New(session.NewMemory(), plain, session.Locker(locker))
-		noError(t, err)
-		b := newBrowser(t, m)
+		b := newBrowser(t, newManager(t, session.NewMemory()))
 		b.putValue("k", 1)
 		for _, c := range []struct {
 			name     string
@@ -217,11 +213,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 
 func TestMaxWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locker := newLocker(t)
-		defer locker.Close(bg)
-		m, err := session.New(session.NewMemory(), plain, session.Locker(locker))
-		noError(t, err)
-		b := newBrowser(t, m)
+		b := newBrowser(t, newManager(t, session.NewMemory()))
 		b.putValue("k", 1)
 		var wg sync.WaitGroup
 		var mu sync.Mutex

@@ -266,11 +266,7 @@ func TestZeroValues(t *testing.T) {
 // TestWaitZeroIsOneTry: MaxWait(0) means one try, as padlock.Wait(0) does.
 func TestWaitZeroIsOneTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locker := newLocker(t)
-		defer locker.Close(bg)
-		m, err := session.New(session.NewMemory(), plain, session.Locker(locker))
-		noError(t, err)
-		b := newBrowser(t, m)
+		b := newBrowser(t, newManager(t, session.NewMemory()))
 		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			get1[int](t, s, "k")

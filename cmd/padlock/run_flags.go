@@ -111,21 +111,9 @@ func (set *runFlags) check() error {
 
 // options returns the flags as options of Acquire.
 func (set *runFlags) options(grace time.Duration) []padlock.Option {
-	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
-	if set.shared {
-		opts = append(opts, padlock.Shared())
-	}
-	switch {
-	case set.nonblock:
-		opts = append(opts, padlock.Wait(0))
-	case set.wait.given:
-		opts = append(opts, padlock.Wait(set.wait.d))
-	}
+	opts := acquireOptions(set.label, set.shared, set.nonblock, set.wait, set.ttl, set.atLeast)
 	if set.slots > 0 {
 		opts = append(opts, padlock.Slots(int(set.slots)))
-	}
-	if set.ttl.given {
-		opts = append(opts, padlock.TTL(set.ttl.d))
 	}
 	if set.noRenewal {
 		opts = append(opts, padlock.NoRenewal())

@@ -12,21 +12,27 @@ type taking struct {
 }
 
 func (set *taking) options() []padlock.Option {
-	opts := []padlock.Option{padlock.Label(set.label), padlock.HoldAtLeast(set.atLeast.d)}
+	opts := acquireOptions(set.label, set.shared, set.nonblock, set.wait, set.ttl, set.atLeast)
 	if !set.keeper {
 		opts = append(opts, padlock.Detached())
 	}
-	if set.shared {
+	return opts
+}
+
+// acquireOptions returns the flags that run and acquire share as options of Acquire.
+func acquireOptions(label string, shared, nonblock bool, wait, ttl, atLeast seconds) []padlock.Option {
+	opts := []padlock.Option{padlock.Label(label), padlock.HoldAtLeast(atLeast.d)}
+	if shared {
 		opts = append(opts, padlock.Shared())
 	}
 	switch {
-	case set.nonblock:
+	case nonblock:
 		opts = append(opts, padlock.Wait(0))
-	case set.wait.given:
-		opts = append(opts, padlock.Wait(set.wait.d))
+	case wait.given:
+		opts = append(opts, padlock.Wait(wait.d))
 	}
-	if set.ttl.given {
-		opts = append(opts, padlock.TTL(set.ttl.d))
+	if ttl.given {
+		opts = append(opts, padlock.TTL(ttl.d))
 	}
 	return opts
 }
