@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 // A keeper is a small process that acquire --keeper starts. It holds the lock as padlock run does,
@@ -48,12 +49,11 @@ func hasKeeper(key padlock.Key) bool { return strings.HasPrefix(key.Token(), kee
 
 // keepOrder is what acquire asks a keeper for.
 type keepOrder struct {
-	Name             string
+	Name, Label      []byte // a string in JSON would lose bytes that are not UTF-8
 	Shared, Nonblock bool
 	Wait, TTL, Least time.Duration
 	WaitGiven        bool
 	Conflict         exitStatus
-	Label            string
 	StoreURL         string `json:"-"`
 }
 
@@ -127,13 +127,14 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 		kept <- line == "kept\n"
 		cancel() // acquire has ended
 	}()
-	l, err := a.locker(ctx, order.Name)
+	name := string(order.Name)
+	l, err := a.locker(ctx, name)
 	var lock *padlock.Lock
 	if err == nil {
 		defer a.close(l)
 		set := order.taking()
-		if lock, err = l.Acquire(ctx, order.Name, set.options()...); err != nil {
-			err = a.notTaken(set, order.Name, err)
+		if lock, err = l.Acquire(ctx, name, set.options()...); err != nil {
+			err = a.notTaken(set, name, err)
 		}
 	}
 	var socket net.Listener
@@ -141,15 +142,16 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 	if err == nil {
 		defer lock.Release()
 		if socket, err = net.Listen("unix", socketOf(token)); err != nil {
-			err = fail(exitSystem, "system", order.Name, "no socket for the keeper: %s", err)
+			err = fail(exitSystem, "system", name, "no socket for the keeper: %s", err)
 		} else {
 			defer socket.Close() // runs before the release: after that, nobody must take this process for the keeper
 		}
 	}
 	if ended.Err() != nil {
-		err = interruptedBy(stop(), order.Name)
+		err = interruptedBy(stop(), name)
 	}
-	reply := keepReply{Token: token, Seconds: order.TTL.Seconds()}
+	ttl := max(order.TTL, order.Least)
+	reply := keepReply{Token: token, Seconds: ttl.Seconds()}
 	var why *failure
 	if errors.As(err, &why) {
 		reply = keepReply{Status: why.status, Note: why.note}
@@ -163,7 +165,7 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 	case written := <-kept:
 		if written {
 			_ = os.Stdout.Close()
-			serveKeeper(lock, token, order.TTL, socket, ended.Done())
+			serveKeeper(lock, token, ttl, socket, ended.Done())
 		}
 	case <-ended.Done():
 	}
@@ -287,7 +289,7 @@ func keeperGone(key padlock.Key) bool {
 
 // taking returns the flags of acquire that the order contains.
 func (o *keepOrder) taking() *taking {
-	set := &taking{shared: o.Shared, nonblock: o.Nonblock, conflict: o.Conflict, label: o.Label, keeper: true}
+	set := &taking{shared: o.Shared, nonblock: o.Nonblock, conflict: o.Conflict, label: string(o.Label), keeper: true}
 	set.wait, set.atLeast = seconds{d: o.Wait, given: o.WaitGiven}, seconds{d: o.Least}
 	return set
 }
@@ -306,6 +308,10 @@ func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 	case runtime.GOOS != "linux":
 		return fail(exitUsage, "unsupported", name, "--keeper needs Linux")
 	}
+	order := a.order(set, name)
+	if err := a.checkKept(name, order.TTL); err != nil {
+		return err
+	}
 	place, err := newKeyPlace(set.keyFile)
 	if err != nil {
 		return err
@@ -316,7 +322,7 @@ func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 			return err
 		}
 	}
-	k, err := startKeeper(a.order(set, name))
+	k, err := startKeeper(order)
 	if err != nil {
 		return fail(exitSystem, "system", name, "the keeper cannot be started: %s", pathReason(err))
 	}
@@ -338,14 +344,22 @@ func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 // order returns what acquire asks the keeper for, according to its flags.
 func (a *app) order(set *taking, name string) *keepOrder {
 	o := &keepOrder{
-		Name: name, Shared: set.shared, Nonblock: set.nonblock, Wait: set.wait.d, WaitGiven: set.wait.given, TTL: padlock.DefaultTTL,
-		Least: set.atLeast.d, Conflict: set.conflict, Label: set.label, StoreURL: a.storeURL,
+		Name: []byte(name), Label: []byte(set.label), Shared: set.shared, Nonblock: set.nonblock, Wait: set.wait.d, WaitGiven: set.wait.given, TTL: padlock.DefaultTTL,
+		Least: set.atLeast.d, Conflict: set.conflict, StoreURL: a.storeURL,
 	}
 	if set.ttl.given {
 		o.TTL = set.ttl.d
 	}
-	o.TTL = max(o.TTL, o.Least)
 	return o
+}
+
+// checkKept returns an error for a time that no lock can have. A keeper measures the time itself,
+// so its store does not check it.
+func (a *app) checkKept(name string, ttl time.Duration) error {
+	if err := driver.CheckTTL("TTL", ttl, new(driver.Guarantees)); err != nil {
+		return a.explain(name, err)
+	}
+	return nil
 }
 
 // tellKept gives the key to the user, and tells the keeper that it has done so.

@@ -132,7 +132,7 @@ func TestKeeperEndsWithoutItsCaller(t *testing.T) {
 	defer caller.Close()
 	answers, out := io.Pipe()
 	keeper, ended := &app{storeURL: url, stdout: out}, make(chan error, 1)
-	order := &keepOrder{Name: "deploy", TTL: time.Hour}
+	order := &keepOrder{Name: []byte("deploy"), TTL: time.Hour}
 	go func() { ended <- keeper.holdForCaller(context.Background(), order, bufio.NewReader(orders)) }()
 	var reply keepReply
 	if err := json.NewDecoder(answers).Decode(&reply); err != nil || reply.Status != 0 {
