@@ -104,7 +104,7 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	}
 	s, err := l.Inspect(ctx, name)
 	if err != nil {
-		return a.unknown(out.Name, err)
+		return a.holdersUnknown(out.Name, err)
 	}
 	out.Holders = newState(&s).Holders
 	switch {

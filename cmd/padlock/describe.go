@@ -110,8 +110,8 @@ func holderName(h padlock.Hold) string {
 	return name
 }
 
-// Package texts prints texts of other programs, times and durations, so that they look the same on
-// every screen.
+// These are short names for functions of package texts. That package makes times, durations and
+// texts of other programs look the same on every screen.
 var (
 	plain   = texts.Word
 	show    = texts.Show

@@ -127,7 +127,8 @@ type pastRun struct {
 	By      []holder        `json:"by,omitempty"` // if the run was skipped, the holders of the lock
 }
 
-// holder is the holder of a skipped run in JSON.
+// holder is one holder in the JSON output for a skipped run. A run is skipped if other holders have
+// the lock.
 type holder struct {
 	Host  string `json:"host,omitempty"`
 	PID   int    `json:"pid,omitempty"`

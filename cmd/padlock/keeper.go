@@ -24,30 +24,34 @@ import (
 )
 
 // A keeper is a small process that acquire --keeper starts. It holds the lock as padlock run does,
-// so every program sees the lock. When the time is over, the keeper ends the hold. padlock extend
-// and padlock release reach the keeper at a socket in Linux's abstract namespace. The name of the
-// socket is a hash of the token in the key, so a list of the sockets does not show the token. When
-// the keeper has ended, any user can take such a name. So both sides prove that they know the
-// token, without sending it.
+// so every program sees the lock. When the time is over, the keeper ends the hold.
 //
-// acquire and the keeper talk over the keeper's standard input and output:
+// padlock extend and padlock release reach the keeper at a socket in Linux's abstract namespace.
+// The name of the socket is a hash of the token in the key, so a list of the sockets does not show
+// the token. When the keeper has ended, any user can open a socket with the same name. So both
+// sides prove that they know the token, without sending it.
 //
-//	acquire → keeper   keepOrder      what to take; acquire's death meanwhile ends the wait
-//	keeper → acquire   keepReply      the key, or the failure
-//	acquire → keeper   "kept"         the key is written; without it the keeper releases the lock
+// padlock acquire and the keeper talk over the keeper's standard input and output:
 //
-// A signal ends the keeper in each stage, and with it the wait or the lock.
+//	acquire → keeper   keepOrder   which lock the keeper must take
+//	keeper → acquire   keepReply   the key, or the failure
+//	acquire → keeper   "kept"      acquire has written the key
+//
+// If acquire ends while the keeper waits for the lock, the keeper gives up. If acquire ends without
+// "kept", the keeper releases the lock. A signal ends the keeper at any time: it then gives up the
+// wait or releases the lock.
 
 // keeperVerb is the verb with which acquire starts a keeper.
 const keeperVerb = "keeper"
 
-// keeperToken begins the token in the key of a lock that a keeper holds.
+// keeperToken is the prefix of the token of every lock that a keeper holds. The token is part of
+// the lock's key.
 const keeperToken = "padlock-keeper:"
 
 // hasKeeper reports whether the key belongs to a lock that a keeper holds.
 func hasKeeper(key padlock.Key) bool { return strings.HasPrefix(key.Token(), keeperToken) }
 
-// keepOrder is what acquire asks a keeper for.
+// keepOrder tells a keeper which lock it must take. acquire sends it.
 type keepOrder struct {
 	Name, Label      []byte // a string in JSON would lose bytes that are not UTF-8
 	Shared, Nonblock bool
@@ -66,10 +70,10 @@ type keepReply struct {
 	Seconds float64
 }
 
-// keeping is a request to a keeper, or the keeper's answer.
+// keeping is a message between padlock extend or release and a keeper: a request, or the answer.
 type keeping struct {
 	Nonce    string        // chosen for each request
-	Proof    string        // the result of proofOf for the side that sends the message
+	Proof    string        // proves that the sender knows the token; see proofOf
 	Extend   time.Duration // 0: release
 	CoolDown time.Duration
 	Lost     bool   // answer: the lock was lost before
@@ -287,7 +291,7 @@ func keeperGone(key padlock.Key) bool {
 	return false
 }
 
-// taking returns the flags of acquire that the order contains.
+// taking returns the flags of acquire, as the order contains them.
 func (o *keepOrder) taking() *taking {
 	set := &taking{shared: o.Shared, nonblock: o.Nonblock, conflict: o.Conflict, label: string(o.Label), keeper: true}
 	set.wait, set.atLeast = seconds{d: o.Wait, given: o.WaitGiven}, seconds{d: o.Least}
@@ -308,7 +312,7 @@ func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 	case runtime.GOOS != "linux":
 		return fail(exitUsage, "unsupported", name, "--keeper needs Linux")
 	}
-	order := a.order(set, name)
+	order := a.orderFor(set, name)
 	if err := a.checkKept(name, order.TTL); err != nil {
 		return err
 	}
@@ -341,8 +345,9 @@ func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 	return a.tellKept(name, set, reply, place, k)
 }
 
-// order returns what acquire asks the keeper for, according to its flags.
-func (a *app) order(set *taking, name string) *keepOrder {
+// orderFor returns the message that tells the keeper which lock to take. It contains the flags with
+// which acquire was called.
+func (a *app) orderFor(set *taking, name string) *keepOrder {
 	o := &keepOrder{
 		Name: []byte(name), Label: []byte(set.label), Shared: set.shared, Nonblock: set.nonblock, Wait: set.wait.d, WaitGiven: set.wait.given, TTL: padlock.DefaultTTL,
 		Least: set.atLeast.d, Conflict: set.conflict, StoreURL: a.storeURL,
@@ -396,7 +401,7 @@ func (a *app) keptStill(file string) error {
 	if err != nil {
 		return nil
 	}
-	return overwrites(file, key, answer.Left)
+	return keyInUse(file, key, answer.Left)
 }
 
 // keeperProcess is a keeper that this process has started.

@@ -26,7 +26,7 @@ standard input. It is never read from the command line, which every user of the
 machine can see. The key is all that is needed to take over, extend or release the
 lock.`
 
-// maxKey is more than the length of any key's text.
+// maxKey limits how many bytes are read as a key. The text of every key is shorter.
 const maxKey = 8192
 
 // readKey reads a key from a file, the environment or standard input.
@@ -128,7 +128,7 @@ func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) err
 	if err != nil {
 		return nil
 	}
-	return overwrites(file, key, left)
+	return keyInUse(file, key, left)
 }
 
 // keyIn returns the key in a file. ok is false if there is none.
@@ -137,8 +137,9 @@ func keyIn(file string) (key padlock.Key, ok bool) {
 	return key, err == nil && key.UnmarshalText(bytes.TrimSpace(text)) == nil
 }
 
-// overwrites is the failure if the file for a new key has the key of a lock that is still held.
-func overwrites(file string, key padlock.Key, left time.Duration) error {
+// keyInUse returns the failure for a file to which a new key cannot be written, because the file
+// contains the key of a lock that is still held.
+func keyInUse(file string, key padlock.Key, left time.Duration) error {
 	return usage("--key-file %s holds the key of %s, which is locked for %s more; release it first (padlock release --key-file %s), or name another file",
 		show(file), show(key.Name()), span(left), show(file))
 }

@@ -48,7 +48,7 @@ func (a *app) list(ctx context.Context, prefix string) error {
 	names := fold(states)
 	switch {
 	case len(names) == 0 && incomplete != nil:
-		return a.unknown("", incomplete)
+		return a.holdersUnknown("", incomplete)
 	case a.json:
 		for i := range names {
 			if err := a.print(a.stdout, newSlotted(&names[i])); err != nil {

@@ -39,7 +39,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	a.json = asksForJSON(args) // errors may occur before the flags are parsed
 	err := root.ExecuteContext(context.Background())
 	var f *failure
-	var file *fs.PathError // writing failed: verbs turn all other errors into failures
+	var file *fs.PathError // the output could not be written; all other errors are a *failure
 	switch {
 	case err == nil:
 		return a.status

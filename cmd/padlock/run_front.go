@@ -44,8 +44,8 @@ type front struct {
 	own       bool        // an outer padlock run, which started this one, holds the lock
 
 	record  *recording // with --record; otherwise nil
-	reason  string     // the event of the failure in why, for the history
-	refusal error      // the library's error if the lock was not taken, for the history
+	reason  string     // for the history: the Event of the failure that ended the job
+	refusal error      // for the history: the library's error, if the lock was not taken
 
 	unconfirmed bool         // the store did not confirm the release
 	interrupted bool         // padlock itself was interrupted, and not only the command
@@ -272,7 +272,8 @@ func (f *front) start() error {
 	}
 	console.Catch(f.signals, whileRunning)
 	f.terminal = findTerminal()
-	// This must not be done earlier, because many padlocks may be waiting for the lock.
+	// This run reserves its threads only now that it has the lock. Many runs may be waiting for the
+	// lock, and they must not reserve threads for commands that they do not start yet.
 	if err = errors.Join(limits.KeepThreads(f.threads()), limits.Room(supervise.Threads)); err != nil {
 		return cannotRun(f.args[0], err)
 	}
@@ -282,7 +283,7 @@ func (f *front) start() error {
 	if f.terminal != nil {
 		console.WorkInBackground()
 		if f.terminal.interactive() {
-			f.terminal.give(f.job.Group()) // if the command reads from the terminal before this, it is stopped, and padlock notices that
+			f.terminal.giveForeground(f.job.Group()) // if the command reads from the terminal before this, it is stopped, and padlock notices that
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))

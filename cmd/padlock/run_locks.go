@@ -30,8 +30,9 @@ func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error
 }
 
 // claimLocks extends locks that were handed over with a short lease, a reservation. A reservation
-// is shorter than the grace, so without the extension the supervisor would end the command at once.
-// If a lock cannot be extended, that still happens, and the front says why.
+// is shorter than the grace period, so without the extension the supervisor would end the command
+// at once. If an extension fails, the supervisor does end the command, and the front reports the
+// reason.
 func (f *front) claimLocks(ctx context.Context) {
 	for _, lock := range f.locks() {
 		if lock.Remaining() <= driver.MaxReservation {
@@ -52,7 +53,7 @@ func (f *front) locks() []*padlock.Lock {
 	return locks
 }
 
-// remaining returns the time until the first of the locks ends if it is not renewed.
+// remaining returns how long this run keeps all its locks if none of them is renewed.
 func (f *front) remaining() time.Duration {
 	if f.all != nil {
 		return f.all.Remaining()
@@ -60,7 +61,7 @@ func (f *front) remaining() time.Duration {
 	return f.lock.Remaining()
 }
 
-// lasting returns a context that ends when the first of the locks ends.
+// lasting returns a context that ends as soon as one of the locks ends.
 func (f *front) lasting() context.Context {
 	if f.all != nil {
 		return f.all.Context()

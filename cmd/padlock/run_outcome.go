@@ -60,9 +60,10 @@ func cannotRun(command string, err error) *failure {
 	return fail(exitCannotRun, "command", "", "%s cannot be executed: %v; command not run", show(command), err)
 }
 
-// supervisorKilled explains that a signal ended the supervisor before it could say that the command
-// runs. A signal that asks to end is meant for padlock as a whole; systemd sends it to all
-// processes of a service.
+// supervisorKilled returns the failure for a supervisor that was killed by a signal before it could
+// report that the command runs. If the signal is one that asks a process to end, such as SIGTERM,
+// it was probably sent to all processes of padlock, as systemd does for a service. So the failure
+// then says that padlock was interrupted.
 func supervisorKilled(command string, sig syscall.Signal) *failure {
 	if asksToEnd(sig) {
 		return fail(128+int(sig), "interrupted", "", "%s before %s was started; command not run", sig, show(command))

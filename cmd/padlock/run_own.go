@@ -38,9 +38,10 @@ func (f *front) ownLock(name string) bool {
 	return f.own
 }
 
-// outerLock returns the name and the fence of the lock that an outer padlock run holds, according
-// to the environment. The fence is 0 if there is no such lock. If this run uses slots, the name is
-// that of the slot.
+// outerLock looks in the environment for a lock on the given name that an outer padlock run holds.
+// An outer padlock run is one that started this run. If there is such a lock, outerLock returns its
+// fence, and otherwise 0. The result derived is the name under which the store has the lock. It
+// differs from the given name if this run uses slots: each slot has a name of its own.
 func (f *front) outerLock(name string) (derived string, fence uint64) {
 	slot, isSlot := os.LookupEnv("PADLOCK_SLOT")
 	if os.Getenv("PADLOCK_NAME") != name || isSlot != (f.set.slots > 0) {

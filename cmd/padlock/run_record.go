@@ -73,8 +73,8 @@ func (r *recording) recordRunEnd(status int, signal, reason string) error {
 	return r.wait()
 }
 
-// skipped records that the command was not run because of err.
-func (r *recording) skipped(status int, reason string, err error) error {
+// recordSkipped writes a run into the history whose command was not run because of err.
+func (r *recording) recordSkipped(status int, reason string, err error) error {
 	if r == nil {
 		return nil
 	}
@@ -97,8 +97,9 @@ func (r *recording) wait() error {
 	return r.w.Wait(ctx)
 }
 
-// recordSkip records a run whose command is not run. Its parameters are the failure with which
-// padlock ends, and the library's error, or nil.
+// recordSkip writes this run into the history although its command is not run. The argument why is
+// the failure with which padlock ends. The argument err is the library's error; it is nil if the
+// library returned none.
 func (f *front) recordSkip(why, err error) {
 	var end *failure
 	if f.record == nil || !errors.As(why, &end) {
@@ -108,7 +109,7 @@ func (f *front) recordSkip(why, err error) {
 	if word == "" { // -q hides the message
 		word = f.app.explain(f.name, err).note.Event
 	}
-	f.unrecorded(f.record.skipped(end.status, word, err))
+	f.unrecorded(f.record.recordSkipped(end.status, word, err))
 }
 
 // recordEnd records the end of the command. Its parameter is the failure of the release, or nil.

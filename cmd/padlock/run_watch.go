@@ -19,8 +19,8 @@ const (
 	stuckAfter = 5 * time.Second
 )
 
-// watch returns when the command and, without --close, the processes that it left running have
-// ended.
+// watch handles all events of the running command. It returns when the command has ended. Without
+// --close it returns only when the processes that the command left running have ended too.
 func (f *front) watch() {
 	lost, low, supervisorLost := f.lasting().Done(), f.job.Low(), f.job.SupervisorLost()
 	var atMost alarm
@@ -45,7 +45,7 @@ func (f *front) watch() {
 			f.leaseLow()
 		case <-lost:
 			lost = nil
-			low, supervisorLost = f.lastNews(low, supervisorLost) // a report from Low or SupervisorLost that is not read yet may give the reason
+			low, supervisorLost = f.lastNews(low, supervisorLost) // if Low or SupervisorLost has an unread report, the report may give the reason
 			f.lockOver()
 		case <-supervisorLost:
 			supervisorLost = nil
@@ -146,8 +146,8 @@ func (f *front) tellStuck() {
 		"%s left processes that cannot be ended: %s; %s stays locked until they are gone", show(f.args[0]), strings.Join(rest, ", "), f.titles())})
 }
 
-// lastOfSignal is a signal and its receiver: this process or the supervisor, which the command sees
-// as its parent.
+// lastOfSignal is a signal that padlock has received. If relayed is true, the supervisor received
+// it, for example because the command signalled its parent. Otherwise this process received it.
 type lastOfSignal struct {
 	signal  os.Signal
 	relayed bool
@@ -196,7 +196,7 @@ func (f *front) commandEnded() bool {
 func (f *front) stopped(sig syscall.Signal) {
 	switch {
 	case f.terminal == nil || !byTerminal(sig):
-	case wantsTerminal(sig) && f.terminal.give(f.job.Group()):
+	case wantsTerminal(sig) && f.terminal.giveForeground(f.job.Group()):
 		f.job.Continue()
 	default:
 		f.pause()
@@ -216,7 +216,7 @@ func (f *front) pause() {
 		}
 		f.handleSignal(s, false)
 	}
-	f.resume() // this comes before the next report of a stop is read
+	f.resume() // only after this may the next report of a stopped job be handled
 }
 
 // resume wakes the job, unless the lock ended during the pause.
@@ -227,7 +227,7 @@ func (f *front) resume() {
 		return
 	}
 	if f.terminal != nil && f.terminal.interactive() {
-		f.terminal.give(f.job.Group())
+		f.terminal.giveForeground(f.job.Group())
 	}
 	f.job.Continue()
 }

@@ -102,7 +102,7 @@ func (a *app) explain(name string, err error) *failure {
 	return fail(exitUnavailable, "error", name, "%s failed: %s", a.place(), what)
 }
 
-// limited matches the library's error for a time that a store does not allow.
+// limited matches the error that the library returns if the store does not allow a duration.
 var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|MaxHold) is (\S+), allowed are (\S+) to (\S+)$`)
 
 // limitFlags maps names in the library's errors to flags.

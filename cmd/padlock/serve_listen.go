@@ -124,7 +124,7 @@ func (p *keyPair) certificateNames() []string {
 	return names
 }
 
-// maxConnections is how many connections serve accepts at the same time. Others wait.
+// maxConnections is how many connections padlock serve accepts at the same time. Others wait.
 const maxConnections = 512
 
 // limitedTo returns a listener with at most n open connections.

@@ -45,7 +45,7 @@ func fold(states []padlock.State) []slotted {
 		switch {
 		case !isSlot:
 			f.State = s
-		case number < 0: // the gate, through which callers wait: its holder waits for a slot too
+		case number < 0: // this is the gate, a lock for which callers queue; the gate's holder waits for a slot too
 			f.waiting += len(s.Holds) + max(s.Waiters, 0)
 		default:
 			f.slots = append(f.slots, slot{s, number})
@@ -140,7 +140,8 @@ func (f *slotted) inFile() bool {
 	return f.Path != "" || slices.ContainsFunc(f.slots, func(s slot) bool { return s.Path != "" })
 }
 
-// allTaken reports whether every slot that --slots gives is held.
+// allTaken reports whether all slots are held. The option --slots gives their number; without it,
+// allTaken returns false.
 func (f *slotted) allTaken() bool { return f.count > 0 && f.takenSlots() == f.count }
 
 // blocked reports whether a caller would have to wait. With --slots, the caller would wait for a

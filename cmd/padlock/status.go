@@ -105,7 +105,7 @@ func (a *app) showStatus(ctx context.Context, slots int, name string) error {
 	defer a.close(l)
 	f, err := lookUp(ctx, l, name, slots)
 	if err != nil {
-		return a.unknown(name, err)
+		return a.holdersUnknown(name, err)
 	}
 	if f.blocked() {
 		a.status = exitHeld
@@ -171,9 +171,9 @@ func several(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// unknown returns the failure of a verb that could not find out who holds a lock. It is never a
-// usage error, even if the store can never answer that question.
-func (a *app) unknown(name string, err error) *failure {
+// holdersUnknown returns the failure of a verb that could not find out who holds a lock. It is
+// never a usage error, even if the store can never answer that question.
+func (a *app) holdersUnknown(name string, err error) *failure {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return fail(exitUnavailable, "unknown", name, "%s cannot tell who holds a lock: %s", a.place(), reason(err))
 	}

@@ -25,9 +25,9 @@ func noURL(name string, err error) *failure {
 	return why
 }
 
-// looker opens the store for verbs that change nothing. It does not create the store's directory,
-// because the name may be misspelt. If there is no directory, no lock is held, and a remark on the
-// terminal says so.
+// looker opens the store for verbs that take no lock, such as padlock status. It does not create
+// the directory in a file URL, because the URL may contain a typing error. If there is no such
+// directory, no lock is held, and a remark on the terminal says so.
 func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) {
 	rawURL, err := a.url()
 	if err != nil || a.urlSource() == "" {

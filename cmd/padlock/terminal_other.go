@@ -10,10 +10,10 @@ type terminal struct{}
 
 func findTerminal() *terminal { return nil }
 
-func (*terminal) interactive() bool { return false }
-func (*terminal) give(int) bool     { return false }
-func (*terminal) takeBack() bool    { return false }
-func (*terminal) stopSelf()         {}
+func (*terminal) interactive() bool       { return false }
+func (*terminal) giveForeground(int) bool { return false }
+func (*terminal) takeBack() bool          { return false }
+func (*terminal) stopSelf()               {}
 
 func interruptGroup() {}
 

@@ -41,9 +41,9 @@ func (t *terminal) interactive() bool {
 	return in && out
 }
 
-// give gives the foreground to the command if this process has it. It reports whether the command
-// has it now.
-func (t *terminal) give(group int) bool {
+// giveForeground gives the terminal's foreground to the command, if padlock has the foreground. It
+// reports whether the command has the foreground when giveForeground returns.
+func (t *terminal) giveForeground(group int) bool {
 	if now, ok := console.Foreground(t.file.Fd()); ok && now == group {
 		return true
 	}
@@ -99,5 +99,6 @@ func terminalWidth() int {
 // background.
 func wantsTerminal(s syscall.Signal) bool { return s == syscall.SIGTTIN || s == syscall.SIGTTOU }
 
-// byTerminal reports whether the shell must notice a stop by this signal.
+// byTerminal reports whether a job that s has stopped was stopped because of the terminal: by
+// Ctrl-Z, or because it used the terminal in the background. The shell must notice such a stop.
 func byTerminal(s syscall.Signal) bool { return wantsTerminal(s) || s == syscall.SIGTSTP }

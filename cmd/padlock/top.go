@@ -110,7 +110,7 @@ func (a *app) top(ctx context.Context, set *watching) error {
 func (a *app) topOnce(ctx context.Context, s *sampler.Sampler) error {
 	snap, err := s.Sample(ctx)
 	if err != nil {
-		return a.unknown("", err)
+		return a.holdersUnknown("", err)
 	}
 	if snap.Incomplete != nil && len(snap.Names) == 0 {
 		return a.unlisted(snap.Incomplete)
@@ -138,7 +138,7 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go s.Run(ctx)
-	records := &heldBack{to: a.stderr, now: !isTerminal(os.Stderr)} // the screen has the terminal until the end
+	records := &heldBack{to: a.stderr, atOnce: !isTerminal(os.Stderr)} // on a terminal, records would overwrite the screen, so they are kept until the screen is closed
 	var breaking sync.Mutex
 	c := top.Config{
 		Place: a.storeName(), Next: s.Next, Lookup: s.Lookup, Reason: reason,
@@ -155,7 +155,7 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 		}
 	}
 	err := top.Run(ctx, c, os.Stdin, os.Stdout)
-	breaking.Lock() // a user may leave while a break is under way
+	breaking.Lock() // wait for a break that is still running; the user can close the screen at any time
 	records.flush()
 	if err != nil {
 		return fail(exitSystem, "system", "", "the terminal cannot be used: %v", err)
@@ -163,19 +163,19 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	return nil
 }
 
-// heldBack is a writer that keeps its input until flush. If the field now is set, it writes
-// at once. It is safe for concurrent use.
+// heldBack is a writer that keeps its input until flush is called. If the field atOnce is set, it
+// writes its input at once. It is safe for concurrent use.
 type heldBack struct {
-	to   io.Writer
-	mu   sync.Mutex
-	now  bool
-	kept bytes.Buffer
+	to     io.Writer
+	mu     sync.Mutex
+	atOnce bool
+	kept   bytes.Buffer
 }
 
 func (l *heldBack) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.now {
+	if l.atOnce {
 		return l.to.Write(b)
 	}
 	return l.kept.Write(b)
@@ -184,7 +184,7 @@ func (l *heldBack) Write(b []byte) (int, error) {
 func (l *heldBack) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.now = true
+	l.atOnce = true
 	_, _ = l.kept.WriteTo(l.to)
 }
 

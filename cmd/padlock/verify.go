@@ -153,7 +153,7 @@ func (v *verification) prepare(ctx context.Context) error {
 	v.wires = newWires()
 	var config []string
 	for range verifyProcesses {
-		url, err := v.wires.through(v.url)
+		url, err := v.wires.addProxies(v.url)
 		if err != nil {
 			v.wires.close()
 			return v.failed(err)
@@ -186,7 +186,7 @@ func (v *verification) failed(err error) error {
 	return fail(exitInternal, "error", "", "verify failed: %s", reason(err))
 }
 
-// judge runs all checkers. If one of them finds a violation, it keeps the history.
+// judge runs all checkers. If one of them finds a violation, judge keeps the history.
 func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured, error) {
 	if err := v.reachable(ctx); err != nil {
 		return nil, err
@@ -203,8 +203,8 @@ func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured,
 	return f, v.keepHistory(f, out)
 }
 
-// reachable distinguishes a store that could not be reached any more from a store that broke its
-// guarantees.
+// reachable returns an error if the store cannot be reached. A run calls it before the checkers,
+// because a store that cannot be reached is no store that has broken its guarantees.
 func (v *verification) reachable(ctx context.Context) error {
 	store, err := openVerified(ctx, v.url)
 	if err != nil {

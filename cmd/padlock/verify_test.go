@@ -42,7 +42,7 @@ func TestThroughProxies(t *testing.T) {
 	} {
 		w := newWires()
 		defer w.close()
-		got, err := w.through(from)
+		got, err := w.addProxies(from)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,10 +31,11 @@ func (w *wires) close() {
 	}
 }
 
-// through starts a proxy for the server of a store, or of each of its members. It returns the URL
-// of the store with the addresses of the proxies. A store that does not support a proxy keeps its
-// URL and is added to w.unproxied.
-func (w *wires) through(rawURL string) (string, error) {
+// addProxies starts a proxy for the server of a store, and returns the store's URL with the address
+// of the proxy. If the store is made of other stores, each of these gets its own proxy. A store
+// without a server keeps its URL. A store whose server cannot have a proxy keeps its URL too, and
+// is added to w.unproxied.
+func (w *wires) addProxies(rawURL string) (string, error) {
 	u, s, err := open.Parse(rawURL, schemes)
 	if err != nil {
 		return "", err
@@ -42,7 +43,7 @@ func (w *wires) through(rawURL string) (string, error) {
 	query := u.Query()
 	if s.Composite {
 		for i, member := range query["store"] {
-			if query["store"][i], err = w.through(member); err != nil {
+			if query["store"][i], err = w.addProxies(member); err != nil {
 				return "", err
 			}
 		}

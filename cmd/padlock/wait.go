@@ -68,7 +68,7 @@ func (a *app) wait(ctx context.Context, bound seconds, slots int, name string) e
 	took := time.Since(begin)
 	switch {
 	case err != nil:
-		return a.unknown(name, err)
+		return a.holdersUnknown(name, err)
 	case s.blocked():
 		why := heldFailure(name, &padlock.HeldError{Holds: s.Holds})
 		if slots > 0 {
@@ -104,8 +104,8 @@ const (
 	outage = 30 * time.Second
 )
 
-// waitForFree returns the last state that it saw. In that state the name is free, or still held if
-// the time is over.
+// waitForFree waits until the name is free, or until the user's time limit is over. It returns the
+// last state that it saw. If the time limit is over, the name is still held in that state.
 func (w *watcher) waitForFree(ctx context.Context) (slotted, error) {
 	first := true
 	for {

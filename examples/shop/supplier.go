@@ -57,8 +57,8 @@ func (s *supplier) makeCatalogue(ctx context.Context, _ string) (Catalogue, erro
 
 const catalogueKey = "all"
 
-// newCatalogues returns a cache for a catalogue that is at most 10 s old. For another minute the
-// old one is shown while one request asks for a new one.
+// newCatalogues returns a cache for a catalogue. A catalogue is fresh for 10 s. For another minute,
+// visitors get the old catalogue while one request asks for a new catalogue.
 func newCatalogues(locker *padlock.Locker, values stampede.Values, s *supplier) (*stampede.Cache[Catalogue], error) {
 	return stampede.New(locker, values, "catalogue", 10*time.Second, s.makeCatalogue, stampede.Stale(time.Minute))
 }

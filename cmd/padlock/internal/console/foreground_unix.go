@@ -23,9 +23,10 @@ func OpenTerminal() *os.File {
 // the command would inherit the setting.
 func WorkInBackground() { signal.Ignore(syscall.SIGTTOU) }
 
-// ForegroundOfParent returns a function to call after the parent process has died, with the
-// command's process group. If that group is in the foreground, the function gives the foreground
-// back to the process group that the parent was in when ForegroundOfParent was called.
+// ForegroundOfParent remembers the process group of the parent process. It returns a function to
+// call after the parent has died. The function's argument is the command's process group. If that
+// group is in the foreground of the terminal, the function gives the foreground back to the
+// parent's group.
 func ForegroundOfParent() func(group int) {
 	front, err := syscall.Getpgid(os.Getppid())
 	return func(group int) {

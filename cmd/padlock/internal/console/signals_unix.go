@@ -1,7 +1,8 @@
 //go:build unix
 
-// Package console handles signals and the terminal for both processes of a run. It imports only few
-// packages: see package early.
+// Package console handles signals and the terminal. Both processes of padlock run use it: the one
+// that holds the lock, and the supervisor. The package imports only a few packages, because the
+// supervisor must start fast. Package supervise/early explains this.
 package console
 
 import (

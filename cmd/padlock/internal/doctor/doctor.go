@@ -88,7 +88,7 @@ func (v *visit) examineOne(ctx context.Context) error {
 // whole.
 func (v *visit) examineParts(ctx context.Context) ([]Finding, error) {
 	members := v.u.Query()["store"]
-	first := map[string]string{} // the key is the run id of a server, the value the member that reported it first
+	first := map[string]string{} // maps the run id of a server to the member that reported this id first
 	same := ""
 	for _, m := range members {
 		o := v.Options

@@ -16,8 +16,8 @@ type files interface {
 	Lstat(path string) (fs.FileInfo, error)
 	// Readlink is os.Readlink.
 	Readlink(path string) (string, error)
-	// On returns the kind of file system that path is on, such as "ext4", or "" if it is not known,
-	// and its free space.
+	// On describes the file system that contains path. It returns the kind of that file system,
+	// such as "ext4", and its free space. If the kind is not known, it returns "" as the kind.
 	On(path string) (kind string, left space)
 }
 

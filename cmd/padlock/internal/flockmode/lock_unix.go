@@ -89,7 +89,7 @@ func (l *lock) take(o *options) error {
 	}
 	select {
 	case <-late:
-		return o.conflicts("timeout while waiting to get lock")
+		return o.heldFailure("timeout while waiting to get lock")
 	case err := <-result:
 		return l.explain(o, err)
 	}
@@ -124,15 +124,16 @@ func (l *lock) explain(o *options, err error) error {
 	case err == nil, errors.As(err, &done):
 		return err
 	case err == syscall.EWOULDBLOCK:
-		return o.conflicts("failed to get lock")
+		return o.heldFailure("failed to get lock")
 	case err == syscall.ENOLCK || err == syscall.ENOMEM:
 		return fail(exitSystem, "%s: %s", l.what, strerror(err))
 	}
 	return fail(exitData, "%s: %s", l.what, strerror(err))
 }
 
-// conflicts is the failure for a held lock. It has a message only with --verbose.
-func (o *options) conflicts(text string) error {
+// heldFailure returns the failure for a lock that another process holds. Without --verbose the
+// failure has no message.
+func (o *options) heldFailure(text string) error {
 	if !o.verbose {
 		text = ""
 	}

@@ -45,13 +45,13 @@ const settleTime = 30 * time.Millisecond
 
 // EndRest sends sig to the processes that the command left behind, including those that appear
 // later, until none of them is left. If Kill was called, EndRest kills the processes instead. If
-// the function found is not nil, EndRest calls it with the processes before it signals them. Call
+// onFound is not nil, EndRest calls it with the processes before it sends them the signal. Call
 // EndRest once, after Done is closed.
-func (j *Job) EndRest(sig syscall.Signal, found func(pids []int)) {
+func (j *Job) EndRest(sig syscall.Signal, onFound func(pids []int)) {
 	go func() {
 		j.settle()
 		told := map[int]bool{}
-		for pause := time.Millisecond; j.endRound(sig, told, found); pause = min(2*pause, 50*time.Millisecond) {
+		for pause := time.Millisecond; j.endRound(sig, told, onFound); pause = min(2*pause, 50*time.Millisecond) {
 			if j.goneWithin(pause) {
 				return
 			}

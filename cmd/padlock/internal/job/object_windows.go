@@ -66,7 +66,7 @@ func (o *object) limit(flags uint32) error {
 	return nil
 }
 
-// addAndResume adds a process that was created suspended to the job object, and resumes it.
+// addAndResume adds a suspended process to the job object. Then it resumes the process.
 func (o *object) addAndResume(process syscall.Handle) error {
 	if ok, _, err := assignProcess.Call(uintptr(o.handle), uintptr(process)); ok == 0 {
 		return err

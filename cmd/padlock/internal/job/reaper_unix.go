@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// Reaper takes over a job when the process that started the job has died. That process was a child
-// of this process.
+// Reaper ends a job whose starter has died. The starter is a child of this process, and it has
+// started the job.
 type Reaper struct{ job *Job }
 
-// NewReaper returns a Reaper. Call it before you start the process that starts the job. From then
-// on, if a child of this process dies, this process becomes the parent of the processes that the
-// child leaves behind. The parameter leave is the field Leave of the job's Spec.
+// NewReaper returns a Reaper. Call it before you start the starter. From then on, where the system
+// supports it, this process becomes the parent of every process whose parent was a child of this
+// process and has died. The parameter leave is the field Leave of the job's Spec.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true
@@ -21,18 +21,18 @@ func NewReaper(leave bool) *Reaper {
 	return &Reaper{j}
 }
 
-// Rest lists the living descendants of this process. The process that started the job is one of
-// them.
+// Rest lists the living descendants of this process. The starter is one of them.
 func (r *Reaper) Rest() []int { return r.job.Rest() }
 
 // Group sets the command's process group. If Group is not called, TakeOver does not end processes
 // that can be found only through the group.
 func (r *Reaper) Group(group int) { r.job.pid = group }
 
-// TakeOver kills the remaining processes, and returns when none is left. The process that started
-// the job must have been reaped. If ended is true, the command had ended before that, and another
-// process may have the command's number. In that case TakeOver signals the command's group only if
-// Leave is not set, and if the leftover processes cannot be found as children of this process.
+// TakeOver kills the remaining processes of the job, and returns when none is left. The starter
+// must have been reaped. The parameter ended says that the command had already ended when the
+// starter died. In that case another process may have got the command's process id, so it is risky
+// to signal the command's process group. TakeOver then signals the group only if it cannot find the
+// leftover processes as children of this process. With Leave, it does not even do that.
 func (r *Reaper) TakeOver(ended bool) {
 	j := r.job
 	j.killing.Store(true)

@@ -132,8 +132,8 @@ func (p *Proxy) serveClient(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy forwards one direction until either side ends. The parameter least is the smallest Loss that
-// loses the data of this direction.
+// copy forwards one direction until either side ends. The data is lost while the proxy's Loss is at
+// least as great as the parameter least.
 func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	defer c.closeBoth()
 	buffer := make([]byte, 16<<10)

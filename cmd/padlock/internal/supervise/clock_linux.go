@@ -17,8 +17,8 @@ func now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// until returns the moment at which the given time is over, or nil for Forever.
-func until(left time.Duration) *moment {
+// momentAfter returns the moment that is the given time from now. For Forever it returns nil.
+func momentAfter(left time.Duration) *moment {
 	if left == Forever {
 		return nil
 	}
@@ -27,7 +27,8 @@ func until(left time.Duration) *moment {
 
 func (m *moment) fields(f fields) { duration(f, &m.Boot) }
 
-// arrived does nothing, because the moment is an absolute time.
+// arrived is called when the moment has arrived in a message. It does nothing here, because on
+// Linux a moment is a time of a clock that all processes share.
 func (*moment) arrived() {}
 
 func (m *moment) left() time.Duration { return m.Boot - now() }

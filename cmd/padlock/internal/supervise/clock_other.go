@@ -4,10 +4,10 @@ package supervise
 
 import "time"
 
-// moment is a point in time that another process can use. It is given in two ways: as a time of the
-// wall clock, and as a duration that begins when the process receives the moment. The earlier of
-// the two counts. The wall clock may be set back, and the duration does not count the time while
-// the machine is suspended.
+// moment is a point in time that can be sent to another process. It is sent in two forms: as a time
+// of the wall clock, and as a duration that begins when the other process receives the moment. The
+// two forms may give different times. Then the earlier time is the right one: the wall clock may
+// have been set back, and the duration leaves out the time in which the machine was suspended.
 type moment struct {
 	Wall time.Time
 	Left time.Duration
@@ -19,8 +19,8 @@ var start = time.Now()
 
 func now() time.Duration { return time.Since(start) }
 
-// until returns the moment at which the given time is over, or nil for Forever.
-func until(left time.Duration) *moment {
+// momentAfter returns the moment that is the given time from now. For Forever it returns nil.
+func momentAfter(left time.Duration) *moment {
 	if left == Forever {
 		return nil
 	}
@@ -28,7 +28,7 @@ func until(left time.Duration) *moment {
 }
 
 func (m *moment) fields(f fields) {
-	wall := m.Wall.UnixNano() // if m is being read, this number is meaningless, and f replaces it
+	wall := m.Wall.UnixNano() // if f reads a message, it replaces this number
 	f.number(&wall)
 	m.Wall = time.Unix(0, wall)
 	duration(f, &m.Left)

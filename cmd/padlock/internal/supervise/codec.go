@@ -40,8 +40,8 @@ func yesNo(f fields, b *bool) {
 
 func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
 
-// optional reads or writes whether the message contains a value. If it contains one that is about
-// to be read, optional makes a place for it.
+// optional writes whether a value is present, or reads it from the message. If optional has read
+// that a value is present, it allocates the value, so that the caller can read the value's fields.
 func optional[T any](f fields, value **T) bool {
 	has := *value != nil
 	yesNo(f, &has)

@@ -53,8 +53,9 @@ func (p *process) startSupervisor() (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
 }
 
-// fork starts the supervisor. It passes its own descriptors on under free numbers, so that the
-// descriptors for the command keep their numbers.
+// fork starts the supervisor. The descriptors for the command must keep their numbers, so fork does
+// not pass its own descriptors on under their numbers. It passes on duplicates, which have free
+// numbers.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)
@@ -84,7 +85,8 @@ func (p *process) fork(end int) (pid int, err error) {
 // errNoPath is the error on a Linux system without /proc.
 var errNoPath = errors.New("the path of padlock's program is unknown, because /proc is not mounted")
 
-// self returns the path of this program, which works even if its file has been replaced.
+// self returns a path with which this program can be started once more. On Linux, the path is right
+// even if the program's file has been replaced.
 func self() (string, error) {
 	const running = "/proc/self/exe"
 	if _, err := os.Stat(running); err == nil {

@@ -14,20 +14,21 @@ import (
 // ownThreads is the number of threads that the supervisor needs at the same time.
 const ownThreads = 8
 
-// Threads is the number of processes and threads that Start needs: those of the supervisor, those
-// that a Go program needs to start, and one for the command.
+// Threads is the number of processes and threads that Start needs: ownThreads for the supervisor,
+// seven for the start of a Go program, and one for the command.
 const Threads = ownThreads + 7 + 1
 
 // nap is the longest pause while there is a lease. Go's timers do not run during a suspend, so this
 // is also the longest time for which a suspend goes unnoticed.
 const nap = 300 * time.Millisecond
 
-// lateAfter is how late the supervisor may be with a check of the lease. A supervisor that is later
-// than that was stopped or starved, so the end of the lease that it knows may be out of date.
+// lateAfter is how late the supervisor may be with a check of the lease. If a check is later, the
+// supervisor was stopped or starved. Then it may not have read all messages yet, so the lease may
+// have been renewed without its knowledge.
 const lateAfter = 100 * time.Millisecond
 
-// answerTime is how long a supervisor that was late waits for the front's answer. After that it
-// acts on the end of the lease that it knows.
+// answerTime is how long a late supervisor waits for an answer of the front, the process that holds
+// the lock. If no answer comes, the supervisor uses the end of the lease that it knows.
 var answerTime = 500 * time.Millisecond
 
 // server is the supervisor.
@@ -41,17 +42,17 @@ type server struct {
 
 	lease  *moment       // when the lock ends; nil if never
 	due    time.Duration // when to check for due work next, by this process's clock
-	late   bool          // the supervisor was late since the front's last answer
-	asked  time.Duration // until when the supervisor waits for the front's answer; 0 if it did not ask
+	late   bool          // a check was late (see lateAfter), and the front has not answered since then
+	asked  time.Duration // the supervisor has asked the front, and waits for the answer until this time; otherwise 0
 	ending bool          // the job was asked to end
 	killAt time.Duration // when to kill the job, by this process's clock; 0 if not planned
 	killed bool          // the kill was reported to the front
 	alone  bool          // the front is gone
 }
 
-// serve runs the job of the first order until no process is left or, with Leave, until the command
-// has ended. If the front has died, serve calls the function orphan, with the command's process
-// group, before it ends the job.
+// serve runs a job, which is in the first message that arrives on conn. It returns when no process
+// of the job is left or, with Leave, when the command has ended. If the front has died, serve calls
+// the function orphan, with the command's process group, before it ends the job.
 func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
 	go receive(conn, first, orders)
@@ -245,18 +246,19 @@ func (s *server) doDueWork() {
 	}
 }
 
-// waitsForAnswer reports whether the supervisor waits for the front before it acts on the end of
-// the lease. A supervisor that was stopped or starved (late) has not read the front's messages yet,
-// so the lease may have a later end than the supervisor knows. In that case the supervisor asks the
-// front.
+// waitsForAnswer reports whether the supervisor must hear from the front before it may treat the
+// lease as ended. A supervisor that was stopped or starved is late: it has not read the front's
+// messages yet, and one of them may say that the lease was renewed. A late supervisor asks the
+// front when the lease ends.
 //
-//	late  the front's answer             the supervisor
-//	no    was not asked for              acts on the end that it knows
-//	yes   was not asked for              asks for it, and waits
-//	yes   was asked for, may still come  waits
-//	yes   did not come in time           acts on the end that it knows
+//	late  answer of the front               what the supervisor does
+//	no    it was not asked for              uses the end of the lease that it knows
+//	yes   it was not asked for              asks for it, and waits
+//	yes   it was asked for, may still come  waits
+//	yes   it did not come in time           uses the end of the lease that it knows
 //
-// If the known end of the lease is still to come, the supervisor stops waiting before that end.
+// If the lease ends in the future, as far as the supervisor knows, the supervisor waits at most for
+// half of the time until then.
 func (s *server) waitsForAnswer(left time.Duration) bool {
 	switch {
 	case s.alone || s.killed:
@@ -275,7 +277,8 @@ func (s *server) waitsForAnswer(left time.Duration) bool {
 	return true
 }
 
-// leaseLow ends the job, because the rest of the lease is only just long enough for that.
+// leaseLow is called when the lease ends so soon that the job needs the rest of the time to end. It
+// asks the job to end. If the lease has ended already, it kills the job.
 func (s *server) leaseLow(left time.Duration) {
 	if !s.ending {
 		s.sendNews(&news{Is: isLow})

@@ -175,7 +175,9 @@ func (p *Process) Continue() {
 }
 
 // Lease tells the supervisor how long the lock is held from now on.
-func (p *Process) Lease(left time.Duration) { p.sendOrder(&order{Do: doLease, Lease: until(left)}) }
+func (p *Process) Lease(left time.Duration) {
+	p.sendOrder(&order{Do: doLease, Lease: momentAfter(left)})
+}
 
 // Asked reports that the supervisor was stopped or starved, and asks how long the lock is still
 // held. Call Answer then.
@@ -183,7 +185,7 @@ func (p *Process) Asked() <-chan struct{} { return p.asked }
 
 // Answer is like Lease. It answers a question from Asked.
 func (p *Process) Answer(left time.Duration) {
-	p.sendOrder(&order{Do: doLease, Lease: until(left), Answer: true})
+	p.sendOrder(&order{Do: doLease, Lease: momentAfter(left), Answer: true})
 }
 
 // End makes the supervisor send Spec.Signal to the job, and KILL after the grace.

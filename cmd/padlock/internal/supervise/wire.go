@@ -79,7 +79,7 @@ type jobSpec struct {
 func newJobSpec(s *Spec) *jobSpec {
 	return &jobSpec{
 		Path: s.Path, Args: s.Args, Env: s.Env,
-		Pass: s.Pass, Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: until(s.Lease),
+		Pass: s.Pass, Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: momentAfter(s.Lease),
 	}
 }
 

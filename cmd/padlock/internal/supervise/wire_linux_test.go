@@ -17,7 +17,7 @@ func messages() (orders []*order, reports []*news) {
 	forever := Spec{Path: "x", Lease: Forever}
 	return []*order{
 			{}, {Do: doStart, Job: newJobSpec(&spec)}, {Do: doStart, Job: newJobSpec(&forever)},
-			{Do: doLease, Lease: until(-time.Hour), Answer: true}, {Do: doSignal, Signal: 15, Grace: time.Hour},
+			{Do: doLease, Lease: momentAfter(-time.Hour), Answer: true}, {Do: doSignal, Signal: 15, Grace: time.Hour},
 		}, []*news{
 			{}, {Is: isLeft, Left: []Leftover{{7, "sleep"}, {8, "?"}}}, {Is: isDone, PID: 1, Errno: 2, Code: 255, Signal: 9},
 		}

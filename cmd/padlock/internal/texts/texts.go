@@ -1,4 +1,5 @@
-// Package texts formats texts of other programs, times and durations for a person at a terminal.
+// Package texts formats times, durations, and texts that come from other programs. The result is
+// for a person at a terminal.
 package texts
 
 import (

@@ -10,8 +10,9 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// A binding says what a key does. On the screens filtering, reasoning and confirming, the user
-// types a line: there, every key without a binding adds to the line.
+// A binding says what a key does. On some screens the user types a line: see the constants
+// filtering, reasoning and confirming. There, every key without a binding adds a character to the
+// line.
 type binding struct {
 	keys []string
 	help string // shown in the last line of the screen, unless it is ""
@@ -47,7 +48,7 @@ func init() {
 			{[]string{"end", "G"}, "", func(m Model) (Model, tea.Cmd) { return m.move(1 << 30), nil }},
 			{[]string{"enter"}, "Enter details", Model.showDetails},
 			{[]string{"/"}, "/ filter", Model.askFilter},
-			{[]string{"s"}, "s sort", func(m Model) (Model, tea.Cmd) { m.order = (m.order + 1) % len(orders); return m, nil }},
+			{[]string{"s"}, "s sort", func(m Model) (Model, tea.Cmd) { m.order = (m.order + 1) % len(orderings); return m, nil }},
 			{[]string{"r"}, "r reverse", func(m Model) (Model, tea.Cmd) { m.reverse = !m.reverse; return m, nil }},
 			{[]string{"h"}, "h its host", Model.onlyHost},
 			breaks, {[]string{"esc"}, "", Model.showAll}, helps, quit, suspend,

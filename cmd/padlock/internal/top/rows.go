@@ -10,14 +10,14 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// An ordering sorts the rows. The first ordering in the list orders keeps the order of the
+// An ordering sorts the rows of the table. The first of the orderings keeps the order of the
 // snapshot.
 type ordering struct {
 	column  string
 	compare func(a, b *sampler.Name) int
 }
 
-var orders = []ordering{
+var orderings = []ordering{
 	{"", func(_, _ *sampler.Name) int { return 0 }},
 	{"NAME", func(a, b *sampler.Name) int { return strings.Compare(key(a), key(b)) }},
 	{"HOLDER", func(a, b *sampler.Name) int {
@@ -97,7 +97,7 @@ func (m *Model) rows() []*sampler.Name {
 			rows = append(rows, n)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *sampler.Name) int { return orders[m.order].compare(a, b) })
+	slices.SortStableFunc(rows, func(a, b *sampler.Name) int { return orderings[m.order].compare(a, b) })
 	if m.reverse {
 		slices.Reverse(rows)
 	}

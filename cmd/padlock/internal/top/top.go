@@ -67,7 +67,7 @@ type Model struct {
 	screen, from  screen // the present screen, and the one to which a question or the help returns
 
 	filter, host string // only rows that match are shown
-	order        int    // an index of orders
+	order        int    // an index of orderings
 	reverse      bool
 	cursor       string // the key of the chosen row, which may move
 	index        int    // the last index of that row

@@ -137,7 +137,7 @@ func (m *Model) summary() string {
 	if m.filter != "" {
 		text += "; filter " + texts.Show(m.filter)
 	}
-	if column := orders[m.order].column; column != "" {
+	if column := orderings[m.order].column; column != "" {
 		text += "; by " + strings.ToLower(column)
 	}
 	return text + "  " + styled(faint, texts.Clock(m.now, m.now))
@@ -152,7 +152,8 @@ const (
 	fixedWidths = 2 + heldWidth + usualWidth + leftWidth + waitWidth + 6 // with the marks and the gaps
 )
 
-// tableLines returns the heading and the rows that fit, so that the cursor is among them.
+// tableLines returns the heading and as many rows as there is room for. The row at the cursor is
+// always one of them.
 func (m *Model) tableLines(room int) []string {
 	rows := m.rows()
 	rest := max(30, m.width-fixedWidths)
@@ -195,7 +196,7 @@ func (m *Model) emptyText() string {
 func (m *Model) heading(name, by int) string {
 	title := func(column string) string {
 		switch {
-		case orders[m.order].column != column:
+		case orderings[m.order].column != column:
 			return column
 		case m.reverse:
 			return column + "↑"
