@@ -92,7 +92,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 		return h, nil, err
 	}
 	if err := waiting.waitForLock(); err != nil {
-		return nil, nil, waiting.refused(name, err)
+		return nil, nil, waiting.failCall(name, err)
 	}
 	if waiting.unannounced() {
 		waiting.announce()
@@ -100,9 +100,10 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 	return waiting.h, waiting.handle, nil
 }
 
-// tryAtOnce tries to take the lock at once. If the caller has to wait, tryAtOnce returns the
-// attempt, so that acquire can go on with it. With Slots, it also returns the attempt if it has not
-// tried every permit. The attempt is on the heap only if it is returned.
+// tryAtOnce tries to take the lock at once. If the caller has to wait for the lock, tryAtOnce
+// returns the attempt, so that acquire can go on with it. A name with Slots has several permits. If
+// tryAtOnce could not try every permit, it also returns the attempt. The attempt is on the heap
+// only if it is returned.
 //
 //go:noinline
 func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Option) (*hold, *Lock, *attempt, error) {
@@ -128,7 +129,7 @@ func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Opt
 		}
 	}
 	if err != nil {
-		return nil, nil, nil, a.refused(name, err)
+		return nil, nil, nil, a.failCall(name, err)
 	}
 	if a.unannounced() {
 		a.announce()

@@ -26,7 +26,7 @@ func (a *attempt) takeOrWait(name string) (*hold, error) {
 	case a.part:
 		return nil, a.drop(err)
 	}
-	return nil, a.refused(name, err)
+	return nil, a.failCall(name, err)
 }
 
 // observe delivers EventAcquiring.
@@ -107,25 +107,26 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// An acquire begins with a try, which is one request that does not wait, or it joins a queue at
-// once:
+// An acquire begins in one of two ways: with a try, which is one request that does not wait, or by
+// joining a queue at once. Callers of the same Locker wait in a line in memory, and only the first
+// caller of the line joins the store's queue:
 //
-//	the call                            the name                              it begins with
-//	TryAcquire, SkipIfOutlived          any                                   a try
-//	any other that may wait             other callers of the Locker wait for  its place in their line
-//	                                    it, or one of them has it
-//	exclusive, without HoldAtLeast,     the store has just handed it to       its place in the store's
-//	FenceAbove and Slots, for a TTL     another process (JoinFirst)           queue, through the line
-//	above MaxReservation and a Wait of
+//	the call                            the name                          how the acquire begins
+//	TryAcquire, SkipIfOutlived          any name                          It makes a try.
+//	any other call that may wait        Other callers of the Locker wait  It joins the line.
+//	                                    for the name, or one has it.
+//	exclusive, without HoldAtLeast,     The store has just handed the     It joins the line and then
+//	FenceAbove and Slots, for a TTL     name to another process           the store's queue without
+//	above MaxReservation and a Wait of  (JoinFirst).                      a try.
 //	1 s or more
-//	any other                           any other                             a try
+//	any other call                      any other name                    It makes a try.
 //
 // If the name is free after all, the store grants it with the request that would have joined the
 // queue, so the caller does not wait. If the server is out of reach, JoinFirst returns false and
 // the try fails at once. A call with a short Wait begins with a try, because the end of Wait
 // interrupts a request that joins the queue, but not a try.
 
-// shortWait is the shortest Wait with which a call may join the store's queue without a try.
+// A call whose Wait is less than shortWait does not join the store's queue without a try.
 const shortWait = time.Second
 
 // joinsFirst reports whether the caller joins the store's queue without a try.
@@ -150,13 +151,13 @@ func (a *attempt) askOnce() (mustWait bool, err error) {
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
 			return false, err
 		}
-		a.contended(err)
+		a.noteContended(err)
 		if a.set.wait == 0 || a.skips() {
 			return false, err
 		}
 		a.renewToken()
 	} else {
-		a.contended(nil)
+		a.noteContended(nil)
 	}
 	if a.start == 0 && a.events != nil {
 		a.start = a.l.clock.Now()

@@ -90,7 +90,7 @@ func (c *cleaner) work() {
 			continue
 		}
 		c.l.unlock()
-		out, err := c.do(j)
+		out, err := c.repeatRelease(j)
 		c.l.mu.Lock()
 		nothing := out == driver.Gone || out == driver.Taken
 		switch {
@@ -142,8 +142,9 @@ func (c *cleaner) askAgain(j job) {
 	}()
 }
 
-// do repeats the release until the store replies, the lease ends, or the cleaner is stopped.
-func (c *cleaner) do(j job) (driver.Outcome, error) {
+// repeatRelease repeats the release until the store replies, the lease ends, or the cleaner is
+// stopped.
+func (c *cleaner) repeatRelease(j job) (driver.Outcome, error) {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
 		out, err := c.l.store.Release(ctx, j.name, j.token, j.keep)

@@ -18,9 +18,9 @@ import (
 // is released if the store replies. If locks or clean-ups are left after that, Close returns the
 // error of ctx, and these locks end with their leases.
 //
-// Every later Close waits until the first one is done and returns its result. The ctx of a later
-// Close bounds only that wait: when this ctx ends, the later Close returns its error, and the first
-// Close goes on.
+// A second Close waits until the first Close is done, and returns the same result. If the ctx of
+// the second Close ends first, the second Close returns the error of that ctx, and the first Close
+// goes on.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	first := !l.closed
@@ -72,7 +72,8 @@ func (l *Locker) close(ctx context.Context) error {
 // a context that the shutdown signal has already ended.
 const closeGrace = time.Second
 
-// withGrace returns a context that ends closeGrace after ctx, with the error of ctx as its cause.
+// withGrace returns a context that lives longer than ctx: when ctx has ended, the returned context
+// ends after another closeGrace. Its cause is the error of ctx.
 func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -101,8 +102,8 @@ func (l *Locker) drain(ctx context.Context) error {
 	}
 }
 
-// stopWork ends the contexts of the functions that Do runs. Each of them releases its lock when its
-// function has returned.
+// stopWork ends the contexts of the functions that Do runs. When such a function returns, Do
+// releases its lock.
 func (k *renewer) stopWork() {
 	k.l.mu.Lock()
 	defer k.l.unlock()

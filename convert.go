@@ -181,9 +181,10 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// settled reports whether err, the reply to the last request, also shows the outcome of earlier
-// requests whose replies were lost. ErrUnavailable does not show it, because ErrUnavailable is only
-// about the last request.
+// If the reply to a request for a conversion is lost, convert repeats the request. Then err is the
+// reply to the last request. settled reports whether err also shows that no earlier request has
+// changed the mode. ErrUnavailable is not enough, because it only says that the last request was
+// not carried out.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }

@@ -39,10 +39,10 @@ type Tally interface {
 //
 //   - EventReleased and EventConverted are not counted.
 //   - Mode is set only in EventAcquired, EventRefused and the events of a hold.
-//   - EventAcquiring is counted when the store is asked. If the store is in this process,
-//     EventAcquiring is counted only if the name is held: together with EventContended.
-//   - EventReleasing is counted before the lock is released, or directly after that if the store is
-//     in this process.
+//   - EventAcquiring is counted when the Locker asks the store. If the store is in this process,
+//     EventAcquiring is counted only if another holder has the name, together with EventContended.
+//   - EventReleasing is counted before the Locker releases the lock. If the store is in this
+//     process, EventReleasing is counted directly after the release.
 type Count struct {
 	Kind     EventKind
 	Mode     Mode
@@ -50,18 +50,19 @@ type Count struct {
 	HandOver HandOver
 	Took     time.Duration
 	Slack    time.Duration
-	AtOnce   bool // in EventAcquired and EventRefused: EventAcquiring was not counted before
+	AtOnce   bool // in EventAcquired and EventRefused: no EventAcquiring was counted for this acquire
 }
 
-// If a Counter is the only observer of a Locker, an eventQueue has a tally and queues no events.
-// The attempts and holds for one name share an eventQueue. Such an eventQueue differs from the
-// others in these points:
+// If the only observer of a Locker is a Counter, the Locker counts events and does not queue them:
+// its eventQueues have a tally. All attempts and holds for one name share one eventQueue. These
+// eventQueues differ from the others in two points:
 //
 //   - If the caller does not wait, EventAcquired is counted when the store grants the lock. If the
-//     caller waits, EventAcquired is counted when the caller gets the lock. Until then the hold has
-//     no eventQueue. If the hold ends before that, its end is counted after EventAcquired.
-//   - EventReleasing is counted after the release if the store returns the time of a release,
-//     because that saves a reading of the clock.
+//     caller waits, EventAcquired is counted when the caller gets the lock. Until EventAcquired has
+//     been counted, the hold has no eventQueue. If the hold ends during this time, its end is
+//     counted after EventAcquired.
+//   - If the store returns the time of a release, EventReleasing is counted after the release, with
+//     that time. This saves a reading of the clock.
 
 // tallies is a cache of the Tallies of names that were used lately. Its index is a hash of the
 // name. Finding a Tally in the cache takes a fraction of the time of TallyOf.
@@ -72,13 +73,14 @@ type tallies struct {
 	release timedRelease // nil if the store does not return the time of a release
 }
 
-// timedRelease is like Release of a store, and also returns the time of the release.
+// timedRelease is a function that releases a lock as Release of a store does, and also returns the
+// time of the release.
 type timedRelease func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 
-// releaseTimer is implemented by a store that has a timedRelease. The parameter is the store that
-// the Locker uses. If that store only contains the releaseTimer as a part, ReleaseTimed returns
-// nil, because the Locker must call Release of the whole store. releaseTimer is not in package
-// driver, because only a store in memory gains by it.
+// releaseTimer is implemented by a store that can return a timedRelease. The parameter of
+// ReleaseTimed is the store that the Locker uses. If that store is a wrapper around the
+// releaseTimer, ReleaseTimed returns nil, because the Locker must call Release of the wrapper.
+// releaseTimer is not in package driver, because only a store in memory gains by it.
 type releaseTimer interface {
 	ReleaseTimed(driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 }
@@ -100,7 +102,7 @@ func (t *tallies) init(store driver.Store, observers []*watcher) {
 	}
 }
 
-// tallyOf returns the eventQueue that counts for name.
+// tallyOf returns the eventQueue that counts the events of the lock with this name.
 func (l *Locker) tallyOf(name string) *eventQueue {
 	place := &l.tallies.recent[maphash.String(l.tallies.seed, name)%recentMost]
 	if n := place.Load(); n != nil && n.name == name {

@@ -92,7 +92,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, which may itself be several joined errors.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failed returns an *Error. Its cause joins the causes that are not nil.
+// failed returns an *Error for a failed operation. It leaves out causes that are nil. If several
+// causes are left, failed joins them.
 func failed(op Op, name string, causes ...error) error {
 	var err error
 	for _, c := range causes {

@@ -13,17 +13,17 @@ type EventKind int
 
 // An acquire (Acquire, TryAcquire, Do or Adopt) begins with EventAcquiring and ends with either
 // EventAcquired or EventRefused. A hold begins with EventAcquired and ends with exactly one of
-// EventReleasing, EventLost and EventEnded, whichever comes first; EventReleased follows when
-// Release has its result. So a program can count the locks that are held: add 1 for each
-// EventAcquired, and subtract 1 for each of those three.
+// EventReleasing, EventLost and EventEnded, whichever comes first. EventReleased follows when
+// Release has its result. So a program can count the locks that are held: it adds 1 for each
+// EventAcquired, and subtracts 1 for each EventReleasing, EventLost or EventEnded.
 const (
 	// EventAcquiring: an acquire begins.
 	EventAcquiring EventKind = iota
 	// EventContended: another holder has the name, and this caller waits or gives up. Each acquire
-	// has at most one EventContended. Err is the *HeldError. Err is nil if the caller joins a queue
-	// without asking the store first. It does so if other callers of its Locker already wait, or if
-	// this Locker has just handed the lock to another process, because the lock is then rarely
-	// free.
+	// has at most one EventContended. Err is the *HeldError, or nil if the caller joins a queue
+	// without asking the store first. A caller joins a queue at once if other callers of its Locker
+	// already wait. A caller also joins a queue at once if its Locker has just handed the lock to
+	// another process, because such a lock is rarely free.
 	EventContended
 	// EventAcquired: the lock was granted. Event.Took is the time since the acquire began. It is 0
 	// if a store in this process granted the lock at once.
@@ -46,13 +46,12 @@ const (
 	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
 	// the store says that the lock is gone. Event.Took is how long the lock was held.
 	EventLost
-	// EventEnded: a lock ended before its Release, but for one of these reasons, which do not count
-	// as a loss:
+	// EventEnded: a lock ended before its Release, for a reason that does not count as a loss:
 	//
-	//   - the time of MaxHold was over (ErrMaxHold);
-	//   - the lease ran out under NoRenewal (ErrLost or ErrExpired);
-	//   - the Locker was closed and did not release the lock, because the lock was exported or the
-	//     store did not reply (ErrClosed).
+	//  - the time of MaxHold was over (ErrMaxHold);
+	//  - the lease ran out under NoRenewal (ErrLost or ErrExpired);
+	//  - the Locker was closed and did not release the lock, because the lock was exported or the
+	//    store did not reply (ErrClosed).
 	//
 	// Event.Took is how long the lock was held.
 	EventEnded
@@ -65,8 +64,8 @@ const (
 	EventReleased
 	// EventForgotten: a Lock was garbage-collected without Release or Export. It stays held and
 	// renewed until its MaxHold or Locker.Close. If a Locker takes more than a thousand locks in a
-	// second, the event may come later: when up to 127 other locks, which were taken at about the
-	// same time, are garbage too.
+	// second, it watches locks that were taken at about the same time in groups of up to 128. For a
+	// lock in a group, the event comes when all locks of the group are garbage.
 	EventForgotten
 	// EventUncertain: a request to acquire or release a lock got no reply. If a lock may be left in
 	// the store, the Locker releases it in the background.
@@ -190,8 +189,8 @@ func heldOutcome(timedOut bool) Outcome {
 	return OutcomeHeld
 }
 
-// holdOutcome is the outcome of a hold that ended with err, or of a request about a hold that
-// returned err.
+// holdOutcome returns the outcome of a hold that has ended, or of a request to extend, convert or
+// release a hold. In both cases err is the error, or nil.
 func holdOutcome(err error) Outcome {
 	if err == nil || err == ErrReleased {
 		return OutcomeReleased
@@ -255,11 +254,12 @@ type Event struct {
 	Err      error
 }
 
-// nameOf returns the name of value i of the type kind. A value that has no name, for example one of
-// a later version, is shown as a number.
-func nameOf(kind string, i int, names []string) string {
+// nameOf returns the name of a constant of an integer type: i is its value, and names are the names
+// of all constants of the type. If the value has no name, for example because a later version added
+// it, nameOf returns the type and the number.
+func nameOf(typeName string, i int, names []string) string {
 	if i < 0 || i >= len(names) {
-		return fmt.Sprintf("%s(%d)", kind, i)
+		return fmt.Sprintf("%s(%d)", typeName, i)
 	}
 	return names[i]
 }

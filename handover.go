@@ -8,8 +8,9 @@ import (
 )
 
 // chooseNext chooses the waiter that will get the lock that is being released. It returns the turn
-// of that waiter, or nil if there is none. The turn is then in the state turnPassing until
-// passingOver changes the state. Close waits until then. The caller holds mu.
+// of that waiter, or nil if there is none. The turn gets the state turnPassing. The caller of
+// chooseNext must end this state with passingOver, and Close waits until it has done so. The caller
+// holds mu.
 func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
 	if l.closed || !q.headParked() {
@@ -30,11 +31,12 @@ type passed struct {
 	by     HandOver
 }
 
-// passOn tries to pass h on to t. In this process h is over already. The parameter usable is the
-// instant at which the context of h would have ended.
-func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passed {
+// passOn tries to pass the lock of h on to the waiter of t. It is called by a release, when this
+// process does not use h any more. usableUntil is when the context of h would have ended without
+// the release.
+func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) passed {
 	l := h.locker
-	asked, done := h.passLocally(t, usable)
+	asked, done := h.passLocally(t, usableUntil)
 	if done {
 		return passed{done: true, out: driver.Released, by: HandOverInMemory}
 	}
@@ -55,10 +57,13 @@ func (h *hold) passOn(ctx context.Context, t *turn, usable driver.Instant) passe
 	return passed{err == nil, out, err != nil && !definite(err), 1, by}
 }
 
-// passedTo ends the state turnPassing of t when the store has replied. It returns how t got the
-// lock, or NoHandOver. If the store may have granted a lock that t cannot take, that lock must be
-// released by a clean-up. If the waiter of t has given up, passedTo begins the clean-up. Otherwise
-// the state becomes turnUnsure, and the waiter begins the clean-up.
+// passedTo is called when the store has replied to a request that passes a lock on to the waiter of
+// t. It ends the state turnPassing of t. It returns how the waiter got the lock, or NoHandOver if
+// the waiter did not get it.
+//
+// The store may have granted the lock although the waiter cannot take it, for example if the reply
+// was lost. Then a clean-up must release the lock. If the waiter has given up, passedTo begins the
+// clean-up. Otherwise the state becomes turnUnsure, and the waiter begins the clean-up.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
 	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()
@@ -71,7 +76,7 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 		l.unlock()
 		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, events: t.a.events}, max(r.TTL, r.AtLeast))
 		l.mu.Lock()
-	case granted && !l.closed && !t.gone && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
+	case granted && !l.closed && !t.gone && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
 		becomes, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease
 		t.a.settle(now)
 	case granted || lost:
@@ -82,14 +87,15 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	return by
 }
 
-// passLocally tries to pass h's hold in the store on to t, with the same lease and the next fence
-// of the batch. It returns false if it could not pass the hold on. The number of requests that it
-// returns is 1 if a request to reserve fences failed, and otherwise 0.
-func (h *hold) passLocally(t *turn, usable driver.Instant) (requests int, done bool) {
+// passLocally tries to pass the lock of h on to the waiter of t in memory. In the store the hold
+// stays as it is, with the same lease. The waiter gets the next fence of the batch. done is false
+// if passLocally could not pass the lock on. requests is 1 if a request to reserve fences failed,
+// and otherwise 0.
+func (h *hold) passLocally(t *turn, usableUntil driver.Instant) (requests int, done bool) {
 	l := h.locker
 	l.mu.Lock()
 	b, raiser := h.batch, l.handover.raiser
-	if !h.leavesTo(t, usable) {
+	if !h.leavesTo(t, usableUntil) {
 		l.unlock()
 		return 0, false
 	}
@@ -109,27 +115,27 @@ func (h *hold) passLocally(t *turn, usable driver.Instant) (requests int, done b
 		}
 	}
 	b.reserved = true
-	if !h.leavesTo(t, usable) { // this may have changed while mu was not held
+	if !h.leavesTo(t, usableUntil) { // this may have changed while mu was not held
 		l.unlock()
 		return requests, false
 	}
-	h.handHoldTo(t, usable)
+	h.handHoldTo(t, usableUntil)
 	l.unlock()
 	return 0, true
 }
 
 // leavesTo reports whether t may take over h's hold now. At least half of the lease must be left.
 // The caller holds mu.
-func (h *hold) leavesTo(t *turn, usable driver.Instant) bool {
+func (h *hold) leavesTo(t *turn, usableUntil driver.Instant) bool {
 	l := h.locker
 	now := l.clock.Now()
-	return h.batch.hasRoom(now) && !t.gone && !l.closed && t.a.canTakeOver(h) && usable.Sub(now) >= h.ttl/2
+	return h.batch.hasRoom(now) && !t.gone && !l.closed && t.a.canTakeOver(h) && usableUntil.Sub(now) >= h.ttl/2
 }
 
-// handHoldTo makes t the holder of h's hold in the store. If a renewal of h was planned, t gets
-// this plan. If the release of h cancelled a renewal, the renewal of t is due at once. The caller
-// holds mu.
-func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
+// handHoldTo makes the waiter of t the new holder of the lock of h. In the store the hold stays the
+// same. If a renewal of h was planned, the new holder renews at the planned time. If the release of
+// h cancelled a renewal, the new holder renews at once. The caller holds mu.
+func (h *hold) handHoldTo(t *turn, usableUntil driver.Instant) {
 	l, n := h.locker, t.a.h
 	h.batch.left--
 	n.batch, n.token = h.batch, h.token
@@ -138,7 +144,7 @@ func (h *hold) handHoldTo(t *turn, usable driver.Instant) {
 	}
 	now := l.clock.Now()
 	n.grantedAt, n.maxHoldAt = now, farFuture
-	n.usable.Store(int64(usable))
+	n.usable.Store(int64(usableUntil))
 	if n.renewAt = h.renewAt; n.renewAt == farFuture {
 		n.renewAt = now
 	}

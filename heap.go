@@ -15,16 +15,16 @@ type scheduled struct {
 
 func (s *schedule) add(h *hold, at driver.Instant) {
 	*s = append(*s, scheduled{})
-	s.up(len(*s)-1, scheduled{at, h})
+	s.moveUp(len(*s)-1, scheduled{at, h})
 }
 
 // change gives h a new time, and moves it to the place for that time.
 func (s schedule) change(h *hold, at driver.Instant) {
 	i, before := int(h.index), s[h.index].at
 	if at < before {
-		s.up(i, scheduled{at, h})
+		s.moveUp(i, scheduled{at, h})
 	} else {
-		s.down(i, scheduled{at, h})
+		s.moveDown(i, scheduled{at, h})
 	}
 }
 
@@ -38,15 +38,15 @@ func (s *schedule) remove(h *hold) {
 		(*s)[i] = e
 		e.h.index = int32(i)
 		if i > 0 && (*s)[(i-1)/4].at > e.at {
-			s.up(i, e)
+			s.moveUp(i, e)
 		} else {
-			s.down(i, e)
+			s.moveDown(i, e)
 		}
 	}
 }
 
-// up puts e at index i, or higher in the heap: parents that are due later than e move down.
-func (s schedule) up(i int, e scheduled) {
+// moveUp puts e at index i, or higher in the heap: parents that are due later than e move down.
+func (s schedule) moveUp(i int, e scheduled) {
 	for i > 0 {
 		parent := (i - 1) / 4
 		if s[parent].at <= e.at {
@@ -58,8 +58,8 @@ func (s schedule) up(i int, e scheduled) {
 	s.put(i, e)
 }
 
-// down puts e at index i, or lower in the heap: children that are due earlier than e move up.
-func (s schedule) down(i int, e scheduled) {
+// moveDown puts e at index i or lower in the heap. Children that are due earlier than e move up.
+func (s schedule) moveDown(i int, e scheduled) {
 	for {
 		child := 4*i + 1
 		if child >= len(s) {

@@ -14,9 +14,10 @@ import (
 //
 //	state      how to recognise it
 //	held       h.cause is nil, and h is in the renewer's heap
-//	releasing  h.released is releasing, or its channel is open; h is not in the heap
+//	releasing  h.released points to the variable releasing, or to a releaseState whose channel is
+//	           open; h is not in the heap
 //	over       h.cause is set, h.usable is 0, and h is not in the heap
-//	released   h.released has any other value: without a channel, or with a closed channel
+//	released   h.released points to any other releaseState: it has a closed channel, or none
 //
 // While a hold is held, it may also be renewing (h.renewing is set), converting (h.converting is
 // set) and exported (h.exported is true), all at the same time. The transitions are:
@@ -68,26 +69,26 @@ type hold struct {
 	usable atomic.Int64
 
 	noRenewal bool
-	detached  bool // this hold is not bound to this process, although the store binds other holds
+	detached  bool // the store does not end this hold with this process, as it does with other holds
 	within    bool // this is a hold of Do: Context also ends when the caller's context ends
 
 	// Guarded by locker.mu.
-	shared     bool
-	exported   bool
-	unclaimed  bool  // a reservation that is used before it is claimed; see reservation.go
-	index      int32 // in the renewer's heap; -1 if h is not in the heap
-	crew       *crew // nil if the caller's Lock is not watched
-	bond       *bond // nil if the store has no Grant.Bound
-	fence      uint64
-	grantedAt  driver.Instant
-	maxHoldAt  driver.Instant // farFuture if there is no MaxHold
-	renewAt    driver.Instant // farFuture if h is not renewed, or if a renewal is under way
-	cause      error          // why h is over; nil if it is not over
-	ctx        context.Context
-	cancel     context.CancelCauseFunc
-	renewing   *renewal
-	batch      *batch        // shared by the holders that pass the lock on in memory; nil without PassLocally
-	converting chan struct{} // closed when the Promote or Demote under way ends
+	shared       bool
+	exported     bool
+	unclaimed    bool          // a reservation that is used before it is claimed; see reservation.go
+	index        int32         // in the renewer's heap; -1 if h is not in the heap
+	cleanupGroup *cleanupGroup // nil if the caller's Lock is not watched
+	bond         *bond         // nil if the store has no Grant.Bound
+	fence        uint64
+	grantedAt    driver.Instant
+	maxHoldAt    driver.Instant // farFuture if there is no MaxHold
+	renewAt      driver.Instant // farFuture if h is not renewed, or if a renewal is under way
+	cause        error          // why h is over; nil if it is not over
+	ctx          context.Context
+	cancel       context.CancelCauseFunc
+	renewing     *renewal
+	batch        *batch        // shared by the holders that pass the lock on in memory; nil without PassLocally
+	converting   chan struct{} // closed when the Promote or Demote under way ends
 
 	convertedAt driver.Instant // when the mode last changed
 }
@@ -137,8 +138,8 @@ func (h *hold) context() context.Context {
 	return h.ctx
 }
 
-// addCancel makes endHold call f when h is over, after the functions of earlier calls of addCancel.
-// The caller holds mu.
+// addCancel makes endHold call f when h is over. If addCancel is called several times, endHold
+// calls the functions in the order in which they were added. The caller holds mu.
 func (h *hold) addCancel(f context.CancelCauseFunc) {
 	if before := h.cancel; before != nil {
 		h.cancel = func(cause error) { before(cause); f(cause) }
@@ -226,14 +227,15 @@ func (h *hold) claim(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.unlock()
-	h.claimed(sent, g)
+	h.recordClaim(sent, g)
 	return h.cause
 }
 
-// claimFor claims h before a release with a cool-down, whose length is keep. It ignores errors,
-// because the release that follows finds out what became of h.
-func (h *hold) claimFor(keep time.Duration) {
-	if keep == 0 {
+// claimFor claims h before a release that begins a cool-down of the given length. If the length is
+// 0, claimFor does nothing. claimFor ignores errors, because the release that follows finds out
+// what became of h.
+func (h *hold) claimFor(coolDown time.Duration) {
+	if coolDown == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxReservation)
@@ -328,8 +330,9 @@ func lockFrom(ctx context.Context) *hold {
 	return h
 }
 
-// FenceFrom returns the fence of the innermost lock whose context ctx descends from. ok is false if
-// there is no such lock, or if its store has no fences.
+// FenceFrom returns the fence of a lock. ctx must be the Context of that lock, or a context derived
+// from it. If ctx is derived from the contexts of several locks, FenceFrom takes the innermost
+// lock. ok is false if there is no such lock, or if its store has no fences.
 func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	if h := lockFrom(ctx); h != nil {
 		fence = h.fencing()

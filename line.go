@@ -16,15 +16,15 @@ type queue struct {
 	gone    int     // how many turns in line have waiters that gave up
 	parking         // of the head
 
-	// If a waiter gives up before it has asked the store, its error is made from the next two
-	// fields:
-	held   error // the last *HeldError that the store returned
-	holder *hold // a hold that this Locker has got since the store returned that error
+	// If a waiter gives up before it has asked the store, its error names the last known holder.
+	// One of the next two fields describes that holder:
+	held   error // a *HeldError that the store returned, or ErrHeld, or nil
+	holder *hold // a hold of this Locker, or nil
 }
 
 // turn is the place of one waiter in a queue.
 type turn struct {
-	ready chan struct{} // gets one message when the state becomes final, or when the store calls answer
+	ready chan struct{} // gets one message: from passingOver, callHead or storeReplied
 	state turnState
 	gone  bool         // the turn is out of the line: the waiter gave up, or has the lock
 	g     driver.Grant // the grant, if the store has a queue of its own
@@ -34,33 +34,46 @@ type turn struct {
 
 // turnState is the state of a turn. Locker.mu guards it. The states turnCalled, turnGiven,
 // turnSpent and turnUnsure are final. A final state does not change any more, so a waiter that has
-// received from ready reads it without mu. The table leaves out "turn" in the names of the states.
+// received from ready reads it without mu. The tables leave out "turn" in the names of the states.
 //
-//	state    when a turn enters it                       what the waiter does     what it does if it gives up
-//	lined    when it takes its place (takePlace)         it waits                 it leaves the line
-//	parked   when it is the head, and this Locker        it waits                 it leaves the line, and the next
-//	         has a lock to wait for (parkHead)                                    turn is parked or called
-//	passing  when a Release chooses it (chooseNext), or  it waits                 it leaves the line, and the Release,
-//	         when it is a reader that comes in with the                           or the request of the readers, that
-//	         reader before it (readersBehind)                                     asks the store cleans up
-//	called   when it is the head and is not parked       it asks the store        it leaves the line, and the next
-//	         (callHead); when parkFor is over, or the                             turn is parked or called
-//	         lock it waited for is gone (wakeHead); or
-//	         when no request was sent for it after all
-//	         (passingOver)
-//	given    when the lock was passed on to it           it has the lock          it gives the lock back, unless
-//	         (passedTo, handHoldTo)                                               Close does so
-//	spent    when the store refused to pass the lock     it asks the store with   it leaves the line
-//	         on to it                                    a new token
-//	unsure   when the reply of the store was lost, or    it begins a clean-up,    it leaves the line, begins a
-//	         the lock was granted to it after Close or   and asks the store       clean-up, and its error is also
-//	         after the end of the lease                  with a new token         ErrUncertain
+//	state    when a turn enters the state
+//	lined    The waiter takes its place in the line (takePlace).
+//	parked   The turn is the head of the line, and a holder of this Locker may pass its lock on
+//	         (parkHead).
+//	passing  A Release chooses the turn (chooseNext), or the waiter is one of several readers for
+//	         which one request is sent (readersBehind).
+//	called   The turn is the head and is not parked (callHead). Or the turn was parked, and parkFor
+//	         is over or the holder does not pass its lock on (wakeHead). Or the turn was passing,
+//	         and no request was sent for it (passingOver).
+//	given    The lock was passed on to the waiter (passedTo, handHoldTo), or the waiter got it as
+//	         one of several readers (sharedReply).
+//	spent    The store refused to pass the lock on to the waiter.
+//	unsure   The reply of the store was lost. Or the store granted the lock after Close, or so late
+//	         that the lease was over.
+//
+//	state    what the waiter does
+//	lined    The waiter waits.
+//	parked   The waiter waits.
+//	passing  The waiter waits.
+//	called   The waiter asks the store.
+//	given    The waiter has the lock.
+//	spent    The waiter asks the store with a new token.
+//	unsure   The waiter begins a clean-up, and asks the store with a new token.
+//
+//	state    what happens if the waiter gives up: the turn leaves the line, and
+//	lined    nothing else happens
+//	parked   the next turn is parked or called
+//	passing  the goroutine that has sent the request to the store begins a clean-up if necessary
+//	called   the next turn is parked or called
+//	given    the waiter releases the lock, unless Close does so
+//	spent    nothing else happens
+//	unsure   the waiter begins a clean-up, and returns an error that is also ErrUncertain
 //
 // The transitions are:
 //
 //	lined   → parked, called, passing
 //	parked  → passing, called
-//	passing → called, given, spent, unsure; lined (a reader that was not asked for)
+//	passing → called, given, spent, unsure; lined (a reader for which no lock was granted)
 //
 // Close changes no state. After Close no turn changes to turnPassing or turnGiven. If the lock is
 // granted to a turn in turnPassing after Close, the turn changes to turnUnsure. If a waiter gives
@@ -79,8 +92,9 @@ const (
 	turnUnsure
 )
 
-// answer is called by a store that has a queue of its own.
-func (t *turn) answer(g driver.Grant, err error) {
+// storeReplied is called by a store that has a queue of its own: the waiter has the lock, or its
+// wait in the store has failed.
+func (t *turn) storeReplied(g driver.Grant, err error) {
 	t.g, t.err = g, err
 	t.ready <- struct{}{}
 }
@@ -115,7 +129,7 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 	}
 	q.line[0] = nil
 	q.line = q.line[1:]
-	for q.line[0].gone { // q.waiting > 0, so one of the turns is not gone
+	for q.line[0].gone { // this ends: since q.waiting > 0, at least one waiter has not given up
 		q.line[0] = nil
 		q.line = q.line[1:]
 		q.gone--
@@ -123,8 +137,9 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 	l.nextHead(q)
 }
 
-// nextHead parks or calls the new head if it is in the state turnLined. A head that is a reader and
-// comes in together with other readers is in turnPassing. The caller holds mu.
+// nextHead parks or calls the turn that is now the head of the line, if its state is turnLined. The
+// head may also be a reader in turnPassing, for which a request has already been sent. Then
+// nextHead does nothing. The caller holds mu.
 func (l *Locker) nextHead(q *queue) {
 	if q.line[0].state == turnLined && !l.parkHead(q) {
 		q.callHead()
@@ -145,8 +160,8 @@ func (q *queue) callHead() {
 // queue if the lock is not released soon.
 
 // parkFor is how long the head of a line waits for a holder of its Locker before it joins the
-// store's queue. It is long enough for several hand-overs in this process. It is short enough not
-// to matter if waiters of other processes join the store's queue in the meantime.
+// store's queue. It is long enough for several hand-overs in this process. It is so short that it
+// does no harm if waiters of other processes join the store's queue first.
 const parkFor = 2 * time.Millisecond
 
 // handoverState holds what a Locker needs to pass locks on.
@@ -168,8 +183,8 @@ func (l *Locker) initHandover() {
 	}
 }
 
-// parking is the time until which the head of a line is parked, with an alarm for that time.
-// Locker.mu guards it.
+// parking says until when the head of a line is parked, and has an alarm for that time. Locker.mu
+// guards it.
 type parking struct {
 	until driver.Instant
 	rings driver.Instant // when the alarm fires
@@ -189,9 +204,9 @@ func (a *attempt) mayPassOn() bool {
 	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
 }
 
-// unlist removes h from the holds that may be passed on. If wake is true, the waiter that is parked
-// behind h then asks the store. Otherwise the caller of unlist must wake that waiter or pass h on
-// to it. The caller holds mu.
+// unlist removes h from the holds that may be passed on. A waiter of this Locker may be parked
+// because it hopes to get the lock of h. If wake is true, unlist makes this waiter ask the store.
+// Otherwise the caller of unlist must wake the waiter or pass h on to it. The caller holds mu.
 func (l *Locker) unlist(h *hold, wake bool) {
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
 		return
@@ -202,7 +217,8 @@ func (l *Locker) unlist(h *hold, wake bool) {
 	}
 }
 
-// wakeHead lets a parked head ask the store. The caller holds mu.
+// wakeHead ends the wait of the head of the line for name if the head is parked. The waiter then
+// asks the store. The caller holds mu.
 func (l *Locker) wakeHead(name string) {
 	if q := l.queues[name]; q.headParked() {
 		q.callHead()
@@ -298,9 +314,9 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
 }
 
-// canTakeOver reports whether this attempt may take over h's hold in the store. The store's record
-// of h must be true for the attempt too, and the attempt must not need anything that only the store
-// can grant.
+// canTakeOver reports whether the lock of h may be passed on to this attempt in memory. The store
+// then keeps its record of h, with the TTL and the label, so that record must be true for the
+// attempt too. And the attempt must not need anything that only the store can grant.
 func (a *attempt) canTakeOver(h *hold) bool {
 	n := a.h
 	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&

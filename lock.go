@@ -92,10 +92,11 @@ func (k *Lock) Slot() int {
 	return -1
 }
 
-// Shared reports whether the lock is shared, as far as this process knows. If another program that
-// knows the token demoted the lock, Shared still reports false until the next renewal, Check or
-// Extend. If the store cannot report the mode, Shared reports false even after that. In every other
-// case, false means that no other reader holds the name.
+// Shared reports whether the lock is shared, as far as this process knows. Another program that
+// knows the token may have demoted the lock. Then Shared still reports false until the next
+// renewal, Check or Extend. If the store cannot report the mode, Shared reports false even after
+// the next renewal. If no other program has demoted the lock, false means that no other reader
+// holds the name.
 func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 
 // Fence returns the fencing token, a number that grows with each exclusive grant of this name. Send
@@ -104,10 +105,10 @@ func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 func (k *Lock) Fence() uint64 { return k.holdOf().fencing() }
 
 // Remaining returns the time until Context ends if the lease is not renewed, by this process's own
-// clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease. Right
-// after a hand-over from another process, Remaining may return less than half a second. A moment
-// later, the Locker automatically claims the lock from the store and gets the full lease. Extend
-// does this at once.
+// clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease. When
+// another process has just handed the lock over, Remaining may return less than half a second. A
+// moment later, the Locker automatically claims the lock from the store and gets the full lease. A
+// call of Extend claims the lock at once.
 func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 
 // Expired reports whether the lock is over (expired, lost or released), by this process's own

@@ -39,7 +39,7 @@ type Locker struct {
 	converter  driver.Converter    // nil if the store cannot change a mode
 	slotTaker  driver.SlotTaker    // nil if the store cannot take a permit in one step
 	sharers    driver.SharedTaker  // nil if the store cannot take several shared holds at once; guarded by mu
-	slotWaiter driver.SlotWaiter   // nil if the store cannot wait for any of several permits
+	slotWaiter driver.SlotWaiter   // nil if the store cannot wait until one of several permits is free
 	locator    driver.Locator      // nil unless two names can share one lock in the store
 	guarantees driver.Guarantees
 	cfg        config
@@ -55,17 +55,17 @@ type Locker struct {
 	tallies    tallies
 	shown      atomic.Pointer[func(string) string] // set by ShowNames; nil if names are shown unchanged
 
-	mu       sync.Mutex // guards the fields below, and the state of every Lock
-	pending  queues     // the queues whose events are delivered when mu is unlocked
-	closed   bool
-	attempts int           // calls that take or release a lock, and functions that Do runs; Close waits for them
-	drained  chan struct{} // closed when attempts becomes 0; nil unless Close waits for that
-	random   *rand.ChaCha8
-	queues   map[string]*queue
-	handover handoverState
-	renewer  renewer
-	cleaner  cleaner
-	crews    crews
+	mu            sync.Mutex // guards the fields below, and the state of every Lock
+	pending       queues     // the queues whose events are delivered when mu is unlocked
+	closed        bool
+	attempts      int           // calls that take or release a lock, and functions that Do runs; Close waits for them
+	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits for that
+	random        *rand.ChaCha8
+	queues        map[string]*queue
+	handover      handoverState
+	renewer       renewer
+	cleaner       cleaner
+	cleanupGroups cleanupGroups
 }
 
 // New returns a Locker that owns store: Close closes the store too. For further Lockers on the same
@@ -185,8 +185,8 @@ func (l *Locker) newTokens(n int) string {
 
 // Inspect asks the store for the holders of name. The reply may be outdated when it arrives: use it
 // as advice. A store that cannot list its holders returns errors.ErrUnsupported. If the store knows
-// a part of the state, Inspect returns that part together with the error. For example, this part is
-// one Hold without any fields if a process in another container may hold a file lock.
+// a part of the state, Inspect returns that part together with the error. For example, a process in
+// another container may hold a file lock. Then State.Holds has one Hold whose fields are all zero.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed(OpInspect, name, err)

@@ -13,7 +13,7 @@ import (
 // lockSet is one call of AcquireAll or DoAll, and after that the holds that the call has taken.
 // Each hold is the outer hold of the next one, as in nested calls of Do.
 type lockSet struct {
-	several
+	callMemory
 	within  bool // it is a call of DoAll
 	l       *Locker
 	ctx     context.Context // the caller's
@@ -111,7 +111,7 @@ func (t *taking) check(names []string) error {
 // takeNext takes the lock on name, in addition to the locks that t has.
 func (t *taking) takeNext(name string) error {
 	var a attempt // not a composite literal, which would be built elsewhere and copied
-	a.l, a.ctx, a.op, a.within, a.set, a.several = t.l, t.ctx, OpAcquire, t.within, t.set, &t.several
+	a.l, a.ctx, a.op, a.within, a.set, a.several = t.l, t.ctx, OpAcquire, t.within, t.set, &t.callMemory
 	a.set.holdAtLeast = 0 // the method holdAtLeast applies it later
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
@@ -146,12 +146,12 @@ func (t *taking) waitFor(a attempt, name string) error {
 // addTaken ends it and returns the error for the caller.
 func (t *taking) addTaken(a *attempt, name string, err error) error {
 	if err != nil {
-		return a.refused(name, err)
+		return a.failCall(name, err)
 	}
 	if a.unannounced() {
 		a.announce()
 	}
-	t.added()
+	t.keepHold()
 	if t.set.holdAtLeast != 0 {
 		t.requests = append(t.requests, a.request)
 	}
@@ -179,9 +179,10 @@ func (s *lockSet) withValues(ctx context.Context) context.Context {
 	return lockContext{valuesBefore{ctx, context.WithoutCancel(h.from)}, h}
 }
 
-// valuesBefore is a context that looks for each value in the context values first. That context
-// must be one that never ends (context.WithoutCancel). Otherwise context.Cause would return the
-// cause of that context.
+// valuesBefore is a context with two sources of values: first the context in the field values, and
+// then the embedded Context. The context in the field values must be one that never ends
+// (context.WithoutCancel). Otherwise context.Cause would return its cause instead of the cause of
+// the embedded Context.
 type valuesBefore struct {
 	context.Context
 	values context.Context
@@ -202,16 +203,17 @@ func (s *lockSet) context() context.Context {
 		if !s.within {
 			ctx = context.WithoutCancel(ctx)
 		}
-		ctx, _ = s.until(ctx) // when the locks are released, this context ends and frees what it needs
+		ctx, _ = s.until(ctx) // no cancel is needed: the new context ends when the locks are released
 		s.lasting = s.withValues(ctx)
 	}
 	return s.lasting
 }
 
-// holdAtLeast does the work of HoldAtLeast when all locks are held: it sends the request of each
-// hold again, now with AtLeast. If the first requests had AtLeast and the lock on a later name were
-// refused, the earlier names would stay taken. The end of the caller's context does not interrupt
-// holdAtLeast, because then some names would stay taken without the others.
+// HoldAtLeast keeps a name taken even if the lock is released earlier. So a request with AtLeast
+// must not be sent before all locks are held: if the lock on a later name were refused, the earlier
+// names would stay taken for nothing. When all locks are held, holdAtLeast sends the request of
+// each hold again, now with AtLeast. It goes on even if the caller's context ends, because
+// otherwise some names would stay taken without the others.
 func (t *taking) holdAtLeast() error {
 	if t.set.holdAtLeast == 0 {
 		return nil

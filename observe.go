@@ -63,8 +63,9 @@ type watcher struct {
 	failed   atomic.Bool     // the observer has panicked
 }
 
-// call calls the observer, and returns the context to use from then on.
-func (w *watcher) call(l *Locker, ctx context.Context, e *Event) (derived context.Context) {
+// notify calls the observer with e. It returns the context for the next events: ctx, or the context
+// that ObserveStart has derived from it.
+func (w *watcher) notify(l *Locker, ctx context.Context, e *Event) (derived context.Context) {
 	derived = ctx
 	if w.failed.Load() {
 		return ctx
@@ -108,8 +109,8 @@ func (l *Locker) addsValues() bool {
 // logObserver writes events to a log.
 type logObserver struct{ *slog.Logger }
 
-// Observe implements Observer. It does not log the beginnings of acquires and releases, because the
-// events of their ends say the same and more.
+// Observe implements Observer. It logs how an acquire or a release ended, but not that it began,
+// because the event at the end says more.
 func (o logObserver) Observe(ctx context.Context, e Event) {
 	level := e.Kind.level()
 	if e.Kind == EventAcquiring || e.Kind == EventReleasing || !o.Enabled(ctx, level) {
@@ -151,8 +152,8 @@ type eventQueue struct {
 	room     [1]Event      // memory for a queue of one event
 	next     *eventQueue   // in the list Locker.pending
 	busy     bool          // a goroutine is delivering events, or will deliver them when it unlocks mu
-	idle     chan struct{} // closed when that goroutine is done; nil if nobody waits for that
-	holdBack bool          // no events are delivered yet: the lock is granted, and EventAcquired comes first
+	idle     chan struct{} // closed when busy becomes false; nil if no goroutine waits for that
+	holdBack bool          // events wait in the queue, because EventAcquired must be delivered first
 	noHold   bool          // no caller got the lock
 	held     time.Duration // how long the lock was held
 }
@@ -227,7 +228,8 @@ func (l *Locker) unlock() {
 	l.unlockAndDeliver()
 }
 
-// unlockAndDeliver is a function of its own, so that unlock is small.
+// unlockAndDeliver unlocks mu after it has delivered the events. Only few calls of unlock need it.
+// With this code in a function of its own, unlock stays small.
 func (l *Locker) unlockAndDeliver() {
 	defer l.mu.Unlock()
 	l.deliverPending()
@@ -241,8 +243,8 @@ func (l *Locker) unlockSettled(n *eventQueue) context.Context {
 	return n.settle()
 }
 
-// deliverPending delivers the events that were noted while mu was held. It is called and returns
-// with mu held, and unlocks mu while it calls observers.
+// deliverPending delivers the events that were noted while mu was held. The caller holds mu.
+// deliverPending unlocks mu while it calls observers, and locks mu again before it returns.
 func (l *Locker) deliverPending() {
 	n := l.pending.first
 	l.pending = queues{}
@@ -312,8 +314,9 @@ func (n *eventQueue) settle() context.Context {
 	return n.ctx
 }
 
-// awaitIdle waits until the goroutine that delivers events is done, and reports whether it is.
-// awaitIdle is called and returns with mu held, and unlocks mu while it waits.
+// awaitIdle waits until no goroutine is delivering events of this queue. It returns false if that
+// takes longer than observerPatience. The caller holds mu. awaitIdle unlocks mu while it waits, and
+// locks mu again before it returns.
 func (n *eventQueue) awaitIdle() bool {
 	if n.idle == nil {
 		n.idle = make(chan struct{})
@@ -390,7 +393,7 @@ func (l *Locker) publish(ctx context.Context, e *Event) context.Context {
 		}
 	}
 	for _, w := range l.cfg.observers {
-		ctx = w.call(l, ctx, e)
+		ctx = w.notify(l, ctx, e)
 	}
 	return ctx
 }

@@ -123,7 +123,8 @@ func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.h
 // is given too, the error is errors.ErrUnsupported. On a store whose locks are bound to nothing,
 // Detached has no effect.
 //
-// On files, PHP programs and flock(1) do not see such a lock. It ends when the machine restarts.
+// If the store keeps its locks in files, a detached lock differs from other locks in two ways: PHP
+// programs and flock(1) do not see it, and it ends when the machine restarts.
 func Detached() Option { return option(func(s *settings) { s.detached = true }) }
 
 // FenceAbove makes the fence of the grant greater than the given fence. Use FenceAbove if a
@@ -201,10 +202,10 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 
 // PassLocally lets up to n holders in a row, all of this Locker, pass a lock on in memory. That
 // costs a microsecond instead of a round trip to the store. The store grants the lock to the first
-// holder, and the others may follow within d from then. After that the lock is released in the
+// holder. The lock can be passed on for the time d after that grant. Then it is released in the
 // store, so that a waiter of another process can get it. Such a waiter waits longer than without
-// PassLocally: until n holders have had the lock, or until d is over and the holder of that moment
-// has released the lock, whichever comes first.
+// PassLocally. At most, it waits until n holders have had the lock, or until the time d is over and
+// the holder at the end of this time has released the lock, whichever comes first.
 //
 // Each holder has its own Lock, with a fence above those of the holders before it. The fences come
 // from a block of n, and the store never grants a fence of that block again. Other processes see

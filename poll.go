@@ -33,8 +33,9 @@ func (p *poller) until(err error) {
 	}
 }
 
-// pollRefused replaces the length of a shorter last pause if a server cannot be reached. So the
-// next pause is a random time between 10 ms and a maximum of at least 300 ms.
+// The length of the next pause is a random time between pollMin and three times the last pause. If
+// a server cannot be reached, the last pause counts as at least pollRefused. Then the next pause is
+// a random time between 10 ms and at least 300 ms.
 const pollRefused = 100 * time.Millisecond
 
 // failed adapts the next pause to the error of a wait. A server that refuses connections is down,

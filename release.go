@@ -32,8 +32,8 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 	return set.coolDown
 }
 
-// giveBack releases h, or waits for a Release that began earlier. Only Close passes a ctx that may
-// end.
+// giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
+// and returns its result. The ctx of Close may end. All other callers pass a ctx that never ends.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	if !h.released.CompareAndSwap(nil, releasing) {
 		return h.awaitRelease()
@@ -143,8 +143,9 @@ type valuesOf struct {
 
 func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
-// nextInLine returns the turn that h will be passed on to, or nil. If it returns nil, it lets a
-// turn that is parked behind h ask the store. A lock that is over is not passed on. The caller
+// nextInLine returns the turn of the waiter that h will be passed on to, or nil if h will not be
+// passed on. A waiter may be parked because it hopes to get the lock of h. If this waiter does not
+// get the lock, nextInLine makes it ask the store. A lock that is over is not passed on. The caller
 // holds mu.
 func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	l := h.locker
@@ -190,13 +191,14 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 	return out, 0, unsure, err
 }
 
-// verdict returns the error of Release. The parameter before is the reason why the lock was over
-// before the release, or nil if it was not.
-func verdict(before error, out driver.Outcome, unsure bool, err error) error {
+// verdict returns the error of Release. endedBy is the reason why the lock was over before the
+// release, or nil if the lock was not over. The other parameters describe the release: the outcome,
+// whether an earlier request may have released the lock, and the error of the last request.
+func verdict(endedBy error, out driver.Outcome, unsure bool, err error) error {
 	switch {
-	case err != nil && errors.Is(before, ErrMaxHold) && !errors.Is(err, ErrInvalid):
+	case err != nil && errors.Is(endedBy, ErrMaxHold) && !errors.Is(err, ErrInvalid):
 		return &joined{ErrMaxHold, err}
-	case err != nil && before != nil && !errors.Is(before, ErrClosed) && !errors.Is(err, ErrInvalid):
+	case err != nil && endedBy != nil && !errors.Is(endedBy, ErrClosed) && !errors.Is(err, ErrInvalid):
 		return &joined{ErrLost, err} // the caller must learn of the loss even if the store does not reply
 	case err != nil:
 		return err
@@ -204,14 +206,14 @@ func verdict(before error, out driver.Outcome, unsure bool, err error) error {
 		return ErrLost
 	case out == driver.Expired:
 		return ErrExpired
-	case out == driver.Gone && !(unsure && before == nil):
-		// The exception: before the lease or the connection of the lock ends, no other client can
-		// take the lock, unless it was exported (then unsure is false). So if a reply was lost,
-		// Gone means that the earlier request released the lock.
+	case out == driver.Gone && !(unsure && endedBy == nil):
+		// If unsure is true and the lock was not over, Gone is no error: the earlier request, whose
+		// reply was lost, has released the lock. No other client can have ended the lock, because
+		// its lease and its connection lasted and it was not exported.
 		return ErrLost
-	case errors.Is(before, ErrMaxHold):
+	case errors.Is(endedBy, ErrMaxHold):
 		return ErrMaxHold
-	case before != nil:
+	case endedBy != nil:
 		return ErrExpired // the holder had to stop, and no other client had taken the lock yet
 	}
 	return nil

@@ -33,22 +33,22 @@ func (k *renewer) init(l *Locker) {
 }
 
 // usableFor returns the instant at which a holder must stop: start + TTL − clock drift (1 % + min(2
-// ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From. If Grant.From is not
-// set, the start is the instant just before the request was sent, which is the parameter sent.
-func usableFor(sent driver.Instant, g driver.Grant) driver.Instant {
+// ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From if it is set. Otherwise
+// the start is sentAt, the instant just before the request was sent.
+func usableFor(sentAt driver.Instant, g driver.Grant) driver.Instant {
 	if g.TTL == 0 {
 		return farFuture
 	}
 	if g.From != 0 {
-		sent = g.From
+		sentAt = g.From
 	}
 	margin := g.TTL/100 + min(2*time.Millisecond, g.TTL/20)
-	return sent.Add(g.TTL - margin - min(50*time.Millisecond, g.TTL/10))
+	return sentAt.Add(g.TTL - margin - min(50*time.Millisecond, g.TTL/10))
 }
 
-// granted records a grant in h and adds h to the heap. It returns false if the lease is over
-// already. The caller holds mu.
-func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
+// recordGrant records in h that the store has granted the lock, and adds h to the heap. It returns
+// false if the lease is over already. The caller holds mu.
+func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
 	h.maxHoldAt = farFuture
 	if at := now.Add(maxHold); maxHold > 0 && at > now { // if now + maxHold overflows, MaxHold has no effect
@@ -65,23 +65,23 @@ func (k *renewer) granted(h *hold, sent, now driver.Instant, g driver.Grant, max
 	return true
 }
 
-// watch ends h when bound ends. bound stands for the connection, session or process that h is bound
-// to, and may be nil. A conversion may bind h to a different connection, session or process. The
-// caller holds mu.
-func (k *renewer) watch(h *hold, bound context.Context) {
-	if bound == nil || h.bond != nil && h.bond.Context == bound {
+// watch ends h when boundCtx ends. boundCtx is Grant.Bound, which ends together with the
+// connection, session or process that h is bound to. It may be nil. After a conversion, h may be
+// bound to a different connection, session or process. The caller holds mu.
+func (k *renewer) watch(h *hold, boundCtx context.Context) {
+	if boundCtx == nil || h.bond != nil && h.bond.Context == boundCtx {
 		return
 	}
 	if h.bond != nil {
 		h.bond.unwatch()
 	}
-	b := &bond{Context: bound}
+	b := &bond{Context: boundCtx}
 	h.bond = b
-	b.unwatch = context.AfterFunc(bound, func() {
+	b.unwatch = context.AfterFunc(boundCtx, func() {
 		k.l.mu.Lock()
 		defer k.l.unlock()
 		if h.bond == b {
-			k.l.endHold(h, &joined{ErrLost, context.Cause(bound)})
+			k.l.endHold(h, &joined{ErrLost, context.Cause(boundCtx)})
 		}
 	})
 }
@@ -101,9 +101,9 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 	h.locker.renewer.moved(h)
 }
 
-// claimed notes that the store has confirmed a claim that was sent at the given instant. The caller
-// holds mu.
-func (h *hold) claimed(sent driver.Instant, g driver.Grant) {
+// recordClaim records that the store has confirmed a claim of h. The claim was sent at the given
+// instant. The caller holds mu.
+func (h *hold) recordClaim(sent driver.Instant, g driver.Grant) {
 	h.unclaimed = false
 	h.extended(sent, g)
 }
@@ -122,11 +122,13 @@ func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 // checks are needed because, for example, a lock file may be removed or replaced while it is held.
 const lookEvery = 2 * time.Second
 
-// scheduleRenewal plans the renewal after a third of the TTL. It varies this time by up to a tenth,
-// so that locks that were taken at the same time are not always renewed at the same time. If the
-// store granted a lease longer than the TTL, the renewal is due later: when two thirds of the TTL
-// are left of the usable lease. If the lease is shorter, which it may be after a hand-over, the
-// renewal is due after a third of the lease.
+// scheduleRenewal plans the next renewal of h, normally after a third of the TTL. It varies this
+// time by up to a tenth, so that locks that were taken at the same time are not always renewed at
+// the same time.
+//
+// If the store granted a lease longer than the TTL, the renewal is due when two thirds of the TTL
+// are left before the holder must stop. After a hand-over the lease may be shorter than the TTL.
+// Then the renewal is due after a third of the lease.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = farFuture
 	if g.From != 0 {
@@ -163,7 +165,7 @@ func (l *Locker) endHold(h *hold, why error) {
 		l.stats.lost++
 	}
 	if h.events != nil {
-		h.leaveCrew()
+		h.leaveCleanupGroup()
 		if !(kind == EventReleasing && h.events.counts() && l.tallies.release != nil) {
 			h.noteEnd(kind, why)
 		}
@@ -190,7 +192,7 @@ func (h *hold) endKind(why error) EventKind {
 	return EventLost
 }
 
-// ranOut reports whether the lease of h is over, as far as the store's replies have arrived.
+// ranOut reports whether the lease of h is over. Only renewals that the store has confirmed count.
 func (h *hold) ranOut() bool { return h.locker.clock.Now() >= driver.Instant(h.usable.Load()) }
 
 // noteEnd notes the event that reports the end of h.
@@ -301,8 +303,8 @@ func (k *renewer) renewDue() {
 	k.l.unlock()
 }
 
-// renew asks the store once to renew the given holds. It is called and returns with mu held, and
-// unlocks mu while it waits for the store.
+// renew sends one request to renew the given holds. The caller holds mu. renew unlocks mu while it
+// waits for the store, and locks mu again before it returns.
 func (k *renewer) renew(holds []*hold) {
 	if len(holds) == 0 {
 		return
@@ -337,7 +339,7 @@ func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Gr
 	}
 	switch lost := lossIn(err); {
 	case err == nil && claims:
-		h.claimed(sent, g)
+		h.recordClaim(sent, g)
 	case err == nil:
 		slack := h.slack()
 		h.extended(sent, g)
@@ -356,7 +358,7 @@ func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Gr
 	}
 }
 
-// renewAgain returns the time at which a renewal that has just failed is repeated.
+// renewAgain is called when a renewal of h has failed. It returns the time of the next attempt.
 func (h *hold) renewAgain(now driver.Instant) driver.Instant {
 	again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
 	if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease, or a lease longer than MaxHold

@@ -18,10 +18,10 @@ type renewal struct {
 // mostTogether is how many holds one request renews at most. A store may divide a batch further.
 const mostTogether = 1024
 
-// renewEarlyBy returns how long before its planned time a lease may be renewed. The lease is then
-// renewed together with others. Waking up separately for each lease costs more than renewing it.
-// The returned time is longer if one request can renew many leases, because then renewing them
-// together sends no burst of requests to the store.
+// A lease may be renewed a little earlier than planned, together with other leases, because waking
+// up separately for each lease costs more than renewing it. renewEarlyBy returns how much earlier.
+// If one request can renew many leases, renewEarlyBy returns a longer time. Without such requests,
+// renewing many leases together would send a burst of requests to the store.
 func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	if k.batcher == nil {
 		return min(ttl/100, 100*time.Millisecond)

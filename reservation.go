@@ -17,14 +17,15 @@ import (
 //	unclaimed  unclaimed is true     Release: the reservation ends, and no claim is sent.
 //	                                 claimAfter is over: the renewer claims the reservation.
 //	                                 Extend, Check, Export, Promote, Demote or a cool-down: the call
-//	                                 claims it first.
+//	                                 claims the reservation first.
 //	                                 the claim succeeds: the hold becomes claimed.
 //	                                 the store reports a loss, or the time of the reservation ends:
 //	                                 the hold becomes over, as any other hold does.
-//	claimed    unclaimed is false    it is a hold like any other, with its full lease
+//	claimed    unclaimed is false    the hold is like any other, with its full lease
 //
-// In a claim, Request.Replaces is the token of the request itself. So a claim never takes a name
-// that is free, and a claim that arrives after the release of the lock does nothing.
+// A claim must not take a name that is free. For example, a claim that arrives after the release of
+// the lock must do nothing. So a claim is a request whose Replaces is its own token. The store
+// refuses such a request unless this token has the name.
 
 // claimAfter is how long a reservation is used before it is claimed. It is long enough for many
 // short uses. It is short enough that a claim can be repeated several times before the reservation

@@ -13,8 +13,9 @@ func (a *attempt) settle(now driver.Instant) {
 	if !a.gate {
 		l.stats.acquired++
 	}
-	// Locker.attempts counts a Do until its function has returned. If the lock is passed on to a
-	// waiter, Locker.attempts counts that waiter until it has taken the lock.
+	// Locker.attempts counts the calls that Close waits for. A call of Do is counted until its
+	// function has returned. If the lock is passed on to a waiter, the waiter is counted until it
+	// has taken the lock.
 	if !a.within && (a.place == nil || a.place.state != turnPassing) {
 		l.attempts--
 	}
@@ -29,7 +30,7 @@ func (a *attempt) settle(now driver.Instant) {
 		a.line.held, a.line.holder = nil, a.h
 		a.leaveLineLocked()
 		if readers != nil {
-			go readers.comeIn(l, a.line)
+			go readers.acquireShared(l, a.line)
 		}
 	}
 	if a.events != nil {
@@ -37,8 +38,10 @@ func (a *attempt) settle(now driver.Instant) {
 	}
 }
 
-// observeGrant is called when the lock has just been granted. It counts EventAcquired, or makes the
-// other events wait until announce has delivered EventAcquired. The caller holds mu.
+// observeGrant is called when the lock has just been granted. If the Locker only counts events,
+// observeGrant counts EventAcquired, unless the caller waited in a line; then the caller counts it.
+// If the Locker delivers events, announce will deliver EventAcquired. Until then observeGrant holds
+// back the other events of the hold. The caller holds mu.
 func (a *attempt) observeGrant() {
 	switch {
 	case !a.events.counts():
@@ -62,8 +65,8 @@ func (a *attempt) countGrant() {
 	a.events.count(c)
 }
 
-// attemptOver counts an attempt as ended. If it was the last one, attemptOver wakes a Close that
-// waits for that. The caller holds mu.
+// attemptOver counts an attempt as ended. If it was the last attempt, attemptOver wakes a Close
+// that waits for the end of all attempts. The caller holds mu.
 func (l *Locker) attemptOver() {
 	l.attempts--
 	if l.drained != nil && l.attempts == 0 {
@@ -73,8 +76,8 @@ func (l *Locker) attemptOver() {
 }
 
 // passingOver ends the state turnPassing of t: it sets the new state and wakes the waiter. If the
-// waiter has given up, passingOver does both only if the new state is turnGiven. The caller holds
-// mu.
+// turn is out of the line, it does so only if the new state is turnGiven, because otherwise the
+// waiter has given up. The caller holds mu.
 func (l *Locker) passingOver(t *turn, becomes turnState) {
 	if !t.gone || becomes == turnGiven {
 		t.state = becomes
@@ -83,21 +86,24 @@ func (l *Locker) passingOver(t *turn, becomes turnState) {
 	l.attemptOver()
 }
 
-// When a reader gets its lock, the readers directly behind it in the line can get their locks too.
-// If the store can take several shared holds at once (driver.SharedTaker), one request brings them
-// in. Otherwise each of these readers becomes the head in turn and sends its own request.
+// When a reader (a caller that waits for a shared lock) gets its lock, the readers directly behind
+// it in the line can get their locks too. Some stores can take several shared locks with one
+// request (driver.SharedTaker). On such a store the Locker sends one request for all these readers.
+// On other stores each of these readers becomes the head of the line and sends a request of its
+// own.
 
-// readers are the turns of readers that get their locks with one request. Their state is
-// turnPassing until the reply has come.
+// readers are the turns of readers for which one request is sent. Their state is turnPassing until
+// the reply has come.
 type readers []*turn
 
-// mostReaders is how many readers one request brings in at most. When the last of them has its
-// lock, it brings in the next ones.
+// mostReaders is the largest number of readers in one request. When the last of them has its lock,
+// the next request follows for the readers behind it.
 const mostReaders = 128
 
-// readersBehind returns the readers that come in with this attempt, which has just got the lock. It
-// returns nil if there are none. All of them must ask for the same TTL, because they come in with
-// one request. The caller holds mu.
+// readersBehind is called when this attempt has just got a shared lock. It returns the turns of the
+// readers directly behind this attempt that can get their locks with one request, or nil if there
+// are fewer than two. They must all ask for the same TTL and name the same Holder. The caller holds
+// mu.
 func (a *attempt) readersBehind() (come readers) {
 	l, q := a.l, a.line
 	if l.sharers == nil || !a.h.shared || l.closed || len(q.line) == 0 || q.line[0] != a.place {
@@ -107,7 +113,7 @@ func (a *attempt) readersBehind() (come readers) {
 		if t.gone {
 			continue
 		}
-		if t.state != turnLined || !t.a.comesWith(come) || len(come) == mostReaders {
+		if t.state != turnLined || !t.a.canJoin(come) || len(come) == mostReaders {
 			break
 		}
 		come = append(come, t)
@@ -119,12 +125,12 @@ func (a *attempt) readersBehind() (come readers) {
 		t.state = turnPassing
 		l.attempts++
 	}
-	l.attempts++ // for comeIn, so that Close also waits until its clean-ups are known
+	l.attempts++ // for acquireShared: Close must also wait until it has begun its clean-ups
 	return come
 }
 
-// comesWith reports whether one request can bring in this attempt together with the given readers.
-func (a *attempt) comesWith(come readers) bool {
+// canJoin reports whether this attempt can get its lock with the same request as the given readers.
+func (a *attempt) canJoin(come readers) bool {
 	r := &a.request
 	if !r.Shared || r.AtLeast != 0 || r.FenceAbove != 0 || r.Detached || a.part {
 		return false
@@ -136,8 +142,8 @@ func (a *attempt) comesWith(come readers) bool {
 	return r.TTL == first.TTL && r.Holder == first.Holder
 }
 
-// comeIn sends one request for the shared holds of all these readers.
-func (come readers) comeIn(l *Locker, q *queue) {
+// acquireShared sends one request for the shared holds of all these readers.
+func (come readers) acquireShared(l *Locker, q *queue) {
 	rs := make([]driver.Request, len(come))
 	l.mu.Lock()
 	for i, t := range come {
@@ -164,7 +170,7 @@ func (come readers) comeIn(l *Locker, q *queue) {
 		if err == nil && i < len(grants) {
 			g = grants[i]
 		}
-		if t.cameIn(sent, now, g, err != nil && err != ErrClosed && !definite(err)) {
+		if t.sharedReply(sent, now, g, err != nil && err != ErrClosed && !definite(err)) {
 			left = append(left, cleanUp{name: rs[i].Name, token: rs[i].Token, events: t.a.events})
 		}
 	}
@@ -180,16 +186,17 @@ func (come readers) comeIn(l *Locker, q *queue) {
 	l.unlock()
 }
 
-// cameIn ends the state turnPassing of t. It returns true if the store may have granted a lock that
-// no waiter takes. The caller holds mu.
-func (t *turn) cameIn(sent, now driver.Instant, g driver.Grant, lost bool) (cleanUp bool) {
+// sharedReply ends the state turnPassing of t when the store has replied. It returns true if the
+// store may have granted a lock that no waiter will take. The caller must then begin a clean-up.
+// The caller holds mu.
+func (t *turn) sharedReply(sent, now driver.Instant, g driver.Grant, lost bool) (cleanUp bool) {
 	l := t.a.l
 	granted := g.TTL > 0
 	switch {
 	case t.gone:
 		l.attemptOver()
 		return granted || lost
-	case granted && !l.closed && l.renewer.granted(t.a.h, sent, now, g, t.a.set.maxHold):
+	case granted && !l.closed && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
 		t.a.settle(now)
 		l.passingOver(t, turnGiven)
 	case granted || lost:

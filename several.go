@@ -1,19 +1,19 @@
 package padlock
 
-// several is what the attempts of one AcquireAll or DoAll share: one piece of memory for all holds,
-// and one for all tokens. With separate memory for each hold and token, a call for three names
-// would take a twentieth longer.
-type several struct {
+// callMemory is memory that the attempts of one AcquireAll or DoAll share: one slice for all holds,
+// and one string for all tokens. With separate memory for each hold and token, a call for three
+// names would take a twentieth longer.
+type callMemory struct {
 	holds  []hold // in the order in which they were taken; its capacity is for all names
-	tokens string // the tokens of the names that have none yet
+	tokens string // the tokens that nextToken has not returned yet
 }
 
-// usualNames is how many names a call may have before it needs more memory than it has on the
-// stack.
+// usualNames is the largest number of names for which a call has enough room on its stack. For more
+// names, the call allocates memory.
 const usualNames = 4
 
-// begin makes the memory and the tokens for n names.
-func (s *several) begin(l *Locker, n int) {
+// begin allocates the holds and makes the tokens for n names.
+func (s *callMemory) begin(l *Locker, n int) {
 	s.holds = make([]hold, 0, n)
 	l.mu.Lock()
 	s.tokens = l.newTokens(n)
@@ -21,7 +21,7 @@ func (s *several) begin(l *Locker, n int) {
 }
 
 // nextHold returns the memory for the next hold. If s is nil, the hold has its own memory.
-func (s *several) nextHold() *hold {
+func (s *callMemory) nextHold() *hold {
 	if s == nil {
 		return new(hold)
 	}
@@ -30,7 +30,7 @@ func (s *several) nextHold() *hold {
 }
 
 // innermost returns the hold that was taken last, or nil. s may be nil.
-func (s *several) innermost() *hold {
+func (s *callMemory) innermost() *hold {
 	if s == nil || len(s.holds) == 0 {
 		return nil
 	}
@@ -38,12 +38,13 @@ func (s *several) innermost() *hold {
 }
 
 // nextToken returns the token for the next hold, or "" if s is nil.
-func (s *several) nextToken() (token string) {
+func (s *callMemory) nextToken() (token string) {
 	if s != nil {
 		token, s.tokens = s.tokens[:tokenLength], s.tokens[tokenLength:]
 	}
 	return token
 }
 
-// added notes that the hold that nextHold returned was taken.
-func (s *several) added() { s.holds = s.holds[:len(s.holds)+1] }
+// keepHold adds the hold that nextHold has returned to s.holds. It is called when the lock was
+// taken.
+func (s *callMemory) keepHold() { s.holds = s.holds[:len(s.holds)+1] }

@@ -18,11 +18,13 @@ import (
 // permit becomes free when the lease ends. With HoldAtLeast(d), at most n callers start within d.
 //
 // Callers need not give the same n: each caller takes a permit whose number is below its own n. A
-// caller with Slots and a caller without Slots do not exclude each other. Callers that wait get
-// permits in the order of arrival if they gave the same n. But a caller that does not wait may
-// overtake them and take a permit that has just become free. If the store does not implement
-// driver.SlotTaker, every new caller may overtake them. If Slots and Shared are given together, the
-// error is ErrInvalid.
+// caller with Slots and a caller without Slots do not exclude each other. If Slots and Shared are
+// given together, the error is ErrInvalid.
+//
+// Callers that wait with the same n get permits in the order of arrival. A caller that does not
+// wait may overtake the waiting callers: it may take a permit that has just become free. If the
+// store does not implement driver.SlotTaker, a new caller that is ready to wait may also overtake
+// the waiting callers.
 func Slots(n int) Option {
 	if n < 1 {
 		n = -1 // 0 means that Slots is not given
@@ -94,12 +96,12 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 		}
 		return a.h, a.handle, nil, nil
 	case refused:
-		a.contended(err)
+		a.noteContended(err)
 		if a.set.wait == 0 {
-			return nil, nil, nil, a.refused(name, err)
+			return nil, nil, nil, a.failCall(name, err)
 		}
 	case !errors.Is(err, errors.ErrUnsupported):
-		return nil, nil, nil, a.refused(name, err)
+		return nil, nil, nil, a.failCall(name, err)
 	}
 	a.drop(err)
 	onHeap := *a
@@ -108,7 +110,7 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 }
 
 // takePermit takes one of the permits of name. The attempt already has the options of the call. If
-// it has tried every permit already, a.held is the error of that try.
+// the call has tried every permit before it calls takePermit, a.held is the error of these tries.
 //
 //go:noinline
 func (a *attempt) takePermit(name string) (*hold, error) {
@@ -127,7 +129,7 @@ func (a *attempt) takePermit(name string) (*hold, error) {
 		}
 	}
 	a.start, a.timeout, a.pending = p.start, p.timeout, p.pending
-	return nil, a.refused(name, err)
+	return nil, a.failCall(name, err)
 }
 
 // check finds the errors in the call, before anything is sent to the store.
@@ -152,8 +154,9 @@ func (p *permits) check() error {
 	return p.checkPlaces()
 }
 
-// checkPlaces returns ErrInvalid if the gate shares a lock with one of the permits, because the
-// caller at the gate would then wait for itself.
+// In some stores two names can share one lock. checkPlaces returns ErrInvalid if the gate shares a
+// lock with one of the permits. The first waiting caller holds the gate and tries all permits, so
+// it would then wait for itself.
 func (p *permits) checkPlaces() error {
 	where := p.l.locator
 	if where == nil {
@@ -172,9 +175,9 @@ func (p *permits) checkPlaces() error {
 	return err
 }
 
-// runStates runs the states of permits until the call is done or refused. If every permit has been
-// tried already, the parameter tried is the error of that try. Otherwise it is nil.
-func (p *permits) runStates(tried error) (*hold, error) {
+// runStates runs the states of permits until the call is done or refused. triedErr is not nil if
+// the call has already tried every permit; then it is the error of these tries.
+func (p *permits) runStates(triedErr error) (*hold, error) {
 	l := p.l
 	l.mu.Lock()
 	if l.closed {
@@ -193,21 +196,21 @@ func (p *permits) runStates(tried error) (*hold, error) {
 		p.start = l.clock.Now()
 	}
 	p.held = make([]error, p.set.slots)
-	if wait := p.set.wait != 0; tried != nil || !wait || !crowded || p.set.skip {
-		h, err := p.firstScan(tried)
+	if wait := p.set.wait != 0; triedErr != nil || !wait || !crowded || p.set.skip {
+		h, err := p.firstScan(triedErr)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || p.skips() {
 			return h, err
 		}
 	}
-	p.contended(nil)
+	p.noteContended(nil)
 	return p.queue()
 }
 
-// firstScan makes the first scan. If the parameter tried is not nil, firstScan returns that error
-// and does not scan.
-func (p *permits) firstScan(tried error) (*hold, error) {
-	if tried != nil {
-		return nil, p.heldAll(tried)
+// firstScan makes the first scan. If triedErr is not nil, the call has already tried every permit.
+// Then firstScan does not try again, and returns a *HeldError made from triedErr.
+func (p *permits) firstScan(triedErr error) (*hold, error) {
+	if triedErr != nil {
+		return nil, p.heldAll(triedErr)
 	}
 	return p.scan(p.set.wait == 0)
 }
@@ -292,12 +295,13 @@ func (p *permits) refusal() error {
 		}
 	}
 	err := error(all)
-	p.contended(err)
+	p.noteContended(err)
 	return err
 }
 
-// contended notes that the caller did not get a permit at once. It notes this only once.
-func (p *permits) contended(err error) {
+// noteContended counts the call as contended and reports EventContended to observers, once for each
+// call.
+func (p *permits) noteContended(err error) {
 	if p.noted {
 		return
 	}
@@ -321,8 +325,9 @@ func (p *permits) skips() bool {
 	return p.set.skip
 }
 
-// gateTTL is the lease of the gate. It is how long a caller that died at the gate delays the
-// others. A shorter lease would have to be renewed more often while the caller waits.
+// gateTTL is the lease of the gate, the lock of the first waiting caller. If that caller dies, the
+// others must wait until this lease ends. A shorter lease would have to be renewed more often while
+// the caller waits.
 const gateTTL = time.Second
 
 // queue waits for the gate, and then for a permit.
@@ -421,8 +426,8 @@ func (p *permits) waitOver(ctx context.Context, trouble error) error {
 	return err
 }
 
-// watchMost is how many permits of one name are watched at the same time. If there are more, the
-// caller at the gate also looks at all of them every rescanAfter.
+// The first waiting caller watches at most watchMost permits of one name at the same time. If the
+// name has more permits, this caller also tries all of them after each rescanAfter.
 const (
 	watchMost   = 16
 	rescanAfter = 250 * time.Millisecond

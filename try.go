@@ -15,7 +15,7 @@ type call struct {
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
 	part     bool // is a part of a call for a permit; only the whole call is counted and reported
-	gate     bool // takes the gate of a name with slots
+	gate     bool // takes the lock that puts callers of a name with slots in order; see permits
 	anySlot  bool // takes any permit of a name with slots
 	ahead    bool // with anySlot: may overtake callers that wait for the gate
 	single   bool // returns one Lock
@@ -28,12 +28,12 @@ type attempt struct {
 	l       *Locker
 	ctx     context.Context
 	set     settings
-	several *several // shared by all attempts of an AcquireAll or DoAll; nil in other calls
+	several *callMemory // shared by all attempts of an AcquireAll or DoAll; nil in other calls
 	request driver.Request
 	h       *hold
 	start   driver.Instant
 	held    error       // the last *HeldError
-	inLine  bool        // other callers of this Locker wait for the name, or this caller will probably be parked
+	inLine  bool        // the call joins the line at once, because others wait there or a holder may pass its lock on
 	noted   bool        // EventContended was noted
 	cleanUp bool        // the store may have granted something to request.Token, or may grant it later
 	unsure  bool        // the outcome of a request with request.Token is not known
@@ -46,21 +46,21 @@ type attempt struct {
 
 	// For the wait:
 	line      *queue        // the queue of the name
-	place     *turn         // the place in that queue; nil before lineUp
+	place     *turn         // the caller's place in line; nil before lineUp
 	first     bool          // the attempt was at the head of the line from the start
 	ended     chan struct{} // closed when the time of Wait is over; nil without Wait
 	stopTimer func() bool
 	leave     func() bool // gives up the place in the queue of a store in this process
 }
 
-// tryStore asks the store once, and repeats the request if its reply was lost. The parameter sent
-// is the present time. If a reply was lost, the store may have granted the lock all the same. Then
+// tryStore asks the store once, and repeats the request if its reply was lost. sentAt is the
+// present time. If a reply was lost, the store may have granted the lock all the same. Then
 // giveUpToken later begins a clean-up, which releases that lock.
-func (a *attempt) tryStore(sent driver.Instant) error {
+func (a *attempt) tryStore(sentAt driver.Instant) error {
 	for i := 0; ; i++ {
 		g, err := a.sendRequest()
 		if err == nil {
-			err = a.granted(sent, g)
+			err = a.acceptGrant(sentAt, g)
 		}
 		switch {
 		case err == nil:
@@ -83,7 +83,7 @@ func (a *attempt) tryStore(sent driver.Instant) error {
 		if errors.Is(err, driver.ErrSpent) {
 			a.renewToken()
 		}
-		sent = a.l.sendTime()
+		sentAt = a.l.sendTime()
 	}
 }
 
@@ -106,8 +106,8 @@ func splitVote(err error) bool {
 	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
 }
 
-// granted takes over a grant, or returns the reason why the grant comes too late.
-func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
+// acceptGrant takes over a grant, or returns the reason why the grant comes too late.
+func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 	if err := a.ctx.Err(); err != nil {
 		return err // the caller no longer waits; the grant is cleaned up like an uncertain one
 	}
@@ -120,7 +120,7 @@ func (a *attempt) granted(sent driver.Instant, g driver.Grant) error {
 	switch {
 	case l.closed:
 		err = errClosedMeanwhile
-	case !l.renewer.granted(a.h, sent, now, g, a.set.maxHold):
+	case !l.renewer.recordGrant(a.h, sent, now, g, a.set.maxHold):
 		err = errTooLate
 	default:
 		a.settle(now)
@@ -134,8 +134,8 @@ func (a *attempt) unannounced() bool {
 	return a.events != nil && (a.events.tally == nil || a.h.events == nil)
 }
 
-// announce delivers EventAcquired. The goroutine that called Acquire runs it, even if another
-// goroutine passed the lock on to it.
+// announce delivers EventAcquired. Only the goroutine that called Acquire calls announce, even if
+// another goroutine has passed the lock on to this caller.
 func (a *attempt) announce() {
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
@@ -187,9 +187,9 @@ func (a *attempt) mayHold() []string {
 	return names
 }
 
-// contended notes that another holder has the name. err is nil if this caller waits in line and has
-// not asked the store.
-func (a *attempt) contended(err error) {
+// noteContended notes that another holder has the name. err is nil if this caller waits in line and
+// has not asked the store.
+func (a *attempt) noteContended(err error) {
 	a.l.mu.Lock()
 	if !a.noted {
 		a.noted = true
@@ -219,8 +219,8 @@ func (a *attempt) drop(err error) error {
 	return err
 }
 
-// refused ends a call that failed, and returns the error for the caller.
-func (a *attempt) refused(name string, err error) error {
+// failCall ends a call that did not get the lock, and returns the error for the caller.
+func (a *attempt) failCall(name string, err error) error {
 	err = failed(a.op, name, a.drop(err))
 	a.l.mu.Lock()
 	a.l.stats.refused++

@@ -46,28 +46,28 @@ func (a *attempt) awaitTurn() error {
 func (a *attempt) finish(cause error) error {
 	switch {
 	case cause == nil && a.leave == nil:
-		return a.called()
+		return a.continueTurn()
 	case cause == nil:
-		return a.answered()
+		return a.takeStoreGrant()
 	case a.leave == nil:
 		a.withdraw()
 	case !a.leave():
-		// The store called answer at the same instant. If it granted the lock, the grant is cleaned
-		// up.
+		// It is too late to leave the queue of the store: the store has called storeReplied, or is
+		// about to call it. If the store granted the lock, a clean-up releases it.
 		<-a.place.ready
 		a.cleanUp = a.place.err == nil
 	}
 	return a.waitEnded(cause, nil)
 }
 
-// answered takes over the grant of a store that has a queue of its own, or returns the store's
-// error.
-func (a *attempt) answered() error {
+// takeStoreGrant is called when a store that has a queue of its own has replied. It takes over the
+// grant, or returns the store's error.
+func (a *attempt) takeStoreGrant() error {
 	if a.place.err != nil {
 		return a.place.err
 	}
 	a.by = HandOverByQueue
-	err := a.granted(0, a.place.g)
+	err := a.acceptGrant(0, a.place.g)
 	if err != nil {
 		a.noteUnsure()
 	}
@@ -152,8 +152,8 @@ func (a *attempt) skips() bool {
 	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
 }
 
-// lineUp takes a place in the line, or in the queue of a store in this process. It also starts the
-// timer of Wait.
+// lineUp takes the caller's place in the line of the Locker. If the store is in this process,
+// lineUp also joins the queue of the store. It also starts the timer of Wait.
 //
 //go:noinline
 func (a *attempt) lineUp() error {
@@ -169,7 +169,7 @@ func (a *attempt) lineUp() error {
 		return nil
 	}
 	var err error
-	a.leave, err = a.l.enqueuer.Enqueue(a.request, a.place.answer)
+	a.leave, err = a.l.enqueuer.Enqueue(a.request, a.place.storeReplied)
 	return err
 }
 
@@ -236,7 +236,7 @@ func (a *attempt) head() error {
 		case err == nil:
 			return nil
 		case errors.Is(err, ErrHeld):
-			a.contended(err)
+			a.noteContended(err)
 			poll.until(err)
 			downSince, trouble = 0, nil
 			if a.skips() {
@@ -255,8 +255,9 @@ func (a *attempt) head() error {
 	}
 }
 
-// askStore waits until the store hands the name over, or until a try may succeed. After that, it
-// takes the lock or makes the try.
+// askStore waits until the store hands the name over to this attempt, or until the name may be
+// free. In the first case askStore takes the lock that was handed over. In the second case it tries
+// to take the lock.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
@@ -276,7 +277,7 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
 		// The grant is a hold, not only a reservation. If its lease is short, it is renewed soon.
 		a.by = HandOverByQueue
-		if err = a.granted(g.From, g); err != nil {
+		if err = a.acceptGrant(g.From, g); err != nil {
 			a.noteUnsure()
 		}
 		return err
@@ -286,16 +287,16 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		a.by = HandOverByQueue
 	}
 	if a.mayUse(&g) {
-		if used, err := a.use(g); used {
+		if used, err := a.useReservation(g); used {
 			return err
 		}
 	}
 	return a.tryStore(a.l.sendTime())
 }
 
-// mayUse reports whether this attempt may use the reservation g before it is claimed. The
-// conditions exclude every case in which other clients must be able to rely on the full lease from
-// the start.
+// mayUse reports whether this attempt may use the reservation g before it is claimed. A reservation
+// has only a short lease. With some options, for example HoldAtLeast, the lock must have its full
+// lease from the start, because other clients rely on it. Then mayUse returns false.
 func (a *attempt) mayUse(g *driver.Grant) bool {
 	l, r := a.l, &a.request
 	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
@@ -303,11 +304,11 @@ func (a *attempt) mayUse(g *driver.Grant) bool {
 		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
 }
 
-// use takes over the reservation g without a claim. It returns false if too little time of the
-// reservation is left. Then the reservation must be claimed first.
-func (a *attempt) use(g driver.Grant) (used bool, err error) {
+// useReservation makes the reservation g the lock of this attempt, without a claim. It returns
+// false if too little time of the reservation is left. Then the reservation must be claimed first.
+func (a *attempt) useReservation(g driver.Grant) (used bool, err error) {
 	a.h.unclaimed = true
-	switch err = a.granted(g.From, g); err {
+	switch err = a.acceptGrant(g.From, g); err {
 	case nil:
 	case errTooLate:
 		a.h.unclaimed = false
@@ -341,9 +342,9 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 }
 
 // tolerates reports whether a waiter goes on waiting after err. A server that restarts must not end
-// all waits. A request to a store that is out of reach fails soon. So if the failed request lasted
-// longer than graceUnavailable, the store was reachable in the meantime, and the grace period
-// starts again.
+// all waits, so a waiter tolerates errors for the time graceUnavailable. A store that is out of
+// reach rejects each request soon. So if a request failed only after more than graceUnavailable,
+// the store was reachable when the request began, and the time starts again.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false
@@ -355,9 +356,9 @@ func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Insta
 	return now.Sub(*since) < graceUnavailable
 }
 
-// called continues an attempt whose turn is ready: it takes the lock that was passed on, or asks
-// the store.
-func (a *attempt) called() error {
+// continueTurn continues an attempt whose turn is ready: it takes the lock that was passed on, or
+// asks the store.
+func (a *attempt) continueTurn() error {
 	switch a.place.state {
 	case turnGiven:
 		if !a.within {
