@@ -11,7 +11,7 @@ import (
 type refusal struct {
 	cooling bool
 	intent  uint64        // the intent of the reader that is being promoted, or 0
-	left    time.Duration // the longest time that the reason can last; 0 if unknown
+	left    time.Duration // the reason lasts no longer than this; 0 if unknown
 	queued  bool          // another waiter is about to get the lock
 	again   bool          // another try at once may succeed
 }
@@ -37,12 +37,13 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 	return nil
 }
 
-// insist calls the function try until the try is not refused, or until the reason for the refusal
-// is certain, but at most three times. Then it returns a *driver.HeldError instead of the refusal.
-func (s *Store) insist(f *file, try func() error) error {
+// insist calls tryLock up to three times. It returns the first result that is not a *refusal. If
+// tryLock was refused for a reason that is certain, insist does not call it again. In place of a
+// *refusal, insist returns a *driver.HeldError.
+func (s *Store) insist(f *file, tryLock func() error) error {
 	const tries = 3 // several, because a waiter that looks at the lock has it for an instant
 	for i := 1; ; i++ {
-		err := try()
+		err := tryLock()
 		no, refused := err.(*refusal)
 		if !refused {
 			return err
@@ -58,11 +59,12 @@ func (s *Store) insist(f *file, try func() error) error {
 	}
 }
 
-// pauseUnlocked waits for the time pause. The caller holds f.mu; pauseUnlocked unlocks it for that
-// time. Meanwhile a waiter that was woken can take the lock, and then the error names that waiter
-// as the holder. A process that only looks at the lock can unlock it.
+// pauseUnlocked unlocks f.mu, sleeps for the given time, and locks f.mu again. The caller holds
+// f.mu. During the pause, a waiter that was woken can take the lock, so that the next try finds
+// this waiter as the holder. A process that took the lock only to look at it can give the lock
+// back.
 func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
-	f.mu.Unlock() // that waiter may belong to this store
+	f.mu.Unlock() // the waiter that was woken may belong to this store
 	time.Sleep(pause)
 	f.mu.Lock()
 	select {

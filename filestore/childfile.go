@@ -25,10 +25,12 @@ func (s *Store) File(name, token string) (*os.File, error) {
 	return file, nil
 }
 
-// letGoPassed releases a hold whose file was given to a child. It closes this store's descriptor
-// but does not unlock it, because that would also unlock the file for the child. Then it finds out
-// whether a copy of the descriptor still has the lock. A child that is just being started has
-// copies of all descriptors until it runs its program, so letGoPassed waits for that.
+// letGoPassed releases a hold whose file was given to a child process. It closes this store's
+// descriptor, but it does not unlock the file, because the child would lose the lock, too. Then
+// letGoPassed tries the lock to find out whether another process still has it. While a child
+// process is being started, that child has copies of all descriptors of this process. The copies
+// exist until the child runs its own program. So letGoPassed first waits until no child process is
+// being started.
 func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -67,7 +67,7 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	}
 	switch err := h.conn.tryLock(false); err {
 	case nil:
-		return s.promoted(f, h, r, b)
+		return s.finishPromotion(f, h, r, b)
 	case errBusy:
 		return s.notPromoted(f, h)
 	default:
@@ -88,9 +88,9 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	return nil
 }
 
-// coolingFor returns the reason why h cannot be promoted even if there is no other reader, or nil.
-// The reason is a cool-down, or the AtLeast of another reader, which applies even after the death
-// of that reader.
+// coolingFor returns a refusal if a cool-down forbids the promotion of h, and otherwise nil. The
+// AtLeast of another reader counts as a cool-down, even if that reader has died. coolingFor does
+// not look at readers that are still alive.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.timeLeft(wall)
 	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {
@@ -107,8 +107,8 @@ func keptFrom(no *refusal, wall time.Time) error {
 	return &driver.HeldError{Holds: []driver.Hold{{Cooling: true, Until: until}}, Until: until, Waiters: -1}
 }
 
-// promoted makes h exclusive after the kernel granted the exclusive lock.
-func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
+// finishPromotion makes h exclusive. The caller has just got the exclusive lock from the kernel.
+func (s *Store) finishPromotion(f *file, h *hold, r *driver.Request, b *buffer) error {
 	same, err := h.conn.current()
 	if err == nil && !same {
 		s.lose(f, h)
@@ -130,11 +130,12 @@ func (s *Store) promoted(f *file, h *hold, r *driver.Request, b *buffer) error {
 	return nil
 }
 
-// notPromoted takes the shared lock again, because the failed try lost it. promote tries only if it
-// sees no other reader. So the try failed because of a process that came later or is not visible.
-// Such a process may even have had the lock exclusively in the meantime, unless it uses padlock and
-// respects the intent. Therefore notPromoted keeps the hold only if the process is a reader that
-// uses padlock.
+// notPromoted handles a promotion that the kernel refused. The refused try has lost the shared
+// lock, so notPromoted takes the shared lock again.
+//
+// The process that was in the way came after promote looked for other readers, or is not visible to
+// this store. If that process is a reader that uses padlock, it respects the intent, and h stays
+// valid. Any other process may have had the lock exclusively in the meantime, so h is lost.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {
@@ -196,8 +197,9 @@ func (s *Store) backToShared(f *file, h *hold, why error) error {
 	return why
 }
 
-// demote makes h shared and keeps its fence. While the lock is converted, the intent keeps out
-// other processes that use padlock. The intent lasts until demote leaves the gate.
+// demote makes h shared and keeps its fence. The kernel's lock may be free for an instant while it
+// is converted. So demote first writes an intent into the record, and other processes that use
+// padlock do not take the lock while the intent is there. At the end, demote removes the intent.
 func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	gate, err := s.enterGate(ctx, f)
 	if err != nil {
@@ -229,7 +231,7 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 // withdraw gives up the promotion of the reader h. It removes the intent from the record, so that
 // new readers can get the lock again.
 func (s *Store) withdraw(ctx context.Context, f *file, h *hold) error {
-	err := s.change(ctx, f, h, func(rec *record) {
+	err := s.changeRecord(ctx, f, h, func(rec *record) {
 		if rec.intent == h.intent {
 			rec.intent, rec.intentEnd = 0, moment{}
 		}

@@ -22,7 +22,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	}
 	old := h.fence
 	h.fence = fence
-	if err := s.change(ctx, f, h, func(*record) {}); err != nil {
+	if err := s.changeRecord(ctx, f, h, func(*record) {}); err != nil {
 		h.fence = old
 		return err
 	}

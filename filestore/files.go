@@ -19,7 +19,7 @@ type file struct {
 	spare   *conn        // open and unlocked, for the next Acquire
 	tickets *ticketQueue // the queue in the file that was opened last; nil if it is not mapped
 	asking  *waiter      // the waiter for which a try is under way; nil if a newcomer tries
-	watched watched      // the file that the notifier watches
+	watched fileWatch    // the file that the notifier watches
 	old     *hold        // a hold that has ended, to be reused for the next grant
 
 	pins       int   // how many calls are using the file; guarded by Store.mu

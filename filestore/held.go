@@ -88,9 +88,11 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool)
 	return claimed(rec, slots, err == nil), true
 }
 
-// claimed returns the holders that the record names, or an unknown holder. The record may be
-// outdated, so a dead process does not count. If listed is true, a live process does not count
-// either: the kernel's list was read and would have shown its lock.
+// claimed returns the holders that the file's record names. The record may be outdated, so claimed
+// leaves out every process that is dead. The argument listed says whether the kernel's list of
+// locks was read. That list would have shown the lock of a living process, so if listed is true,
+// claimed leaves out every process that is alive, too. Then only processes of unknown state are
+// left. If claimed has left out all of them, it returns one hold without a holder.
 func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold) {
 	credible := func(o *owner, boot [16]byte) bool {
 		state := o.state(boot)

@@ -97,7 +97,7 @@ func (s *Store) giveBack(f *file, c *conn) bool {
 		_, c.size = c.state()
 	}
 	size := c.size
-	s.offer(f, c, size)
+	s.noteFree(f, c, size)
 	c.unlock()
 	f.queue.wake()
 	s.wakeNext(f, c, false)

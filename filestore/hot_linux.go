@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// hotPage is the first page of a file that is used often, mapped into memory. The kernel keeps it
-// equal to the file. The mapping replaces reads and writes, and each of them would cost about as
-// much as the rest of Acquire.
+// hotPage is the first page of a file that is used often, mapped into memory. The kernel keeps the
+// mapping equal to the file. The store uses the mapping instead of system calls that read or write
+// the page, because one such system call takes about as long as the rest of Acquire.
 //
-// If another program cuts the file short, touching the page is a fault, which normally ends the
-// program. SetPanicOnFault turns the fault into a panic. touchPage then returns false, and its
-// caller uses an ordinary read or write.
+// If another program cuts the file short, access to the mapped page causes a memory fault. Normally
+// a memory fault ends the program, but SetPanicOnFault turns the fault into a panic. touchPage then
+// returns false, and its caller uses an ordinary read or write.
 type hotPage struct {
 	uses int
 	page []byte // nil if not mapped

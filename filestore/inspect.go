@@ -76,20 +76,25 @@ func (s *Store) stateAt(name string) (driver.State, error) {
 	return state, err
 }
 
-// A waiter that looks at the lock has it for an instant, so a look at the same time may show that
-// waiter as the holder (see doubtful). Then the store looks again: up to looksForWaiters times if
-// processes wait for the lock, and otherwise up to looksForRecord times. Each pause is twice as
-// long as the one before. If processes wait, the pauses take 50 ms together, because the kernel may
-// take the processor from a waiter in the middle of its look. Otherwise they take 3 ms.
+// A waiter that looks at the lock has the lock for an instant. If the store looks at the same
+// instant, the waiter seems to be the holder (see doubtful). Then the store looks again: up to
+// looksForWaiters times if processes wait for the lock, and otherwise up to looksForRecord times.
+// Each pause between two looks is twice as long as the pause before. If processes wait for the
+// lock, the pauses take 50 ms together, because the kernel may suspend a waiter in the middle of
+// its look. Otherwise the pauses take 3 ms together.
 const (
 	looksForWaiters = 7
 	looksForRecord  = 3
 )
 
-// doubtful reports whether another look is needed, because the holder in a state may be a waiter
-// that has the lock only for its own look. The argument looks is the number of further looks so
-// far. There are two such cases: the lock has no record (see recordTries), or processes wait, and
-// the one that looks was the last holder, whose record is still in the file.
+// doubtful reports whether the store must look at the lock again, because the holder that it found
+// may be a waiter that has the lock for an instant. This is so in two cases:
+//
+//   - The lock that the store found has no record (see recordTries).
+//   - Processes wait for the lock, and one process has it exclusively. That process may be the last
+//     holder, whose record is still in the file, and may only be looking at the lock.
+//
+// The argument looks is how often the store has looked again so far.
 func doubtful(state *driver.State, looks int) bool {
 	foreign := foreigners(state.Holds) > 0
 	if state.Waiters > 0 {
@@ -99,8 +104,8 @@ func doubtful(state *driver.State, looks int) bool {
 	return looks < looksForRecord && foreign
 }
 
-// keepClearer replaces state by a later look, except if the later look shows more locks without a
-// record.
+// keepClearer replaces state by next, which is the result of a later look. If next shows more locks
+// without a record than state does, keepClearer changes nothing.
 func keepClearer(state *driver.State, next driver.State) {
 	if foreigners(next.Holds) <= foreigners(state.Holds) {
 		*state = next
@@ -155,9 +160,13 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	}
 }
 
-// withLater returns states after a later look at the doubtful ones. It replaces each of these by
-// the result of the later look, unless the earlier one is clearer (see keepClearer). If the later
-// look does not show a lock any more, the lock is free, and withLater leaves its state out.
+// withLater returns states, updated by a later look at the same files. It updates only a state that
+// is doubtful:
+//
+//   - If the later look found the lock held, withLater takes the later state, unless the earlier
+//     state is clearer (see keepClearer).
+//   - If the later look did not find the lock held, the lock is free, and withLater removes the
+//     state.
 func withLater(states, later []driver.State, looks int) []driver.State {
 	byPath := map[string]driver.State{}
 	for _, state := range later {
@@ -178,8 +187,9 @@ func withLater(states, later []driver.State, looks int) []driver.State {
 }
 
 // statesOf looks once at the locks of the given files in the store's directory. It returns the
-// states of those that are held or cool down and whose names begin with prefix, or may begin with
-// it.
+// states of the locks that are held or cool down. It leaves out the locks whose names do not begin
+// with prefix. A lock whose name is unknown is left out only if its file's name shows that the
+// lock's name cannot begin with prefix.
 func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (states []driver.State, err error) {
 	var locks map[uint64][]kernelLock
 	complete := true
@@ -202,9 +212,10 @@ func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (st
 	return states, err
 }
 
-// stateOfEntry returns the state of a file if it is held or cools down, and its name begins with
-// prefix or may begin with it. The only error that it returns is the one for a file that a newer
-// padlock has written.
+// stateOfEntry returns the state of one file's lock. The result ok is false if the lock is free, or
+// if its name does not begin with prefix. If the name is unknown, ok is false only if the file's
+// name shows that the lock's name cannot begin with prefix. stateOfEntry returns an error only if a
+// newer padlock has written the file.
 func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (state driver.State, ok bool, err error) {
 	a, ok := readablePart(file)
 	if !ok || !compatible(a, prefix) {

@@ -85,8 +85,9 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	return s.writeLease(f, c, r, b, fence, atLeast)
 }
 
-// writeLease writes the record of a lease for r, which lasts for the whole TTL. The argument
-// atLeast is the moment that an earlier request set with AtLeast.
+// writeLease grants the request r: it writes the record of a lease that lasts for at least r.TTL.
+// The argument atLeast is the time until which an earlier request keeps the name taken, because of
+// its AtLeast.
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, atLeast moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
@@ -106,10 +107,10 @@ func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence
 	return driver.Grant{Fence: fence, From: from, TTL: ttl}, nil
 }
 
-// changeLease changes the record of the lease that belongs to token. It locks the file, calls the
-// function do, and writes the record. It returns the descriptor, which is still locked. If the
-// record shows another holder, or none, the error says so.
-func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.Duration, wall time.Time) error) (*conn, error) {
+// changeLease changes the record of the lease that belongs to token. It locks the file, calls edit,
+// and writes the record. It returns the descriptor, through which the file is still locked. If the
+// record shows another holder or no holder, changeLease returns an error that says so.
+func (s *Store) changeLease(f *file, token string, b *buffer, edit func(left time.Duration, wall time.Time) error) (*conn, error) {
 	c, err := s.lockLease(f, func(c *conn) error {
 		rec, wall := b.read(c), s.config.wall()
 		if rec.newer {
@@ -119,7 +120,7 @@ func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.
 		if !ok {
 			return errNoSuchHold
 		}
-		if err := do(left, wall); err != nil {
+		if err := edit(left, wall); err != nil {
 			return err
 		}
 		if err := b.writeWhole(c); err != nil {
@@ -133,15 +134,15 @@ func (s *Store) changeLease(f *file, token string, b *buffer, do func(left time.
 	return c, err
 }
 
-// lockLease does the same as the method lock, but for a file that has a lease or a cool-down.
-// Normally no process has such a file locked. But a process that looks at the lock has the file
-// locked for an instant, or for longer if the kernel takes the processor from that process. So
-// lockLease tries again, up to ten times. Each pause is twice as long as the one before, and
-// together they take 0.2 s.
-func (s *Store) lockLease(f *file, do func(*conn) error) (*conn, error) {
+// lockLease is like Store.lock, for a file that has a lease or a cool-down. Normally no process has
+// such a file locked. But every process that looks at the lock locks the file for an instant. If
+// the kernel suspends that process during its look, the file stays locked longer. So lockLease
+// tries up to ten times. Each pause between two tries is twice as long as the pause before, and all
+// pauses take 0.2 s together.
+func (s *Store) lockLease(f *file, whileLocked func(*conn) error) (*conn, error) {
 	const tries = 10
 	for i := range tries - 1 {
-		c, err := s.lock(f, false, do)
+		c, err := s.lock(f, false, whileLocked)
 		if no, refused := err.(*refusal); !refused || *no != (refusal{}) {
 			return c, err
 		}
@@ -149,11 +150,11 @@ func (s *Store) lockLease(f *file, do func(*conn) error) (*conn, error) {
 			return nil, err
 		}
 	}
-	return s.lock(f, false, do)
+	return s.lock(f, false, whileLocked)
 }
 
-// busyLease returns the error for a lease whose file another process has locked. A process that
-// uses padlock does that only when the lease is over.
+// busyLease returns the error for a lease whose file another process keeps locked. While the lease
+// lasts, no process that uses padlock keeps the file locked.
 func (s *Store) busyLease(f *file, token string, b *buffer) error {
 	if f.spare != nil {
 		rec := b.read(f.spare)

@@ -1,6 +1,6 @@
 package filestore
 
-// fileList is a list of files in which the last used comes first.
+// fileList is a linked list of files. The most recently used file comes first.
 type fileList struct {
 	root file
 	len  int

@@ -6,13 +6,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// lock opens the file if necessary, locks the file and calls the function do. Another process may
-// have replaced the file since it was opened. So lock checks the path at the end, and starts again
-// if the path leads to a new file. Because the check comes last, fences keep their order: a fence
-// that was minted in the call of do is older than the new file.
+// lock locks the file and calls whileLocked. If necessary, it first opens the file. Another process
+// may have replaced the file since it was opened. So at the end lock checks whether the path still
+// leads to the same file. If the path leads to a new file, lock starts again.
 //
-// If lock returns a *refusal or an error of do, the file is unlocked.
-func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) {
+// The check comes after whileLocked, because whileLocked may mint a fence. If the check succeeds,
+// the fence was minted before any later file was made, so the fences of a later file are greater.
+//
+// If lock returns a *refusal or an error of whileLocked, the file is unlocked.
+func (s *Store) lock(f *file, shared bool, whileLocked func(*conn) error) (*conn, error) {
 	const replaced = 100
 	for range replaced {
 		c, err := s.openSpare(f)
@@ -22,7 +24,7 @@ func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) 
 		refused := c.tryLock(shared)
 		switch refused {
 		case nil:
-			refused = do(c)
+			refused = whileLocked(c)
 		case errBusy:
 			refused = &refusal{}
 		default:
@@ -48,8 +50,8 @@ func (s *Store) lock(f *file, shared bool, do func(*conn) error) (*conn, error) 
 }
 
 // lockExclusive calls lock for an exclusive lock.
-func (s *Store) lockExclusive(f *file, do func(*conn) error) (*conn, error) {
-	return s.lock(f, false, do)
+func (s *Store) lockExclusive(f *file, whileLocked func(*conn) error) (*conn, error) {
+	return s.lock(f, false, whileLocked)
 }
 
 // openSpare returns the spare descriptor, or a new one if there is none.
@@ -73,7 +75,8 @@ func (s *Store) openPath(path string) (*conn, error) {
 	return c, err
 }
 
-// keepSpare makes c the spare descriptor, or closes c if there is one already.
+// keepSpare makes c the spare descriptor of f. If f already has a spare descriptor, keepSpare
+// closes c instead.
 func (f *file) keepSpare(c *conn) {
 	if f.spare == nil {
 		f.spare = c

@@ -47,8 +47,8 @@ func momentIn(d time.Duration, wall time.Time) moment {
 	return m
 }
 
-// timeLeft returns the time until m, or 0 if m is past. If the result would be longer than the
-// longest cool-down, the clock was set back, and m counts as past.
+// timeLeft returns the time from now until m, or 0 if m has passed. It also returns 0 if that time
+// is longer than the longest cool-down, because then the wall clock must have been set back.
 func (m moment) timeLeft(wall time.Time) time.Duration {
 	var d time.Duration
 	switch {

@@ -26,7 +26,8 @@ func fileName(name string) string {
 	return namePrefix + readable(name) + "." + strings.ReplaceAll(hash, "/", "_") + lockSuffix
 }
 
-// readable returns the part A of the name that fileName returns.
+// readable returns the part of a lock file's name that a person can read. In the comment of
+// fileName, this is the part A.
 func readable(name string) string {
 	var out [maxReadable]byte
 	n, inRun := 0, false
@@ -56,7 +57,8 @@ func nameOf(file string) string {
 	return ""
 }
 
-// readablePart returns the part A of a lock file's name. For other files, ok is false.
+// readablePart returns the part of a lock file's name that readable has made. If the file is not a
+// lock file, ok is false.
 func readablePart(file string) (a string, ok bool) {
 	rest, ok1 := strings.CutPrefix(file, namePrefix)
 	rest, ok2 := strings.CutSuffix(rest, lockSuffix)

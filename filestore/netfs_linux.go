@@ -2,8 +2,8 @@ package filestore
 
 import "syscall"
 
-// networkKinds are the file systems, by the f_type of statfs, whose locks depend on another machine
-// or on a user program.
+// networkKinds are the file systems whose locks depend on another machine or on a user program. The
+// keys are the numbers that statfs(2) returns in f_type.
 var networkKinds = map[uint32]string{
 	0x6969:     "nfs",
 	0x517B:     "smb",

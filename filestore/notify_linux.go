@@ -31,8 +31,8 @@ type notifier struct {
 	notices atomic.Int64 // how many notices arrived
 }
 
-// watched is the watch of the notifier for a file. notifier.mu guards it.
-type watched struct {
+// fileWatch is an inotify watch on one file. notifier.mu guards it.
+type fileWatch struct {
 	id       int32 // 0 if there is no watch
 	dev, ino uint64
 }
@@ -51,7 +51,7 @@ func (n *notifier) watch(f *file, c *conn) bool {
 	if n.closed || !n.start() {
 		return false
 	}
-	defer n.stop()
+	defer n.closeLater()
 	if f.watched.id != 0 && f.watched.dev == c.dev && f.watched.ino == c.ino {
 		return true
 	}
@@ -61,7 +61,7 @@ func (n *notifier) watch(f *file, c *conn) bool {
 	if err != nil {
 		return false
 	}
-	f.watched = watched{int32(id), c.dev, c.ino}
+	f.watched = fileWatch{int32(id), c.dev, c.ino}
 	if n.files[int32(id)] == nil {
 		n.files[int32(id)] = map[*file]bool{}
 	}
@@ -69,25 +69,25 @@ func (n *notifier) watch(f *file, c *conn) bool {
 	return true
 }
 
-// watches reports whether the file that f has open is the one that is watched. If f has no file
-// open, it returns true.
+// watches reports whether the notifier watches the same file that f.spare has open. If f.spare is
+// nil, watches returns true.
 func (n *notifier) watches(f *file) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return f.spare == nil || f.watched.id != 0 && f.watched.dev == f.spare.dev && f.watched.ino == f.spare.ino
 }
 
-// unwatch ends the watch of a file that nobody waits for.
+// unwatch ends the watch on f, because nobody waits for f any more.
 func (n *notifier) unwatch(f *file) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.drop(f)
-	n.stop()
+	n.closeLater()
 }
 
 func (n *notifier) drop(f *file) {
 	id := f.watched.id
-	f.watched = watched{}
+	f.watched = fileWatch{}
 	if id == 0 || n.file == nil {
 		return
 	}
@@ -101,8 +101,9 @@ func (n *notifier) drop(f *file) {
 // notifyIdle is how long the descriptor stays open while nothing is watched.
 const notifyIdle = time.Second
 
-// stop starts the timer that closes the descriptor if nothing is watched. The caller holds mu.
-func (n *notifier) stop() {
+// closeLater starts a timer that closes the inotify descriptor after notifyIdle. If a file is still
+// watched, closeLater does nothing. The caller holds mu.
+func (n *notifier) closeLater() {
 	if n.file == nil || len(n.files) > 0 || n.idle != nil {
 		return
 	}
@@ -125,7 +126,7 @@ func (n *notifier) closeIdle(file *os.File) {
 // start makes sure that there is a descriptor. The caller holds mu.
 func (n *notifier) start() bool {
 	if n.idle != nil {
-		n.idle.Stop() // if that is too late, closeIdle finds no timer and does nothing
+		n.idle.Stop() // if the timer has already fired, closeIdle sees that n.idle is nil and does nothing
 		n.idle = nil
 	}
 	if n.file != nil {
@@ -169,7 +170,7 @@ func (n *notifier) wake(events *os.File, id int32, mask uint32) {
 	for f := range n.files[id] {
 		files = append(files, f)
 		if mask&syscall.IN_IGNORED != 0 {
-			f.watched = watched{}
+			f.watched = fileWatch{}
 		}
 	}
 	if mask&syscall.IN_IGNORED != 0 {
@@ -180,11 +181,11 @@ func (n *notifier) wake(events *os.File, id int32, mask uint32) {
 			files = slices.AppendSeq(files, maps.Keys(set))
 		}
 	}
-	n.stop()
+	n.closeLater()
 	n.mu.Unlock()
 	n.notices.Add(int64(len(files)))
 	for _, f := range files {
-		f.queue.notified()
+		f.queue.onNotice()
 	}
 }
 
@@ -205,14 +206,16 @@ func (n *notifier) close() {
 	n.running.Wait()
 }
 
-// leaveWord sets the file's size to sizeWaited, which means that a process waits.
-func leaveWord(c *conn) bool {
+// markWaited sets the file's size to sizeWaited. That size tells other processes that a process
+// waits for the lock.
+func markWaited(c *conn) bool {
 	_, size := c.state()
 	return size == sizeWaited || c.truncate(sizeWaited) == nil
 }
 
-// wakeOthers wakes the watching waiters of all processes. It first sets the size back. If a waiter
-// sets sizeWaited again before the file is touched, the touch wakes that waiter.
+// wakeOthers wakes the waiters of all processes that watch the file. First it sets the file's size
+// back to sizeCalm. Then it touches the file, which wakes them. In between, a new waiter may have
+// set the size to sizeWaited again, but then that waiter watches the file and is woken, too.
 func wakeOthers(c *conn) {
 	_ = c.truncate(sizeCalm)
 	touch(c)

@@ -5,7 +5,7 @@ package filestore
 // notifier does nothing. On this system, waiters of other processes poll.
 type notifier struct{}
 
-type watched struct{}
+type fileWatch struct{}
 
 func (*notifier) watch(*file, *conn) bool { return false }
 
@@ -15,6 +15,6 @@ func (*notifier) unwatch(*file) {}
 
 func (*notifier) close() {}
 
-func leaveWord(*conn) bool { return false }
+func markWaited(*conn) bool { return false }
 
 func wakeOthers(*conn) {}

@@ -39,14 +39,15 @@ func (a access) perm() uint32 { return [...]uint32{0o600, 0o660, 0o666}[a] }
 // MaxOpen is not given.
 const DefaultMaxOpen = 256
 
-// AllowGroup allows a directory that its group may write to, and makes lock files that the group
-// may use (0660). Every member of that group can hold every lock, and can forge the contents of the
-// lock files.
+// AllowGroup lets the store use a directory to which a group may write. The store then makes lock
+// files that the same group may read and write (mode 0660). Every member of that group can hold
+// every lock, and can forge the contents of the lock files.
 func AllowGroup() Option { return func(c *config) { c.access = max(c.access, group) } }
 
-// AllowWorld allows a directory that everybody may write to, such as /tmp, if it has the sticky
-// bit. It makes lock files that everybody may use (0666), as PHP does. Every user of the machine
-// can hold every lock, and can forge the contents of the lock files.
+// AllowWorld lets the store use a directory to which everybody may write, such as /tmp, if the
+// directory has the sticky bit. The store then makes lock files that everybody may read and write
+// (mode 0666), as PHP does. Every user of the machine can hold every lock, and can forge the
+// contents of the lock files.
 func AllowWorld() Option { return func(c *config) { c.access = world } }
 
 // AllowNetwork allows a directory on a network file system (NFS, CIFS, FUSE and the like). On such

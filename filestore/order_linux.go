@@ -65,8 +65,9 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble returns how often waiters got no ticket, when that last happened, and why it happened or
-// would happen now.
+// trouble returns how often a waiter got no ticket, and when that last happened. why is the error
+// that a new waiter would get now. If a new waiter would get a ticket now, why is the last error,
+// or nil.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.openPipe(s)
 	o.mu.Lock()
@@ -84,9 +85,11 @@ func (s *Store) noTicket(err error) {
 	s.order.why, s.order.since = err, s.config.wall()
 }
 
-// delist gives up the ticket of w. If w was the first and did not get the lock, delist wakes the
-// next waiter, because w may have used up a wake-up. If w is a reader that got the lock, and the
-// next waiter is a reader, too, delist wakes the next waiter.
+// delist gives up the ticket of w. It also wakes the next waiter in two cases:
+//
+//   - w was the first waiter and did not get the lock. w may have received the wake-up that the
+//     next waiter needs now.
+//   - w is a reader that got the lock, and the next waiter is a reader, too.
 func (s *Store) delist(w *waiter, granted bool) {
 	t := w.ticket
 	if t.queue == nil {
@@ -135,12 +138,13 @@ func (s *Store) position(w *waiter) (ahead int) {
 // hasNewerQueue reports whether the file of c has a queue that this build cannot read. The argument
 // start has the first bytes of the file.
 func (s *Store) hasNewerQueue(c *conn, start []byte) bool {
-	return s.guarantees.FIFO && c.queueHeader(start).newer()
+	return s.guarantees.FIFO && c.queueHeader(start).isNewer()
 }
 
-// yield returns a refusal if a living waiter is ahead of the caller. The caller is a newcomer or a
-// waiter itself, and has taken the kernel's lock through c. The argument start has the first bytes
-// of the file. The caller holds f.mu.
+// yield makes the caller give way to a living waiter that is ahead of the caller in the queue: if
+// there is such a waiter, yield returns a refusal. The caller is a newcomer or a waiter itself, and
+// has taken the kernel's lock through c. The argument start has the first bytes of the file. The
+// caller holds f.mu.
 func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal) {
 	if !s.guarantees.FIFO {
 		return nil
@@ -177,9 +181,12 @@ func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal)
 	return no
 }
 
-// yieldTo does the work of yield for one ticket. If it returns nil, the ticket is gone. If convert
-// is true, c has a shared lock and the ticket belongs to a writer. Then yieldTo tries to make the
-// lock of c exclusive, to find out whether the writer could have the lock now.
+// yieldTo makes the caller of yield give way to the waiter that has the given ticket. If that
+// waiter's process is dead or stopped, yieldTo removes the ticket and returns nil.
+//
+// The argument convert is true if the caller wants a shared lock and the waiter is a writer. Then
+// yieldTo tries to turn the shared lock of c into an exclusive one. If the kernel refuses that, the
+// writer could not have the lock now either.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
 		if s.reachWaiter(q, number, word, false) != reachedDead {
@@ -217,13 +224,14 @@ func (w *waiter) foundHeld() {
 	}
 }
 
-// offer records in the queue that the lock of c is about to be free. If the queue is empty, offer
-// does nothing. The argument size is the size of the file. The caller holds f.mu and has the lock.
-func (s *Store) offer(f *file, c *conn, size int64) {
+// noteFree writes the current time into the queue of the lock file, because the lock of c is about
+// to be free. If the queue is empty, noteFree does nothing. The argument size is the size of the
+// file. The caller holds f.mu and has the lock.
+func (s *Store) noteFree(f *file, c *conn, size int64) {
 	if !s.guarantees.FIFO || size <= ticketOffset {
 		return
 	}
-	if h := c.queueHeader(nil); h.empty() || h.newer() {
+	if h := c.queueHeader(nil); h.empty() || h.isNewer() {
 		return
 	}
 	if q, err := f.queueOf(c); err == nil {
@@ -240,7 +248,7 @@ func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 	}
 	h := c.queueHeader(nil)
 	switch {
-	case h.newer():
+	case h.isNewer():
 		touch(c) // a newer padlock also watches the file
 		return
 	case h.empty():
@@ -290,7 +298,7 @@ func (s *Store) someoneWaits(f *file) (waits bool) {
 	if !s.guarantees.FIFO {
 		return false
 	}
-	if h := f.spare.queueHeader(nil); h.empty() || h.newer() {
+	if h := f.spare.queueHeader(nil); h.empty() || h.isNewer() {
 		return false
 	}
 	q, err := f.queueOf(f.spare)

@@ -37,7 +37,7 @@ func (*Store) yield(*file, *conn, bool, []byte) *refusal { return nil }
 
 func (*waiter) foundHeld() {}
 
-func (*Store) offer(*file, *conn, int64) {}
+func (*Store) noteFree(*file, *conn, int64) {}
 
 func (*Store) wakeNext(*file, *conn, bool) {}
 

@@ -404,7 +404,7 @@ func TestPreviousPadlockIsWoken(t *testing.T) {
 	f := &file{}
 	old := newWaiter(true)
 	f.queue.join(old)
-	if !n.watch(f, c) || !leaveWord(c) {
+	if !n.watch(f, c) || !markWaited(c) {
 		t.Fatal("it cannot watch")
 	}
 	release(t, s, "job", "us", driver.Released)

@@ -5,10 +5,10 @@ import (
 	"io/fs"
 )
 
-// locksByTrying makes a try to find out how the lock of a file is held. It is for systems that have
-// no list of locks. If the name is free or held by readers, the try takes the lock for an instant.
-// Another process's try may fail at that instant; padlock repeats such tries. The argument slots
-// has the readers that are recorded in the file.
+// locksByTrying finds out how the lock of a file is held, by trying to take it. It is for systems
+// that have no list of locks. If the lock is free or held by readers, locksByTrying has it for an
+// instant. Another process that tries to take the lock at that instant may be refused; padlock then
+// tries again. The argument slots has the readers that are recorded in the file.
 func (s *Store) locksByTrying(path string, slots map[int]slot) ([]kernelLock, error) {
 	c, err := s.openPath(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -24,11 +24,11 @@ type calibration struct {
 	mu     sync.Mutex
 	device string        // the device of the directory, as /proc/locks prints it
 	size   int           // how many bytes the list had when it was last read
-	at     time.Time     // when the last call of the method list began
-	cost   time.Duration // how long that call has spent reading so far
+	at     time.Time     // when the last call of calibration.list began
+	cost   time.Duration // how long the last call of calibration.list has spent reading
 	narrow bool          // for tests: the list is incomplete, as in a container
 
-	inherited map[uint64]inheritance // by inode: the holders of a lock after the process that took it has ended
+	inherited map[uint64]inheritance // by inode: the processes that inherited a lock from a process that has ended
 }
 
 // tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. If
@@ -89,12 +89,14 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 }
 
 const (
-	maxTexts = 16 // the method list reads a long list at most this many times
-	stride   = 7  // the texts are split at distant places: one file's lines are close together
-	majority = 3  // locks are certain if this many more texts show them than any other locks
+	maxTexts = 16 // a long list is read at most this many times
+	stride   = 7  // makes each text begin its parts far from where the last text did
+	majority = 3  // how many more texts must show a set of locks than any other set
 )
 
-// vote counts, by inode, how many texts of the kernel's list say the same about a file.
+// vote finds out which locks a file has if several readings of the kernel's list differ. Each
+// reading is one text. By the inode of the file, vote has the sets of locks that the texts show for
+// the file.
 type vote map[uint64]candidates
 
 type candidates []candidate
@@ -104,8 +106,8 @@ type candidate struct {
 	texts int // how many texts say that the file has these locks
 }
 
-// add counts a further text. It reports whether an earlier text had every file of this text, and
-// enough texts agree about the locks of each.
+// add counts a further text. It reports whether the vote is settled: each file in this text was
+// also in an earlier text, and its locks are certain (see isCertain).
 func (v vote) add(text map[uint64][]kernelLock) (settled bool) {
 	settled = true
 	for ino, locks := range text {
@@ -130,8 +132,8 @@ func (c candidates) add(locks []kernelLock) candidates {
 	return append(c, candidate{locks, 1})
 }
 
-// winner returns the locks that most texts show for the file, and how many texts they are ahead of
-// the second candidate.
+// winner returns the set of locks that the most texts show for the file. ahead is how many more
+// texts show this set than the set in second place.
 func (c candidates) winner() (locks []kernelLock, ahead int) {
 	best, second := 0, 0
 	for i := range c {
@@ -144,8 +146,8 @@ func (c candidates) winner() (locks []kernelLock, ahead int) {
 	return locks, best - second
 }
 
-// isCertain reports whether the winner is certain. An exclusive lock needs no second text, because
-// no other lock of its file can be missing or there twice.
+// isCertain reports whether the winner is certain. If the winner is one exclusive lock, one text is
+// enough. A file with an exclusive lock has no other lock that the text could lack or show twice.
 func (c candidates) isCertain() bool {
 	locks, ahead := c.winner()
 	return ahead >= majority || len(locks) == 1 && !locks[0].shared
@@ -172,10 +174,13 @@ func (l kernelLock) compare(other kernelLock) int {
 // page is how much of the list one read returns.
 const page = 4096
 
-// readLocks reads the list in parts as large as the kernel gives. A part of less than a page is the
-// last one; another read might return locks that were added in the meantime. If the argument first
-// is not 0, it limits the length of the first part, in bytes. A lock that is skipped between two
-// parts can be found when the parts begin elsewhere.
+// readLocks reads the list in parts, each as large as the kernel gives. A part of less than a page
+// is the last part, so readLocks stops there: a further read might return locks that were added in
+// the meantime.
+//
+// If the argument first is not 0, it limits the length of the first part, in bytes, and readLocks
+// stops only at the end of the list. A list in parts can lack a lock at the place where one part
+// ends and the next part begins. Another value of first moves these places.
 func readLocks(first int) (text []byte, reads int, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {
@@ -283,8 +288,9 @@ func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 	}
 }
 
-// numberedAs reports whether the process that has the lock has the given number in its own pid
-// namespace, which is nested in the pid namespace of this process.
+// numberedAs reports whether the process that took the lock has the given number in its own pid
+// namespace. That pid namespace is inside the pid namespace of this process, where the process has
+// the number l.pid.
 func (l kernelLock) numberedAs(number uint64) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/status")
 	if err != nil {

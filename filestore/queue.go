@@ -109,8 +109,8 @@ func (q *queue) wake() {
 	}
 }
 
-// notified wakes waiters after the kernel's notice that something happened to the file.
-func (q *queue) notified() {
+// onNotice wakes waiters after the kernel has reported that something happened to the file.
+func (q *queue) onNotice() {
 	q.wake()
 	q.mu.Lock()
 	defer q.mu.Unlock()

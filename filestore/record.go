@@ -50,7 +50,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// mode says how the lock of a record is held.
+// mode says how a lock is held: not at all, exclusively or shared.
 type mode byte
 
 const (
@@ -81,7 +81,7 @@ type record struct {
 	readCool  moment // only readers get the name before this
 	intent    uint64 // the random number of the reader that wants to be promoted, or 0
 	intentEnd moment
-	owner     // the holder, if the hold is exclusive or a lease
+	owner     // the holder of an exclusive or detached hold
 	name      []byte
 	lease     lease
 }
@@ -134,9 +134,9 @@ func sealed(b []byte, magic string, fixed int) []byte {
 	return b[:n]
 }
 
-// decode reads a head record. The result is not valid if b holds no record that this build can
-// read. If the record was written during another boot, its moments lose their times on the boot
-// clock.
+// decode reads a head record. If b holds no record that this build can read, the result is not
+// valid. If the machine was restarted after the record was written, decode clears the boot-clock
+// time of each moment, so that only the wall-clock time counts.
 func (r *record) decode(b []byte) {
 	*r = record{}
 	b = sealed(b, magic, headStart)
@@ -174,8 +174,9 @@ func (r *record) setExclusive(f *file, h *hold) {
 	}
 }
 
-// setShared makes r the head record after the shared hold h was granted. The argument old is the
-// previous record. If that record is not valid, the slots of its epoch become stale.
+// setShared makes r the head record of a file that the shared hold h has locked. The argument old
+// is the previous record. If old is not valid, r gets a new epoch, so that all slots in the file
+// become stale.
 func (r *record) setShared(f *file, h *hold, old *record, wall time.Time) {
 	*r = *old
 	if !old.valid {
@@ -264,25 +265,30 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //
 // The states of a lease, and what ends them:
 //
-//	state     the record                               event: next state
-//	none      no lease                                 Acquire: live
-//	live      a lease, and cool is in the future       Extend, a repeat: live, with a later end
-//	                                                   Replaces: live, with another token and fence
-//	                                                   Release, Break: none; a cool-down may follow
-//	                                                   time passes, or the machine restarts: over
-//	over      a lease, and cool is past                Extend returns ErrLost, Release returns Gone
-//	                                                   a grant to another caller: live if the new hold is
-//	                                                   detached, otherwise none
+//	state    the record              what happens                     next state
+//	none     has no lease            Acquire of a detached hold       live
+//	live     has a lease that ends   Extend, or Acquire with the      live, with a later end
+//	         in the future           same token
+//	                                 Acquire with Replaces            live, new token and fence
+//	                                 Release or Break                 none, perhaps with a cool-down
+//	                                 the lease's end is reached       ended
+//	                                 the machine restarts             ended
+//	ended    has a lease that ended  Acquire of a detached hold       live, new token and fence
+//	                                 Acquire of another hold          none
+//	                                 Extend, which returns ErrLost    ended
+//	                                 Release, which returns Gone      ended
 //
-// Extend and Release never report that a lease expired (ErrExpired, Expired). A program that does
-// not know leases may have had the lock since the end of the lease.
+// The end of the lease is record.cool. Extend and Release never report that a lease expired
+// (ErrExpired, Expired), because a program that does not know leases may have had the lock since
+// then.
 //
-// A caller that changes the record has the kernel's exclusive lock for that instant, and writes the
-// whole record with one system call. In every other state a damaged record does little harm,
-// because the kernel's lock is what excludes others. A damaged lease would free the name.
+// A process that changes the record takes the kernel's exclusive lock for an instant, and writes
+// the whole record with one system call. So a process that is killed cannot leave a damaged record.
+// That matters here, because a damaged record would end the lease. For other holds a damaged record
+// does little harm, because the kernel's lock keeps other processes out.
 type lease struct {
 	token   [sha256.Size]byte // the hash of the token; zero if there is no lease
-	atLeast moment            // Release leaves a cool-down until then
+	atLeast moment            // Release leaves a cool-down until this time
 }
 
 const leaseSize = sha256.Size + 16
@@ -330,7 +336,8 @@ func (r *record) leased(until time.Time) driver.Hold {
 	return h
 }
 
-// buffer has room for a head record that was read and for the next one.
+// buffer has room for the head record that was read from a file (rec), and for the head record that
+// will be written to the file (next).
 type buffer struct {
 	in        [ticketHead]byte // the record, and the header of the queue
 	out       [headMax]byte

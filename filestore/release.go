@@ -68,14 +68,14 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 	if rest.timeLeft(wall) == 0 && h.intent == 0 || !isLinked(h.conn) {
 		return nil
 	}
-	err := s.change(ctx, f, h, func(rec *record) {
+	err := s.changeRecord(ctx, f, h, func(rec *record) {
 		rec.cool = laterOf(rec.cool, rest, wall)
 		if rec.intent == h.intent {
 			rec.intent, rec.intentEnd = 0, moment{}
 		}
 	})
 	if keep == 0 {
-		return nil // err does not matter: the grant has written AtLeast, and the intent lapses
+		return nil // an error does not matter: AtLeast is in the record since the grant, and the intent ends by itself
 	}
 	return err
 }

@@ -9,14 +9,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The gate is a second lock file. A process holds the gate's lock for the few microseconds in which
-// it changes the record under a shared lock, or converts its lock. Taking an exclusive lock needs
-// no gate. If a promotion is under way, the record shows that, and another process that has just
-// taken the lock gives it back.
+// The gate is a second lock file. It keeps two processes from changing the record at the same time
+// while both have a shared lock. A process also holds the gate while it turns its shared lock into
+// an exclusive one, or the reverse. It holds the gate only for a few microseconds.
+//
+// A process that takes an exclusive lock from the start does not need the gate. If it gets the lock
+// in the middle of a promotion, it finds the intent in the record and gives the lock back.
 
 const (
-	// gatePatience is how long a call waits for the gate. Only a process that was stopped while it
-	// held the gate holds it for that long.
+	// gatePatience is how long a call waits for the gate. A process holds the gate for a longer
+	// time only if it was stopped meanwhile.
 	gatePatience = 2 * time.Second
 
 	// gateSpins is how many tries a call makes before it sleeps between tries. Normally another
@@ -77,9 +79,10 @@ func (h *hold) writeSlot(epoch uint64) {
 	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
 }
 
-// change applies the function edit to the head record while h is held. If h is shared, change holds
-// the gate meanwhile. If h is exclusive and its record was lost, change also restores the record.
-func (s *Store) change(ctx context.Context, f *file, h *hold, edit func(*record)) error {
+// changeRecord calls edit with the head record of the lock that h has, and writes the record. If h
+// is shared, changeRecord holds the gate during the change. If h is exclusive, it builds the whole
+// record anew, so a record that was lost is restored.
+func (s *Store) changeRecord(ctx context.Context, f *file, h *hold, edit func(*record)) error {
 	if h.shared {
 		gate, err := s.enterGate(ctx, f)
 		if err != nil {
@@ -115,9 +118,9 @@ func (s *Store) wake(f *file, c *conn) {
 	}
 }
 
-// arm makes the name stay taken until m, even if its holder dies.
+// arm makes sure that the name of the hold h stays taken until m, even if the holder of h dies.
 func (s *Store) arm(ctx context.Context, f *file, h *hold, m moment) error {
-	err := s.change(ctx, f, h, func(rec *record) {
+	err := s.changeRecord(ctx, f, h, func(rec *record) {
 		if h.shared {
 			rec.readCool = laterOf(rec.readCool, m, s.config.wall())
 		} else {

@@ -5,10 +5,11 @@ import (
 	"math/rand/v2"
 )
 
-// Shared holders write themselves into slots after the head. A process takes a slot while it holds
-// the gate, and empties the slot when the hold ends. A slot of an earlier epoch, from before an
-// exclusive grant, counts as free. If there are more holders than slots, the kernel's list still
-// shows the others, but without host and label.
+// Shared holders write themselves into slots, which follow the head record in the lock file. A
+// process takes a slot while it holds the gate (see enterGate), and empties the slot when the hold
+// ends. Every exclusive grant begins a new epoch. A slot that still has the number of an earlier
+// epoch counts as free. If there are more shared holders than slots, the kernel's list still shows
+// the others, but without host and label.
 const (
 	slotsOffset = 4096
 	slotSize    = 640

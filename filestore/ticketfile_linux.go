@@ -31,11 +31,12 @@ func (q *ticketQueue) drop() {
 	}
 }
 
-// roomForHeader makes the file long enough for the header of the queue and allocates disk space for
-// it. Without disk space, a write to the mapped page would be a fault.
+// roomForHeader makes the file long enough for the header of the queue, and allocates disk space
+// for it. Without disk space, a write to the mapped page would cause a memory fault.
 func (q *ticketQueue) roomForHeader(c *conn) error { return q.roomAt(c, 0) }
 
-// roomFor does the same for the word of a ticket.
+// roomFor makes the file long enough for the word of a ticket, and allocates disk space for that
+// word.
 func (q *ticketQueue) roomFor(c *conn, number uint64) error {
 	return q.roomAt(c, ticketOffset+8*int64(number%ticketRoom))
 }
@@ -59,7 +60,7 @@ func allocate(fd int, offset, size int64) error {
 		err := syscall.Fallocate(fd, 0, offset, size)
 		switch {
 		case err == syscall.EINTR:
-		case errors.Is(err, errors.ErrUnsupported): // then a write to the page is a fault if the disk is full
+		case errors.Is(err, errors.ErrUnsupported): // without disk space, a write to the page may cause a memory fault
 			return lengthen(fd, offset+size)
 		default:
 			return err
@@ -103,7 +104,7 @@ func (c *conn) queueHeader(start []byte) (h queueHeader) {
 func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (count int) {
 	h := c.queueHeader(nil)
 	switch {
-	case h.newer():
+	case h.isNewer():
 		return -1
 	case h.empty() || h.next-h.head > ticketRoom:
 		return 0

@@ -11,8 +11,8 @@ import (
 // A ticket is a waiter's place in the queue of a lock file. The queue is stored in the file itself,
 // and every process that waits maps it into memory:
 //
-//	1984   next, the number of the next ticket
-//	1992   head: every ticket with a lower number is gone
+//	1984   nextTicket, the number that the next ticket will have
+//	1992   headTicket: every ticket with a lower number is gone
 //	2000   since when the lock has been free, in ns of the boot clock; 0 if unknown
 //	2008   format of the queue, see isNewerFormat
 //	24576  ticketRoom words; the word of ticket n has the index n mod ticketRoom
@@ -23,18 +23,19 @@ import (
 // point, it leaves nothing locked and no gap:
 //
 //	state    who changes it   why                                              next state
-//	absent   the new waiter   it joins: it puts its word where next points,    waiting
-//	                          and then any process raises next
+//	absent   the new waiter   it joins: it writes the word of the ticket       waiting
+//	                          nextTicket; then any process adds one to
+//	                          nextTicket
 //	waiting  its waiter       it got the lock, was cancelled or was closed     gone
 //	         any process      no process reads the pipe of the ticket          gone
 //	         any process      the ticket was the first, and the lock was free  gone
 //	                          for headPatience
-//	gone     any process      the ticket is the first, so the process raises   absent
-//	                          head
+//	gone     any process      the ticket is the first, so the process adds     absent
+//	                          one to headTicket
 //
-// A waiter whose ticket is gone takes a new one, at the end of the queue. If another program cuts
-// off or overwrites the queue, the words are no longer those of the tickets, and the tickets count
-// as gone.
+// A waiter whose ticket is gone takes a new ticket, at the end of the queue. If another program
+// cuts off or overwrites the queue, its words are no longer those of the tickets. Then these
+// tickets count as gone.
 const (
 	queueOffset  = 1984
 	queueSize    = 32
@@ -70,9 +71,9 @@ func (q *ticketQueue) at(offset int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&q.mem[offset]))
 }
 
-func (q *ticketQueue) next() *atomic.Uint64 { return q.at(queueOffset) }
-func (q *ticketQueue) head() *atomic.Uint64 { return q.at(queueOffset + 8) }
-func (q *ticketQueue) free() *atomic.Uint64 { return q.at(queueOffset + 16) }
+func (q *ticketQueue) nextTicket() *atomic.Uint64 { return q.at(queueOffset) }
+func (q *ticketQueue) headTicket() *atomic.Uint64 { return q.at(queueOffset + 8) }
+func (q *ticketQueue) free() *atomic.Uint64       { return q.at(queueOffset + 16) }
 
 func (q *ticketQueue) format() *atomic.Uint64 { return q.at(queueOffset + 24) }
 
@@ -124,7 +125,7 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		return ticket{}, errNewerQueue
 	}
 	for {
-		q.firstTicket(math.MaxUint64) // raises head
+		q.firstTicket(math.MaxUint64) // moves headTicket to the first waiting ticket
 		head, n := q.bounds()
 		if n-head >= ticketRoom {
 			return ticket{}, errQueueFull
@@ -134,38 +135,40 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		}
 		slot, word := q.word(n), newTicketWord(state, n, pipe)
 		old := slot.Load()
-		if ticketWord(old).isFor(n) { // another process has put its word here but has not raised next yet
-			q.next().CompareAndSwap(n, n+1)
+		if ticketWord(old).isFor(n) { // another process has written this word but has not changed nextTicket yet
+			q.nextTicket().CompareAndSwap(n, n+1)
 			continue
 		}
 		if slot.CompareAndSwap(old, uint64(word)) {
-			q.next().CompareAndSwap(n, n+1)
+			q.nextTicket().CompareAndSwap(n, n+1)
 			return ticket{q, n, word}, nil
 		}
 	}
 }
 
-// bounds returns head and next. It corrects a head that is impossible. It reads head before next,
-// so that head cannot be above next because of a race.
+// bounds returns headTicket and nextTicket, the two ends of the queue. If they are further apart
+// than the queue has room, bounds corrects headTicket. bounds reads headTicket first. So even if
+// other processes change both numbers in between, the first result is not greater than the second.
 func (q *ticketQueue) bounds() (head, next uint64) {
-	head = q.head().Load()
-	next = q.next().Load()
+	head = q.headTicket().Load()
+	next = q.nextTicket().Load()
 	if next-head > ticketRoom {
 		mended := next - min(next, ticketRoom)
-		q.head().CompareAndSwap(head, mended)
+		q.headTicket().CompareAndSwap(head, mended)
 		head = mended
 	}
 	return head, next
 }
 
-// firstTicket returns the first waiting ticket whose number is below limit, and raises head to it.
+// firstTicket returns the first waiting ticket whose number is below limit. It makes headTicket the
+// number of that ticket.
 func (q *ticketQueue) firstTicket(limit uint64) (number uint64, word ticketWord, ok bool) {
 	head, next := q.bounds()
 	for n := head; n < min(next, limit); n++ {
 		if word := ticketWord(q.word(n).Load()); word.waits(n) {
 			return n, word, true
 		}
-		q.head().CompareAndSwap(n, n+1)
+		q.headTicket().CompareAndSwap(n, n+1)
 	}
 	return 0, 0, false
 }
@@ -199,6 +202,6 @@ func (q *ticketQueue) removeAll(pipe uint64) {
 // valid reports whether t is still in its queue.
 func (t ticket) valid() (ok bool) {
 	return t.queue != nil && t.queue.guard(func() {
-		ok = ticketWord(t.queue.word(t.number).Load()) == t.word && t.queue.next().Load() > t.number
+		ok = ticketWord(t.queue.word(t.number).Load()) == t.word && t.queue.nextTicket().Load() > t.number
 	}) == nil && ok
 }

@@ -101,8 +101,8 @@ func TestQueueOverGarbage(t *testing.T) {
 	q, c := emptyQueue(t)
 	join(t, q, c, ticketWaits, 1)
 	for _, h := range []queueHeader{{next: 5, head: 9}, {next: 1 << 40, head: 3}, {next: math.MaxUint64 - 1}, {head: math.MaxUint64}} {
-		q.next().Store(h.next)
-		q.head().Store(h.head)
+		q.nextTicket().Store(h.next)
+		q.headTicket().Store(h.head)
 		_ = q.guard(func() { q.count(math.MaxUint64) })
 		_ = q.guard(func() { q.firstTicket(math.MaxUint64) })
 		c.readTickets(func(uint64, ticketWord) bool { return true })

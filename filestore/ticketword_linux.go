@@ -38,18 +38,19 @@ func (t ticketWord) waits(number uint64) bool { return t.isFor(number) && t.stat
 // queueHeader is a copy of the four numbers before the tickets.
 type queueHeader struct{ next, head, free, format uint64 }
 
-// newer reports whether this build must not change the queue, because its format is newer.
-func (h queueHeader) newer() bool { return isNewerFormat(h.format) }
+// isNewer reports whether a newer padlock has made the queue in a format that this build does not
+// know. Then this build must not change the queue.
+func (h queueHeader) isNewer() bool { return isNewerFormat(h.format) }
 
 const (
 	queueMagic  = 0x504c4b51554555 // "PLKQUEU", seven bytes
 	queueFormat = 0                // the newest that this build knows
 )
 
-// isNewerFormat reports whether a format word says that a newer padlock has made the queue. A newer
-// format is queueMagic followed by one byte with the format's number. The number rises when an
-// older build could damage the queue. A queue of format 0 has eight zero bytes there. Any other
-// word is damaged and is ignored.
+// isNewerFormat reports whether a queue's format word says that a newer padlock has made the queue.
+// A newer format is written as queueMagic, followed by one byte with the number of the format. A
+// format gets a new number when an older build could damage the queue. In a queue of format 0, the
+// format word is 0. Any other word is damaged and is ignored.
 func isNewerFormat(word uint64) bool { return word>>8 == queueMagic && byte(word) > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }

@@ -9,22 +9,25 @@ import (
 )
 
 // The kernel wakes no waiter when a lock is given back. So the waiters have a queue in the lock
-// file (see ticketQueue), and a process that gives the lock back wakes only the first of them. No
+// file (see ticketQueue), and a process that gives the lock back wakes the first of them. No
 // wake-up is lost: a waiter takes its ticket before it tries the lock, and a process that gives the
 // lock back unlocks it before it looks at the queue.
 //
-// Holders that are killed, and programs other than padlock, wake no waiter. Only the first waiter
-// of all watches for them, in three ways:
+// No waiter is woken if a holder is killed, or if the holder is a program other than padlock. To
+// notice that the lock is free, the first waiter watches the lock in three ways:
 //
 //   - It asks the kernel to wake it when the lock file is closed or touched (inotify).
 //   - It sets the file's size to sizeWaited. Then a process with an earlier padlock touches the
 //     file when it gives the lock back.
 //   - It looks at the lock now and then.
 //
-// Waiters without a ticket, and waiters that only want to know when to try, do the same. The first
-// five constants are about the pauses between two looks at the lock.
+// The other waiters with tickets do not watch. Two kinds of waiters watch in the same three ways as
+// the first one: waiters without a ticket, and waiters that do not take the lock themselves but
+// only want to know when it is free.
+//
+// The first five constants are about the pauses between two looks at the lock.
 const (
-	firstLook   = time.Millisecond       // the first pause; short, because a file is closed just before it is unlocked
+	firstLook   = time.Millisecond       // the first pause; short, because the kernel reports the close of a file just before it unlocks it
 	slowLook    = 250 * time.Millisecond // the longest pause of a waiter that will be woken
 	behindLooks = 4                      // a waiter that is not the first pauses for at most this many times slowLook
 	pollLook    = 50 * time.Millisecond  // the longest pause of a waiter that will not be woken
@@ -157,7 +160,7 @@ func (p *pacer) pauseBehind(l look) time.Duration {
 type look struct {
 	done       bool
 	grant      driver.Grant
-	refusal    *refusal // why the try was refused, if not done
+	refusal    *refusal // why the lock was refused; nil if done is true
 	subscribed bool     // the kernel will wake the waiter; see subscribe
 	ahead      int      // how many waiters with tickets are ahead of this one
 }
@@ -323,8 +326,9 @@ func (s *Store) probe(f *file, shared bool) error {
 	return nil
 }
 
-// subscribe makes the kernel wake the waiters of f when something happens to the file, and shows in
-// the file's size that a process waits. It returns false if that is not possible.
+// subscribe arranges that the waiters of f are woken when something happens to the file. It asks
+// the kernel for notices, and it changes the file's size to tell other processes that a process
+// waits. It returns false if one of these is not possible.
 func (s *Store) subscribe(f *file) bool {
-	return s.notify.watch(f, f.spare) && leaveWord(f.spare)
+	return s.notify.watch(f, f.spare) && markWaited(f.spare)
 }

@@ -42,7 +42,7 @@ type wakeKey struct{ ino, number uint64 }
 
 const (
 	waitersDir   = "waiters"
-	newPipe      = "new-" // how the name of a FIFO begins until its owner has opened the FIFO
+	newPipe      = "new-" // a new FIFO has this prefix in its name until its owner has opened it
 	newPipeGrace = time.Minute
 	wakeSize     = 16
 	pipeIdle     = time.Second
