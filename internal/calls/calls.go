@@ -30,8 +30,8 @@ type Calls struct {
 // Open makes c ready for calls.
 func (c *Calls) Open() { c.Closing, c.end = context.WithCancel(context.Background()) }
 
-// Begin counts a call, which ends with Work.Done. After End it returns driver.ErrClosed. If ctx has
-// ended, it returns the error of ctx.
+// Begin registers a call, which must end with Work.Done. If End was called before, Begin returns
+// driver.ErrClosed. If ctx has ended, Begin returns the error of ctx.
 func (c *Calls) Begin(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,8 +45,9 @@ func (c *Calls) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End makes Begin refuse new calls, and cancels Closing. It reports whether it was called for the
-// first time. The caller must then end what the running calls wait for, and wait for Work.
+// End makes Begin refuse new calls, and cancels Closing. It reports whether this was the first call
+// of End. After that, the caller must do what is necessary for the running calls to return, and
+// then wait for Work.
 func (c *Calls) End() (isFirst bool) {
 	c.mu.Lock()
 	isFirst = !c.closed

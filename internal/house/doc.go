@@ -1,2 +1,3 @@
-// Package house contains only tests. They check the rules for the tree that CONTRIBUTING.md lists.
+// Package house contains only tests. CONTRIBUTING.md lists rules for the files of this repository,
+// and the tests check whether the files comply with them.
 package house

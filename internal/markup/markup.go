@@ -24,7 +24,7 @@ type Part interface {
 // shape says how an element is written.
 type shape struct {
 	void bool // without content and without an end tag
-	line bool // a new line follows, which a browser does not show there
+	line bool // a line break follows; after this element, a browser does not show it
 	code bool // the content would be code
 }
 

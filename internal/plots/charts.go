@@ -51,7 +51,8 @@ const many = "10000 holds with a TTL of 30s for 10s"
 // readers names the experiment in which one process has many shared holds.
 const readers = "1000 readers of one process"
 
-// compared returns the sources for an experiment that is made from pairs.
+// compared returns the sources of a chart that compares padlock with other programs. The chart
+// shows an experiment that addPairs has made.
 func compared(name string) []source {
 	return []source{{"padlock", name, "padlock", own}, {"compared with", name, "other", peer}}
 }

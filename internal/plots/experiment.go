@@ -14,8 +14,8 @@ type experiment struct {
 	Targets []target `json:",omitempty"`
 }
 
-// A target is a limit for a figure of a row, or for its ratio to the figure of the row Base. Value
-// is what was measured.
+// A target is a limit for a figure of a row. If Base is set, the limit is for a ratio instead: the
+// row's figure divided by the figure of the row Base. Value is what was measured.
 type target struct {
 	Row, Column     string
 	Base            string   `json:",omitempty"`

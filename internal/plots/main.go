@@ -27,16 +27,17 @@ const (
 	docs      = "../../docs"
 )
 
-// publish draws the charts of the run in the file from. If added is not empty, it is the file of
-// another run, and publish first merges that run into the published figures. If from is the file of
-// the published figures, publish also writes the tables of the pages.
-func publish(from, to, added string, keepRows bool) error {
+// publish draws the charts of a run. The argument runFile is the file of the run. If added is not
+// empty, it is the file of another run, and publish first merges that run into the published
+// figures. If runFile is the file of the published figures, publish also writes the tables of the
+// pages.
+func publish(runFile, to, added string, keepRows bool) error {
 	if added != "" {
 		if err := merge(published, added, keepRows); err != nil {
 			return err
 		}
 	}
-	if err := drawAll(from, to); err != nil || from != published {
+	if err := drawAll(runFile, to); err != nil || runFile != published {
 		return err
 	}
 	all, err := readFile(published)

@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// merge puts the medians of a run into the file of the published runs. An experiment of the run
-// replaces the published experiment of that name. With keepRows, published rows that the run does
-// not have are kept. Only experiments, rows and columns that a chart or its table shows are
-// published.
+// merge adds the medians of a run to the file of the published runs. If an experiment of the run
+// was published before, the new medians replace it. With keepRows, the experiment's old rows are
+// kept if the run does not have them. Only experiments, rows and columns that a chart or its table
+// shows are published.
 func merge(published, from string, keepRows bool) error {
 	old, err := readFile(published)
 	if err != nil {
@@ -45,7 +45,8 @@ func merge(published, from string, keepRows bool) error {
 	return os.WriteFile(published, out.Bytes(), 0o644)
 }
 
-// keepRows adds the rows of a published experiment that e does not have, with their targets.
+// keepRows copies rows of a published experiment to e, with their targets. It copies only the rows
+// that e does not have.
 func (e *experiment) keepRows(published experiment) {
 	for _, t := range published.Targets {
 		if e.Trials[t.Row] == nil {

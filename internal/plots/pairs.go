@@ -54,7 +54,9 @@ const (
 	permitsName = "permits"
 )
 
-// addPairs adds the experiments that are made from pairs, with the pairs that the run has.
+// addPairs adds the experiments that the variable pairings describes. Each of them compares figures
+// of padlock with figures of other programs, in pairs. A pair is left out if the run does not have
+// both figures.
 func (all run) addPairs() {
 	for name, pairs := range pairings {
 		e := experiment{Name: name, Trials: map[string][]map[string]float64{}}

@@ -88,8 +88,8 @@ func TestZeroOnALogarithmicAxis(t *testing.T) {
 // A table is written between its marks, and nothing else of the page is changed. A run without the
 // figures of a table leaves it as it is.
 func TestFill(t *testing.T) {
-	first := fmt.Sprintf(begin, "redis-blocked.svg")
-	page := "before\n" + first + "\n| old |\n\n" + end + "after\n"
+	first := fmt.Sprintf(tableBegin, "redis-blocked.svg")
+	page := "before\n" + first + "\n| old |\n\n" + tableEnd + "after\n"
 	if got := fill(page, run{}); got != page {
 		t.Errorf("a run without figures changes the page to:\n%s", got)
 	}
@@ -99,7 +99,7 @@ func TestFill(t *testing.T) {
 		Trials:  map[string][]map[string]float64{"padlock": {{"cmds/s": 6.94}}, "redsync": {{"cmds/s": 12345.6}}},
 		Targets: []target{{Row: "padlock", Column: "cmds/s", AtMost: 10, Value: &x, Met: true}},
 	}}
-	want := "before\n" + first + "\n| | cmds/s | target |\n|---|---|---|\n| padlock | 6.94 | cmds/s 6.94 ≤ 10 met |\n| redsync | 12,346 |  |\n\n" + end + "after\n"
+	want := "before\n" + first + "\n| | cmds/s | target |\n|---|---|---|\n| padlock | 6.94 | cmds/s 6.94 ≤ 10 met |\n| redsync | 12,346 |  |\n\n" + tableEnd + "after\n"
 	if got := fill(page, all); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

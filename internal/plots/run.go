@@ -29,9 +29,9 @@ func readRun(r io.Reader) (run, error) {
 	return all, lines.Err()
 }
 
-// addShares adds a figure to every trial of the uncontended experiments. The figure is the row's
-// operations per second, divided by the operations per second of the limit, which is another row,
-// in the same round. Published medians already contain it.
+// addShares adds the figure "share" to every trial of the uncontended experiments. The share is the
+// row's operations per second, divided by the operations per second of the row
+// "limit-rueidis-1conn" in the same round. Published medians already contain the share.
 func (all run) addShares() {
 	const limit = "limit-rueidis-1conn"
 	for name, e := range all {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// The lines begin and end enclose the table of a chart in a page. Everything between these lines is
-// written by `make plots`.
+// tableBegin and tableEnd are the lines around the table of a chart in a page. `make plots` writes
+// everything between them.
 const (
-	begin = "<!-- make plots writes this table: %s -->\n"
-	end   = "<!-- end of the table -->\n"
+	tableBegin = "<!-- make plots writes this table: %s -->\n"
+	tableEnd   = "<!-- end of the table -->\n"
 )
 
 // writeTables writes the tables of all charts into the pages that have a place for them.
@@ -41,11 +41,11 @@ func writeTables(all run, pages string) error {
 // a table, the table stays as it is.
 func fill(text string, all run) string {
 	for _, c := range charts {
-		first := fmt.Sprintf(begin, c.file)
+		first := fmt.Sprintf(tableBegin, c.file)
 		before, rest, ok := strings.Cut(text, first)
-		_, after, closed := strings.Cut(rest, end)
+		_, after, closed := strings.Cut(rest, tableEnd)
 		if table := c.table(all); ok && closed && table != "" {
-			text = before + first + "\n" + table + "\n" + end + after
+			text = before + first + "\n" + table + "\n" + tableEnd + after
 		}
 	}
 	return text
@@ -112,7 +112,8 @@ func verdicts(all run, columns []source, row string) string {
 	return strings.Join(texts, "; ")
 }
 
-// figure writes a number with two or three digits, or with all digits before the point.
+// figure writes a number with two or three digits. A number with more digits before the point keeps
+// all of these.
 func figure(x float64, ok bool) string {
 	if !ok {
 		return "–"

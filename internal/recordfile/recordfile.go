@@ -98,8 +98,8 @@ func (d Dir) perm(private fs.FileMode) fs.FileMode {
 	return private
 }
 
-// replace writes a file in one step. If there is no room for a new file, it writes into the old
-// file, whose room is already there.
+// replace writes a file in one step. If there is no room for a new file, it overwrites the old
+// file, which needs no more room.
 func (d Dir) replace(path, text string) error {
 	temp := filepath.Join(filepath.Dir(path), rand.Text()+tempSuffix)
 	err := writeNew(temp, text, d.perm(0o600))
@@ -230,7 +230,7 @@ func (d Dir) Names(prefix string) ([]string, error) {
 // nameIn returns the name to which dir belongs. It finds the name in the first record that can be
 // read.
 func nameIn(dir string) string {
-	entries, _ := os.ReadDir(dir) // a directory that cannot be read has no name
+	entries, _ := os.ReadDir(dir) // if the directory cannot be read, the result is ""
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), fileSuffix) || !e.Type().IsRegular() {
 			continue

@@ -45,8 +45,9 @@ type Server struct{ Config }
 
 // New checks config, which is a redisstore.Config. The error is driver.ErrInvalid.
 //
-// The fields are copied by their names. A conversion between the two types would no longer compile
-// in an older redisstore if Config got a new field.
+// New copies each field by its name, although redisstore.Config has the same fields as Config. If
+// New converted one type to the other, an older redisstore would no longer compile with a newer
+// version of this package that has one more field in Config.
 func New(config any) (*Server, error) {
 	s := &Server{}
 	copyFields(reflect.ValueOf(&s.Config).Elem(), reflect.ValueOf(config))
@@ -58,7 +59,7 @@ func New(config any) (*Server, error) {
 }
 
 // copyFields panics if the target has no field of the same name, or if that field has another type.
-// Every call of New would find such a mistake.
+// Each call of New copies all fields, so every test that calls New would find such a mistake.
 func copyFields(to, from reflect.Value) {
 	for i := range from.NumField() {
 		field := to.FieldByName(from.Type().Field(i).Name)

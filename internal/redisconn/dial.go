@@ -25,11 +25,12 @@ func ToSentinel(d net.Dialer) net.Dialer {
 	return d
 }
 
-// sentinelMark marks dialers of connections to sentinels. It resolves names like a nil Resolver.
+// sentinelMark marks the dialers for connections to sentinels: it is their Resolver. It resolves
+// names as Go's default resolver does.
 var sentinelMark = &net.Resolver{}
 
-// Dial finds the credentials for a connection to dst and makes the connection. Login reads the
-// credentials from the RemoteAddr of that connection. The error is a *DialError.
+// Dial finds the credentials for a connection to dst, and makes the connection. Login can later
+// read the credentials from the connection's RemoteAddr. The error is a *DialError.
 func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()
@@ -79,9 +80,10 @@ type conn struct {
 // RemoteAddr returns the address together with the credentials, for Login.
 func (c *conn) RemoteAddr() net.Addr { return c.login }
 
-// login is the address of a connection together with its credentials. The client asks for
-// credentials without a context, and does not say whether they are for a sentinel. Dial knows both,
-// so Dial finds the credentials, and the client gets them from the address.
+// login is the address of a connection together with its credentials. When the client asks for
+// credentials, it passes no context, and does not say whether they are for a sentinel. Only Dial
+// knows both. So Dial finds the credentials and puts them into the address of the connection, where
+// Login finds them when the client asks.
 type login struct {
 	net.Addr
 	user, password string

@@ -22,8 +22,8 @@ func (s *Server) Pid() int {
 	return s.proc.cmd.Process.Pid
 }
 
-// Kill ends the server and all processes that it has started with SIGKILL, as a crash would, and
-// returns when they are gone. Restart starts it again.
+// Kill sends SIGKILL to the server and to all processes that the server has started, as if they had
+// crashed. It returns when they are gone. Restart starts the server again.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.do("kill", s.end)
@@ -63,9 +63,9 @@ func (s *Server) Crash(keepData bool) error {
 	return nil
 }
 
-// Pause stops the server and all processes that it has started with SIGSTOP, and returns when they
-// are all stopped. Connections stay open, and the kernel still accepts new ones, but the server
-// does not respond until Resume.
+// Pause sends SIGSTOP to the server and to all processes that the server has started. It returns
+// when they are all stopped. Connections stay open, and the kernel still accepts new ones, but the
+// server does not respond until Resume.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.do("pause", func() error {

@@ -25,7 +25,7 @@ func attributes(o *owner) *syscall.SysProcAttr {
 // stop stops the process and all its descendants, and returns when they are all stopped. A stopped
 // process cannot fork, so stop misses no descendant.
 func (p *process) stop() error {
-	return until("stop", func() (int, error) {
+	return awaitNone("stop", func() (int, error) {
 		running := 0
 		for _, pid := range tree(p.cmd.Process.Pid) {
 			if doesNotRun(pid) {
@@ -56,7 +56,7 @@ func (p *process) kill() error {
 	if err := signalAll(pids, syscall.SIGKILL); err != nil {
 		return err
 	}
-	return until("die", func() (int, error) {
+	return awaitNone("die", func() (int, error) {
 		alive := 0
 		for _, pid := range pids {
 			if !dead(pid) {
@@ -67,9 +67,9 @@ func (p *process) kill() error {
 	})
 }
 
-// until waits until the function that it gets returns 0 or an error. The function counts the
-// processes that have not stopped or died yet. After ten seconds, until returns an error.
-func until(what string, left func() (int, error)) error {
+// awaitNone returns when the function left returns 0 or an error. That function counts the
+// processes that have not stopped or died yet. After ten seconds, awaitNone returns an error.
+func awaitNone(what string, left func() (int, error)) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		n, err := left()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Sentinel starts a sentinel that watches the Redis server primary. The sentinel calls it "main".
+// Sentinel starts a sentinel of Redis that watches one server. The sentinel calls that server
+// "main".
 func Sentinel(t testing.TB, primary *Server) *Server {
 	t.Helper()
 	return Start(t, Spec{

@@ -59,7 +59,7 @@ func (p Place) Addr() string { return fmt.Sprintf("127.0.0.1:%d", p.Port) }
 // Path returns the path of a file in the data directory.
 func (p Place) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// Write writes a file in the data directory that only the server can read.
+// Write writes a file into the data directory. The file can only be read by the server.
 func (p Place) Write(name string, data []byte) error {
 	path := p.Path(name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {

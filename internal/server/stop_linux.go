@@ -15,7 +15,7 @@ func StopProcess(t testing.TB, pid int) {
 	t.Helper()
 	err := signal(pid, syscall.SIGSTOP)
 	if err == nil {
-		err = until("stop", func() (int, error) { return runningThreads(pid) })
+		err = awaitNone("stop", func() (int, error) { return runningThreads(pid) })
 	}
 	if err != nil {
 		t.Fatalf("stopping process %d: %v", pid, err)

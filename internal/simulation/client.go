@@ -32,8 +32,8 @@ func (s *Server) Connect(queue bool, maxOutage time.Duration) driver.Store {
 	return &client{server: s}
 }
 
-// request sends one request. It returns after the time that the request and its reply take. If
-// grants is true, the request asks for a lock.
+// request sends one request. It returns when a reply would have arrived, after the times for the
+// request, the server's work and the reply. If grants is true, the request asks for a lock.
 func (c *client) request(ctx context.Context, grants bool, serve func(*life) error) error {
 	if c.closed.Load() {
 		return driver.ErrClosed
@@ -114,8 +114,8 @@ func answer(g driver.Grant, err error) (driver.Grant, error) {
 // in redisstore. The waiter asks for the first time after driver.MaxReservation.
 const longLook = 15 * time.Second
 
-// firstRetry is how long a wait pauses, on average, before it asks a server that is down for the
-// second time. After that, each pause is twice as long, up to lastRetry. All this is as in
+// firstRetry is the mean pause of a waiter between its first and its second request to a server
+// that is down. After that, each pause is twice as long, up to lastRetry. All this is as in
 // redisstore.
 const (
 	firstRetry = 50 * time.Millisecond
@@ -127,7 +127,7 @@ type wait struct {
 	c       *queueClient
 	r       driver.Request
 	called  chan driver.Grant // the message that the waiter's turn has come
-	life    *life             // the life of the server in which the waiter has its place
+	life    *life             // the waiter's place is lost when this life of the server ends
 	place   func() bool       // gives up the place; Server.mu guards the fields place and granted
 	granted bool              // the server has granted the lock
 }

@@ -9,8 +9,8 @@ import (
 // referee watches the grants of one scenario.
 type referee struct {
 	began time.Time
-	from  time.Duration // grants count from this time on, when all processes have begun
-	goal  int           // the scenario ends after so many grants; see acquired
+	from  time.Duration // only grants after this time are counted; all processes have begun by then
+	goal  int           // the number of grants that ends the scenario; see acquired
 	done  context.CancelFunc
 	sent  func() int // the number of requests so far
 
@@ -19,11 +19,11 @@ type referee struct {
 	fence    map[string]uint64 // the last fence of each name
 	served   []int             // the grants of each process
 	grants   int
-	before   int       // the number of requests before the first grant that counts
+	before   int       // the number of requests before the first counted grant
 	outage   bool      // there will be an outage
 	returned time.Time // when the server came back, or zero
-	again    []bool    // the processes that have been served since then
-	unserved int       // the number of processes that have not been served since then
+	again    []bool    // by process: whether it has been served since the server came back
+	unserved int       // the number of processes that have not been served since the server came back
 	result   Result
 }
 
@@ -42,10 +42,10 @@ func (f *referee) serverReturned() {
 	f.returned, f.again, f.unserved = time.Now(), make([]bool, len(f.served)), len(f.served)
 }
 
-// acquired notes that a process has taken a name. The argument called is the time at which the
-// process asked for the name. The scenario ends when its goal is reached. After an outage, it also
-// waits until each process has been served again.
-func (f *referee) acquired(process int, name string, fence uint64, called time.Time) {
+// acquired notes that a process has taken a name, for which it had asked at the time askedAt. The
+// scenario ends when the goal is reached. If there is an outage, the scenario ends only when each
+// process has been served again too.
+func (f *referee) acquired(process int, name string, fence uint64, askedAt time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if time.Since(f.began) >= f.from {
@@ -63,7 +63,7 @@ func (f *referee) acquired(process int, name string, fence uint64, called time.T
 		f.result.OldFences++
 	}
 	f.fence[name] = fence
-	f.result.LongestWait = max(f.result.LongestWait, time.Since(called))
+	f.result.LongestWait = max(f.result.LongestWait, time.Since(askedAt))
 	if f.unserved > 0 && !f.again[process] {
 		f.again[process] = true
 		if f.unserved--; f.unserved == 0 {

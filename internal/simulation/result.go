@@ -16,10 +16,10 @@ type Result struct {
 	Failed    int     // calls of Acquire that returned another error
 	Lost      int     // locks that were lost
 
-	PerSecond   int           // requests in a second, before an outage
-	Peak        int           // the most requests in a second after the beginning of an outage
-	Refused     int           // the most refused connections in a second
-	Backlog     int           // the most requests that waited for the server at one time, after the first second
+	PerSecond   int           // the greatest number of requests in one second, before an outage
+	Peak        int           // the greatest number of requests in one second, after the beginning of an outage
+	Refused     int           // the greatest number of refused connections in one second
+	Backlog     int           // the greatest number of requests that waited for the server at one time, after the first second
 	AllServed   time.Duration // from the server's return until the last process was served
 	LongestWait time.Duration
 	Took        time.Duration

@@ -14,8 +14,8 @@ import (
 type Network struct {
 	OneWay        time.Duration // how long a message travels
 	Service       time.Duration // how long the server works on one request; it works on one at a time
-	LoseReply     int           // if not 0, the connection breaks before one in LoseReply replies
-	LoseHandOvers int           // if not 0, one in LoseHandOvers messages to waiters is lost
+	LoseReply     int           // the connection breaks before one reply out of this many; 0 means never
+	LoseHandOvers int           // one message to a waiter out of this many is lost; 0 means none
 }
 
 // Usual is a network inside a data centre, and a server that answers 100,000 requests a second.
@@ -32,7 +32,7 @@ type Server struct {
 	silent     bool  // while the server is down, it gives no answer at all instead of refusing connections
 	locks      *memstore.Store
 	guardUntil time.Time
-	free       time.Time // when all requests that have arrived are done
+	free       time.Time // when the server will have done all requests that have arrived
 	requests   int
 	replies    int
 	handOvers  int
@@ -128,10 +128,10 @@ func (s *Server) slotNow() *slot {
 	return &s.slots[i]
 }
 
-// arrive counts a request that arrives now. It returns how long the request waits for the server
-// and is worked on. If the server is down, the error is errRefused, or errBroken if the request
-// gets no answer. If the server gives no locks yet and the request asks for one, the error is
-// errGuard.
+// arrive counts a request that arrives now. It returns how long the request takes on the server: it
+// waits until the earlier requests are done, and then the server works on it. If the server is
+// down, the error is errRefused, or errBroken if the request gets no answer. If the server gives no
+// locks yet and the request asks for one, the error is errGuard.
 func (s *Server) arrive(grants bool) (*life, time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

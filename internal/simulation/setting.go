@@ -68,14 +68,14 @@ func (s Setting) run(ctx context.Context, f *referee, startWithin time.Duration,
 			end(p)
 		})
 	}
-	s.Outage.happen(ctx, server, f)
+	s.Outage.run(ctx, server, f)
 	running.Wait()
 	f.result.countBySecond(server.slots, s.Outage)
 	return f.result
 }
 
-// happen stops the server and starts it again.
-func (o Outage) happen(ctx context.Context, server *Server, f *referee) {
+// run carries out the outage: it stops the server, and later starts it again.
+func (o Outage) run(ctx context.Context, server *Server, f *referee) {
 	if o.At == 0 {
 		return
 	}

@@ -234,8 +234,8 @@ func (t *Tab) try(script string) (r result, err error) {
 	return r, Await(t.Begin(script), script, &r)
 }
 
-// Until repeats a script until it returns true. The script may fail while one page replaces
-// another.
+// Until runs a script again and again until the script returns true. The script may fail while one
+// page replaces another.
 func (t *Tab) Until(script string) {
 	t.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -37,7 +37,8 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 // sumEnds. The mark tableBegins stands before the first line of that table.
 const sumBegins, sumEnds, tableBegins = "<!-- sum -->", "<!-- end of sum -->", "<!-- covered -->"
 
-// summed returns the page with a new summary. It returns a page that lacks the marks as it is.
+// summed returns the page with a new summary. If the page does not have all marks, summed returns
+// it unchanged.
 func summed(page string) string {
 	head, rest, found1 := strings.Cut(page, sumBegins)
 	_, tail, found2 := strings.Cut(rest, sumEnds)

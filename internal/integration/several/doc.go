@@ -1,3 +1,4 @@
-// Package several tests slots, several names and elections on every store, with real servers and
-// processes. Its tests have the names of known bugs of other libraries.
+// Package several has tests for all stores, with real servers and processes. They test slots, locks
+// on several names at once, and elections. The tests have the names of known bugs of other
+// libraries.
 package several

@@ -84,8 +84,8 @@ func drawScreen(r io.Reader, w io.Writer) error {
 	return out.Flush()
 }
 
-// drawLine draws one line. It begins with the style s, and sets s to the style at the end of the
-// line.
+// drawLine draws one line of text. The parameter s is the style at the beginning of the line;
+// drawLine sets it to the style at the end of the line.
 func drawLine(out io.Writer, line string, top float64, s *style) {
 	at := 0
 	for line != "" {

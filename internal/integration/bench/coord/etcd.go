@@ -130,9 +130,9 @@ func request(name, token string) driver.Request {
 	return driver.Request{Name: name, Token: token, TTL: 30 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
 }
 
-// ours measures etcdstore. It takes and releases a name with a new token each time, as padlock
-// does. Before the measurement, it does so olderLocks times. The history of the server is not
-// compacted meanwhile.
+// ours measures etcdstore. It takes and releases one name again and again, with a new token each
+// time, as padlock does. Before the measurement, it takes and releases the name as often as
+// olderLocks says. The history of the server is not compacted during all this time.
 func (e *etcd) ours(olderLocks, n int) (measure.Figures, error) {
 	s, err := e.store()
 	if err != nil {
@@ -262,8 +262,8 @@ func (e *etcd) drainMutex(n int, settle time.Duration) (measure.Figures, error) 
 	return drain(locks[0].Unlock, all, settle)
 }
 
-// idle counts the requests that many locks cause while they are only held. The count begins when
-// every lock is in one of the groups in which etcdstore renews locks.
+// idle counts the requests that many held locks cause while nothing is taken or released. etcdstore
+// renews locks in groups. The count begins when every lock is in a group.
 func (e *etcd) idle(p *plan) (measure.Figures, error) {
 	s, err := e.store()
 	if err != nil {

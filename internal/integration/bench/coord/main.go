@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command coord measures locks in etcd. For comparison, it also measures the requests that such a
-// lock cannot do without, and the locks of etcd's own client. It starts the servers itself. Package
-// bench describes the method; `make bench-coord` runs the command.
+// Command coord measures padlock's locks in etcd. For comparison, it also measures the locks of
+// etcd's own client, and the bare requests without which no lock in etcd is possible. It starts the
+// servers itself. Package bench describes the method; `make bench-coord` runs the command.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 type plan struct {
 	rounds  int
 	pairs   int           // how often a name is taken and released in a trial
-	before  int           // how often the name was locked before a trial, for one of the rows
+	before  int           // for the row etcdAged: how often the name was locked before a trial
 	waiters int           // waiters of a drain
 	holds   int           // how many locks are held at once
 	settle  time.Duration // how long it takes until every hold has been renewed

@@ -18,8 +18,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// files compares one lock and unlock of a file for which nobody else waits. All files are in one
-// directory.
+// files measures how long it takes to lock and unlock a file for which nobody else waits. It
+// compares padlock with another library and with bare system calls. All files are in one directory.
 func files(p *plan) *measure.Experiment {
 	const peer, ours = "gofrs/flock", "filestore (driver)"
 	return &measure.Experiment{

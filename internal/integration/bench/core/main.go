@@ -28,8 +28,8 @@ type plan struct {
 	dir         string // directory for lock files
 	drains      int    // rounds of hand-overs through all waiters, in one trial
 	maxRoutines float64
-	processes   []int // numbers of processes that wait for one file
-	runs        []int // numbers of "padlock run" that wait for one file
+	processes   []int // how many processes wait for one file; one row for each number
+	runs        []int // how many runs of "padlock run" wait for one file; one row for each number
 }
 
 // full is the plan without -quick. It has many short rounds, so that some of them run while no

@@ -127,12 +127,12 @@ func expect(lines *bufio.Reader, what string, n int) error {
 // beWaiter is the main function of a waiting process.
 func beWaiter(kind, dir string) error {
 	err := waiterKinds[kind].wait(dir, func(what string) { _, _ = os.Stdout.WriteString(what + "\n") })
-	stayed()
+	awaitEOF()
 	return err
 }
 
-// stayed waits until stdin ends, which happens when all processes are done.
-func stayed() { _, _ = io.Copy(io.Discard, os.Stdin) }
+// awaitEOF returns when stdin ends. The parent closes it when all processes are done.
+func awaitEOF() { _, _ = io.Copy(io.Discard, os.Stdin) }
 
 func waitInFlock(dir string, say func(string)) error {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -164,7 +164,7 @@ func crowdInFlock(dir string) (ready func(int) error, release func() error, err 
 	}
 	inode := []byte(":" + strconv.FormatUint(st.Ino, 10) + " ")
 	return func(n int) error {
-		return until(func() (bool, error) {
+		return poll(func() (bool, error) {
 			text, err := os.ReadFile("/proc/locks")
 			waiting := 0
 			for line := range bytes.Lines(text) {
@@ -192,7 +192,7 @@ func waitInFileStore(dir string, say func(string)) error {
 	}
 	err = lock.Release()
 	say("done")
-	stayed() // so that closing the Locker is no part of the measured time
+	awaitEOF() // so that closing the Locker is no part of the measured time
 	return errors.Join(err, l.Close(context.Background()))
 }
 
@@ -207,15 +207,15 @@ func crowdInFileStore(dir string) (ready func(int) error, release func() error, 
 		return nil, nil, err
 	}
 	return func(n int) error {
-		return until(func() (bool, error) {
+		return poll(func() (bool, error) {
 			state, err := store.Inspect(context.Background(), queueName)
 			return state.Waiters >= n, err
 		})
 	}, func() error { return lock.Release() }, nil
 }
 
-// until repeats a check for at most a minute.
-func until(done func() (bool, error)) error {
+// poll repeats a check until it succeeds. After a minute, poll returns an error.
+func poll(done func() (bool, error)) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		ok, err := done()
 		switch {

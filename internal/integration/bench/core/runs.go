@@ -96,7 +96,7 @@ func drainRuns(binary, dir string, n int) (took time.Duration, err error) {
 		started = append(started, cmd)
 	}
 	if failed == nil {
-		failed = until(func() (bool, error) {
+		failed = poll(func() (bool, error) {
 			state, err := store.Inspect(context.Background(), queueName)
 			return state.Waiters >= n, err
 		})

@@ -47,7 +47,8 @@ func severalTrial(d time.Duration) (measure.Figures, error) {
 }
 
 // slotQueue lets 64 goroutines take one of four permits, each for 5 ms. The shortest possible time
-// is 80 ms. The row with a channel shows how much longer it takes because of the timers alone.
+// for all of them is 80 ms. But Go's timers fire late, so even the row with a channel takes longer.
+// That row shows how much of the additional time comes from the timers.
 func slotQueue(p *plan) *measure.Experiment {
 	const peer, ours = "channel of 4 elements", "padlock over memstore"
 	return &measure.Experiment{

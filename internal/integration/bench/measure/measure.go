@@ -22,8 +22,9 @@ type Column struct {
 	Format string // format for fmt, for one float64
 }
 
-// A Target is a limit for a figure of a row, or for its ratio to the same figure of the row Base.
-// Either AtMost or AtLeast is set.
+// A Target is a limit for a figure of a row. If Base is set, the limit is for a ratio instead: the
+// row's figure divided by the figure of the row Base in the same column. Either AtMost or AtLeast
+// is set.
 type Target struct {
 	Row, Column, Base string
 	AtMost, AtLeast   float64

@@ -18,8 +18,8 @@ type Flags struct {
 	rounds int
 }
 
-// DefineFlags defines -only and -json. tableWord is what the help for these flags calls one table
-// of the bench.
+// DefineFlags defines the flags -only and -json. The help for these flags needs a word for the
+// tables of the bench, and tableWord is that word.
 func DefineFlags(tableWord string) *Flags {
 	f := &Flags{}
 	flag.StringVar(&f.Only, "only", "", tableWord+"s whose name matches this `regexp`")
@@ -27,12 +27,12 @@ func DefineFlags(tableWord string) *Flags {
 	return f
 }
 
-// DefineQuick defines -quick and -rounds for a bench that has two plans. The parameters full and
-// quick are the numbers of rounds in these plans. The parameter lasts says how long the quick plan
+// DefineQuick defines the flags -quick and -rounds for a bench that has a full and a quick plan.
+// The help for the flags says how many rounds each of the plans has, and how long the quick plan
 // takes.
-func (f *Flags) DefineQuick(lasts string, full, quick int) {
-	flag.BoolVar(&f.Quick, "quick", false, "measure less, in "+lasts)
-	flag.IntVar(&f.rounds, "rounds", 0, fmt.Sprintf("rounds instead of %d, or of %d with -quick", full, quick))
+func (f *Flags) DefineQuick(quickTime string, fullRounds, quickRounds int) {
+	flag.BoolVar(&f.Quick, "quick", false, "measure less, in "+quickTime)
+	flag.IntVar(&f.rounds, "rounds", 0, fmt.Sprintf("rounds instead of %d, or of %d with -quick", fullRounds, quickRounds))
 }
 
 // Rounds returns the value of -rounds. If that flag was not given, it returns planned, the number
@@ -72,8 +72,8 @@ func NewReport(out, progress io.Writer, pattern string, asJSON bool) (*Report, e
 	return &Report{out: out, progress: progress, only: chosen, json: asJSON}, nil
 }
 
-// Run runs e and writes the result, if the name of e matches. If remarks is not nil, Run calls it
-// after the table, to write more text.
+// Run runs e and writes the result. If the flag -only excludes e by its name, Run does nothing. If
+// remarks is not nil, Run calls it after the table, to write more text.
 func (r *Report) Run(e *Experiment, rounds int, remarks func(io.Writer, *Result)) {
 	if !r.only.MatchString(e.Name) {
 		return

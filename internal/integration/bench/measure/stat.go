@@ -1,4 +1,5 @@
-// Package measure makes tables from trials, with rotating rounds, medians, ratios and targets.
+// Package measure runs trials and makes tables of their results. A table has medians, and may have
+// ratios and targets. Each round of trials begins with a different row.
 package measure
 
 import (

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// limits returns rows that are not usable locks. They show the best that the machine and the server
-// can do.
+// limits returns the rows that show how fast anything can be on this machine and this server. They
+// cannot be used as locks.
 func limits() []contestant {
 	return []contestant{
 		{name: limitAlone, in: alone, open: openRueidis},
@@ -26,9 +26,9 @@ const (
 	limitHop   = "limit-pubsub-tcp"
 )
 
-// blpop hands a lock over with a list of one element. BLPOP waits for the element, first come,
-// first served, and RPUSH puts it back. A blpop needs one connection for each waiter. It has no
-// owner and no lease, so it is not a safe lock.
+// blpop hands a lock over with a list of one element. BLPOP takes the element from the list, and
+// waits for it if necessary, first come, first served. RPUSH puts the element into the list again.
+// Each waiter needs its own connection. There is no owner and no lease, so this is not a safe lock.
 type blpop struct {
 	site  site
 	conns []*resp
@@ -61,7 +61,7 @@ func (b *blpop) locker(name string) (Locker, error) {
 		return err
 	}
 	return lockFunc(func(ctx context.Context) (func() error, error) {
-		if err := conn.until(ctx); err != nil {
+		if err := conn.applyDeadline(ctx); err != nil {
 			return nil, err
 		}
 		reply, err := conn.do(pop)
@@ -95,7 +95,8 @@ func openHop(s site) (client, error) {
 	if h.publish, err = s.resp(); err != nil {
 		return nil, err
 	}
-	// A party that passes its turn on does not wait for a reply, so the server need not send one.
+	// This connection only sends PUBLISH, to pass the turn on. Nobody waits for the replies, so the
+	// server need not send them.
 	if _, err := h.publish.Write(command("CLIENT", "REPLY", "OFF")); err != nil {
 		return nil, err
 	}

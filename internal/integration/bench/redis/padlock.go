@@ -45,7 +45,8 @@ func padlocks() (rows []contestant) {
 			defer cancel()
 			return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, kind.options...)
 		}
-		// The rows without fences are in one table only, where they show what fences cost.
+		// The rows without fences show what fences cost. They are only in the tables for a lock
+		// that nobody else wants (alone).
 		direct, full := alone, alone
 		if kind.name == ours || kind.name == oursString {
 			direct, full = alone|oneDrain|eachDrain, allOfThem|renewing
@@ -64,7 +65,8 @@ func padlocks() (rows []contestant) {
 	return rows
 }
 
-// face is package padlock, as applications use it.
+// face is a client that uses package padlock, as applications do. Other clients call the driver
+// without that package.
 type face struct{ *padlock.Locker }
 
 func openFace(s *redisstore.Store, err error, opts ...padlock.LockerOption) (client, error) {

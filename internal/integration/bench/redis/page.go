@@ -21,7 +21,7 @@ const maxParties = 512
 type page struct {
 	start, end atomic.Int64 // the beginning and the end of the time that counts
 	over       atomic.Int64 // after this time no worker waits any more
-	_          [40]byte     // keeps the fields below out of the cache line above, because they change at every hand-over
+	_          [40]byte     // the next fields change at every hand-over, so they get a cache line of their own
 
 	owner      atomic.Int32 // current owner of the lock; 0 if there is none
 	last       atomic.Int32 // previous owner
@@ -98,9 +98,9 @@ func (p *page) unmap() error {
 	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(page{})))
 }
 
-// now returns CLOCK_MONOTONIC in nanoseconds, which all processes of a machine share. Go reads that
-// clock without a system call, but returns only the time since the start of the process. So the
-// difference between the two is measured once.
+// now returns the time of CLOCK_MONOTONIC in nanoseconds. All processes of a machine share this
+// clock. Go can read the clock without a system call, but shows a program only the time since the
+// program's start. So now adds the program's start time, which the function offset measures once.
 func now() int64 { return int64(time.Since(began)) + offset() }
 
 var began = time.Now()

@@ -15,9 +15,9 @@ import (
 )
 
 // readers lets n readers of one process wait while a writer of another process holds the name. Then
-// the writer releases, and total_ms is the time until all readers have the name together. None of
-// the other libraries has readers, so the row to compare with is one write for each reader, all
-// sent at once on one connection.
+// the writer releases, and total_ms is the time until all readers have the name together. The other
+// libraries have no readers. So the readers are compared with n small writes, one for each reader,
+// which are sent at the same time on one connection.
 func (b *bench) readers(n int) *measure.Experiment {
 	const limit = "limit-rueidis-1conn, a ZADD for each"
 	e := &measure.Experiment{
@@ -35,12 +35,12 @@ func (b *bench) readers(n int) *measure.Experiment {
 }
 
 func (b *bench) readTogether(n int) (f measure.Figures, err error) {
-	writer, _, err := b.faceOnly()
+	writer, _, err := b.openLocker()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, writer.Close(context.Background())) }()
-	locker, p, err := b.faceOnly()
+	locker, p, err := b.openLocker()
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,9 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	return b.together(p, g, n, func() error { close(start); return nil })
 }
 
-// together calls begin, and measures how long it takes until the function enter has returned in all
-// goroutines of g. Then all of them leave.
+// together measures a group of goroutines that wait for the same thing. It calls the function
+// begin, which ends their wait. The result is the time until the function enter has returned in all
+// of the goroutines. Then together lets all of them leave.
 func (b *bench) together(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
 	before, err := b.rig.cost(p)
 	if err != nil {

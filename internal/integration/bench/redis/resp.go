@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// resp is a connection that uses Redis' protocol without a client library. The rows that show
-// limits and the benchmark itself use it. Only one goroutine may use it.
+// resp is a connection that uses Redis' protocol without a client library. The benchmark uses it
+// for its own commands, and for the rows that show how fast anything can be. Only one goroutine may
+// use it.
 type resp struct {
 	net.Conn
 	in       *bufio.Reader
@@ -48,9 +49,9 @@ func (r *resp) do(cmd []byte) (any, error) {
 	return r.read()
 }
 
-// until makes do fail when ctx ends. It looks only at the deadline of ctx, so it costs nothing if
-// the deadline has not changed.
-func (r *resp) until(ctx context.Context) error {
+// applyDeadline makes later commands on the connection fail at the deadline of ctx. If the deadline
+// has not changed, applyDeadline costs nothing.
+func (r *resp) applyDeadline(ctx context.Context) error {
 	d, _ := ctx.Deadline()
 	if d.Equal(r.deadline) {
 		return nil

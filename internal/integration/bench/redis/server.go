@@ -108,13 +108,14 @@ func (r *rig) cost(p *page) (c cost, err error) {
 	return c, err
 }
 
-// addCosts adds to f the cost of one operation, if n operations ran between the costs from and to.
-func addCosts(f measure.Figures, from, to cost, n int) {
+// addCosts adds the cost of one operation to the figures f. The arguments before and after are the
+// costs that were measured before and after n operations.
+func addCosts(f measure.Figures, before, after cost, n int) {
 	per := 1 / float64(n)
-	f["cmds"] = float64(to.sent-from.sent) * per
-	f["calls"] = (to.calls - from.calls) * per
-	f["client us"] = micros(to.client.CPU-from.client.CPU) * per
-	f["server us"] = micros(to.server-from.server) * per
+	f["cmds"] = float64(after.sent-before.sent) * per
+	f["calls"] = (after.calls - before.calls) * per
+	f["client us"] = micros(after.client.CPU-before.client.CPU) * per
+	f["server us"] = micros(after.server-before.server) * per
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

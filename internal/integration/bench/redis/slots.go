@@ -61,7 +61,7 @@ func (b *bench) permits() *measure.Experiment {
 // repeated calls its argument many times in a row, for the length of a trial, and measures the
 // calls.
 func (b *bench) repeated(once func(l *padlock.Locker) error) (f measure.Figures, err error) {
-	l, p, err := b.faceOnly()
+	l, p, err := b.openLocker()
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,9 @@ func (b *bench) repeated(once func(l *padlock.Locker) error) (f measure.Figures,
 	return f, err
 }
 
-// faceOnly opens a Locker on an empty server.
-func (b *bench) faceOnly() (*padlock.Locker, *page, error) {
+// openLocker removes all data from the server and opens a Locker on it. The Locker's commands are
+// counted in the page.
+func (b *bench) openLocker() (*padlock.Locker, *page, error) {
 	if err := b.rig.clear(); err != nil {
 		return nil, nil, err
 	}
@@ -130,7 +131,7 @@ func (b *bench) queueForSlots(callers, clients int) (f measure.Figures, err erro
 	}()
 	var pages []*page
 	for range clients {
-		l, p, err := b.faceOnly()
+		l, p, err := b.openLocker()
 		if err != nil {
 			return nil, err
 		}

@@ -20,8 +20,8 @@ type tally struct {
 	Err      string
 }
 
-// work locks and unlocks until the end of the trial, which is a time in the page. A worker that
-// still waits long after that time is stranded.
+// work locks and unlocks until the trial ends. The end of the trial is a field of the page, the
+// memory that all workers share. A worker that still waits long after the end is stranded.
 func (p *page) work(l Locker, id int32) (t tally) {
 	end := p.end.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.over.Load()-now()))

@@ -12,7 +12,7 @@ import (
 
 // plan says how much is measured.
 type plan struct {
-	holds     int           // number of holds on Redis; other servers have a part of that number
+	holds     int           // number of holds on Redis; see engine.part for other servers
 	ttl       time.Duration // length of every lease
 	processes int           // number of processes that wait for one name
 	waited    time.Duration // how long these processes are watched

@@ -24,10 +24,12 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 }
 
 // startBusyNode starts a cluster of three primaries in which the first primary has all names. So
-// the first primary has as many names, and gets as many requests at a time, as a Redis without a
-// cluster. Its hand-overs also cause work for the other two primaries, and that work is counted
-// too. If all three primaries had such a load, each of them would do its own work and work for the
-// other two. That would be as much work as all three together do here.
+// the first primary has as many names as a Redis without a cluster, and gets as many requests at a
+// time. Its hand-overs also cause work for the other two primaries, and that work is counted too.
+//
+// In a cluster whose three primaries are all as busy as the first one is here, each primary would
+// do its own work, and some work for the other two. That is as much as the three primaries do
+// together in this trial.
 func startBusyNode(h *host.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {

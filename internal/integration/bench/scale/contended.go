@@ -220,8 +220,9 @@ func (b *bench) handOver(e engine, shared bool) (f measure.Figures, err error) {
 	return f, nil
 }
 
-// startCallers starts a goroutine for each name of each process, which takes the name again and
-// again.
+// startCallers starts goroutines that take names again and again. If shared is true, each process
+// has one goroutine for each of the names. Otherwise, each name belongs to one of the processes,
+// and only that process has a goroutine for it.
 func (b *bench) startCallers(ctx context.Context, wg *sync.WaitGroup, r *rig, all processes, grants []atomic.Int64, shared bool) error {
 	wanted := b.plan.names
 	if !shared {

@@ -35,7 +35,7 @@ type rig struct {
 	url     string
 	servers []*server.Server
 	busy    int  // how many primaries of a cluster have names; 0 means all
-	crash   bool // a restart is a crash; otherwise the server is asked to end, and saves its data
+	crash   bool // whether a restart kills the server; if not, it asks the server to end, so the server saves its data
 
 	// data returns how many bytes the server's data take. requests returns how many requests of
 	// clients the server has run. That number begins again at 0 after a restart.
@@ -85,7 +85,8 @@ var engines = []engine{
 		return startPostgres(h, "postgres", "?sslmode=disable&pool=16", "padlock_locks", "padlock_grants")
 	}},
 	{advisoryRow, 10, false, func(h *host.Host, holds int) (*rig, error) {
-		// The server has room for this number of locks, times max_connections, which is 1,000.
+		// PostgreSQL has room for as many locks as max_locks_per_transaction times max_connections,
+		// which is 1,000.
 		each := strconv.Itoa(holds/500 + 64)
 		return startPostgres(h, "postgres+advisory", fmt.Sprintf("?sslmode=disable&max-holds=%d", holds+1000), "padlock_fences",
 			"-c", "max_locks_per_transaction="+each)
@@ -103,8 +104,8 @@ func startRedis(h *host.Host, crash bool, args ...string) (*rig, error) {
 	return r, err
 }
 
-// inform sets the functions of a rig of Redis. They connect each time, because a restart ends
-// connections.
+// inform sets the functions of a rig for Redis. The functions open new connections each time that
+// they are called, because a restart of the server ends the old ones.
 func (r *rig) inform() {
 	r.close = func() {}
 	r.data = func() (float64, error) {
@@ -159,9 +160,9 @@ func scripts(name, value string) float64 {
 	return 0
 }
 
-// startPostgres starts PostgreSQL with its data in memory. The parameter settings lists the tables
-// that are counted as data, and after them the arguments of the server. The first text that begins
-// with a dash is the first argument.
+// startPostgres starts PostgreSQL with its data in memory. The parameter settings contains the
+// names of the tables that count as data, and after them the arguments of the server. The arguments
+// begin with the first text that begins with a dash.
 func startPostgres(h *host.Host, scheme, parameters string, settings ...string) (*rig, error) {
 	var tables, args []string
 	for i, text := range settings {

@@ -82,7 +82,8 @@ func (t *heldTrial) usage() (u usage, err error) {
 	return u, err
 }
 
-// openFirst takes and releases one lock, which connects the process, and then measures the memory.
+// openFirst takes and releases one lock, so that the process is connected. Then it measures the
+// memory.
 func (t *heldTrial) openFirst() (err error) {
 	t.locks = make([]*padlock.Lock, t.holds)
 	if err := t.locker.Do(context.Background(), "first", func(context.Context) error { return nil }); err != nil {

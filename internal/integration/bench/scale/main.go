@@ -46,7 +46,8 @@ func (b *bench) run(out io.Writer, only, rows string, asJSON bool) error {
 	return report.End()
 }
 
-// choose leaves those rows of e that match, and their targets.
+// choose removes all rows from e whose names do not match the pattern. It also removes their
+// targets.
 func choose(e *measure.Experiment, wanted *regexp.Regexp) {
 	var rows []measure.Row
 	var targets []measure.Target

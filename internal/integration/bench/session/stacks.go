@@ -30,7 +30,8 @@ type builder struct {
 	workers int // number of processes of a PHP server
 }
 
-// add adds a row for the servers that start returns, if the row's name was chosen.
+// add adds a row, unless the user has chosen other rows. It calls the function start, which starts
+// the servers for the row and returns their URLs.
 func (b *builder) add(name string, m mode, start func() ([]string, error)) error {
 	if !b.chosen.MatchString(name) {
 		return nil
@@ -46,8 +47,8 @@ func (b *builder) serve(h http.Handler) string {
 	return srv.URL
 }
 
-// options lets each request wait for the lock as long as a hundred requests work. It also allows
-// the cookie on plain HTTP.
+// options lets each request wait for the lock for up to a minute. That is enough for a hundred
+// requests that run one after the other. It also allows the cookie on plain HTTP.
 func options(l *padlock.Locker) []session.Option {
 	return []session.Option{session.Locker(l), session.MaxWait(time.Minute), session.Cookie{Insecure: true}}
 }

@@ -110,7 +110,7 @@ func (b *bench) otherTargets(s *stack) (all []measure.Target) {
 		measure.Target{Row: s.name, Column: "x none", AtMost: 1.2})
 }
 
-// setTrial makes a trial of the first table.
+// setTrial makes a trial of the table in which each request sets a key of its own.
 func (b *bench) setTrial(s *stack) (measure.Figures, error) {
 	f := measure.Figures{}
 	n := b.plan.requests
@@ -171,7 +171,7 @@ func (b *bench) bareTime(p load.Plan, s *stack) (time.Duration, error) {
 	return r.Wall, errors.Join(r.Errors...)
 }
 
-// otherTrial makes a trial of the second table.
+// otherTrial makes a trial of the table "counters, logouts, readers".
 func (b *bench) otherTrial(s *stack) (measure.Figures, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

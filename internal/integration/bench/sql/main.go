@@ -1,9 +1,9 @@
 //go:build linux
 
 // Command sql measures locks in tables of PostgreSQL and SQLite, advisory locks of PostgreSQL and
-// named locks of MariaDB. For comparison, it also measures the bare statements that such a lock
-// cannot do without. It starts the servers itself. Package bench describes the method; `make
-// bench-sql` runs the command.
+// named locks of MariaDB. For comparison, it also measures the bare statements without which no
+// lock in a database is possible. It starts the servers itself. Package bench describes the method;
+// `make bench-sql` runs the command.
 package main
 
 import (
@@ -23,7 +23,7 @@ type plan struct {
 	waiters int           // waiters of a drain
 	queued  time.Duration // how long waiters wait before the drain starts
 	many    int           // number of processes that wait
-	section time.Duration // how long each of these processes holds the lock
+	section time.Duration // how long each of the many processes holds the lock
 	watched time.Duration
 	holds   int           // advisory locks that are held at once
 	renewed []int         // numbers of leases that one process renews

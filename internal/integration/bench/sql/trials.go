@@ -83,8 +83,9 @@ func oursPair(db *sql.DB, e sqlstore.Engine) (func(context.Context) error, error
 	}, nil
 }
 
-// drains measures how fast a queue empties. The waiters of one process, and of 16, wait for a name
-// that is held. Then the holder releases the name, and each waiter takes it once.
+// drains measures how fast a queue empties. Many waiters wait for one name that is held. In one row
+// they are in one process, and in another row they are spread over 16 processes. Then the holder
+// releases the name, and each waiter takes it once.
 func (b *bench) drains() *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, %d waiters", b.plan.waiters),
@@ -100,9 +101,10 @@ func (b *bench) drains() *measure.Experiment {
 	for _, n := range []int{2, 16} {
 		e.Rows = append(e.Rows, measure.Row{Name: hop(n), Run: func() (measure.Figures, error) { return b.hop(n) }})
 	}
-	// PostgreSQL wakes every session that listens. The 16 processes are compared with two rings of
-	// bare hand-overs. The ring of 16 wakes as many sessions as they do. The ring of 2 shows what
-	// waking the other sessions costs.
+	// The row with 16 processes is compared with two rows of bare hand-overs, in which database
+	// sessions pass a turn on in a ring. PostgreSQL wakes every session that listens. With 16
+	// sessions in the ring, it wakes as many sessions as padlock's 16 processes have. With 2
+	// sessions, the row shows what it costs to wake the other sessions.
 	for _, n := range []int{2, 16} {
 		e.Targets = append(e.Targets, measure.Target{Row: "processes: 16", Column: "hand p50 us", Base: hop(n), AtMost: 1.5})
 	}
@@ -123,9 +125,9 @@ func (b *bench) waiting() *measure.Experiment {
 	}
 }
 
-// waitingForFiles runs the experiment of waiting on SQLite. It measures the mean gap between two
-// holds, the share of one processor that all processes use together, and the writes to the name's
-// row per hand-over.
+// waitingForFiles measures on SQLite what the method waiting measures on PostgreSQL. Its figures
+// are the mean gap between two holds, the share of one processor that all processes use together,
+// and the writes to the name's row per hand-over.
 func (b *bench) waitingForFiles() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
@@ -137,7 +139,7 @@ func (b *bench) waitingForFiles() *measure.Experiment {
 	}
 }
 
-// drainsOfFiles runs the experiment of drains on SQLite instead of PostgreSQL.
+// drainsOfFiles measures on SQLite what the method drains measures on PostgreSQL.
 func (b *bench) drainsOfFiles() *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, SQLite, %d waiters", b.plan.waiters),
@@ -230,12 +232,12 @@ func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 // warmUps is the number of drains before the measured one. PostgreSQL plans a prepared statement
 // anew in its first five executions on a connection, and planning takes longer than the statement
 // itself. With fewer warm-ups, most connections of the 16 processes would still plan during the
-// measured drain. The bare hops have many more warm-ups, so their connections would not, and the
-// comparison would be unfair.
+// measured drain. The comparison would then be unfair, because the rows of bare hand-overs have
+// many more warm-ups.
 const warmUps = 8
 
-// begin acquires a new name, lets the waiters of a crowd queue up behind this hold, and then
-// releases the name.
+// begin makes a crowd wait and then lets it go. First it acquires a new name. Then the waiters of
+// the crowd queue up for that name. When all of them wait, begin releases the name.
 func (b *bench) begin(ctx context.Context, ps []*process, cr crowd, span time.Duration) (c *contest, name string, before counts, err error) {
 	last := ps[cr.processes]
 	name = b.name()
@@ -248,7 +250,7 @@ func (b *bench) begin(ctx context.Context, ps []*process, cr crowd, span time.Du
 		c.all.Go(func() { c.turn(ctx, ps[i%cr.processes], name) })
 	}
 	time.Sleep(max(2*cr.section, min(span, time.Second)))
-	if err := b.queued(ctx, last.db, cr, name); err != nil {
+	if err := b.awaitQueue(ctx, last.db, cr, name); err != nil {
 		return nil, "", before, err
 	}
 	if before, err = b.count(last.db, cr.engine, name); err != nil {
@@ -276,8 +278,8 @@ func (b *bench) drain(ctx context.Context, ps []*process, cr crowd, span time.Du
 	}, errors.Join(err, c.err)
 }
 
-// queued waits until each process has a place in the queue of the name.
-func (b *bench) queued(ctx context.Context, db *sql.DB, cr crowd, name string) error {
+// awaitQueue returns when each process has a place in the queue of the name.
+func (b *bench) awaitQueue(ctx context.Context, db *sql.DB, cr crowd, name string) error {
 	query := "SELECT more FROM padlock_locks WHERE name = $1"
 	for ctx.Err() == nil {
 		var text string

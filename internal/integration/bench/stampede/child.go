@@ -31,20 +31,21 @@ type order struct {
 	Fails bool // whether the function fails
 }
 
-// A tally is the line that a child returns for an order.
+// A tally is a line that a child writes to its parent. It is the result of an order. One line for
+// each order comes earlier, when the function has begun: it has only the field Begun.
 type tally struct {
-	Begun  bool // the function has begun; such a line is not a tally
+	Begun  bool // the function has begun; all other fields are empty
 	Runs   int
 	Peak   int64    // the largest number of runs at the same time, over all processes
 	Values []string // the different values that calls returned
 	Took   []int64  // duration of each call, in nanoseconds
-	Late   int      // calls after the first run that still waited for a later run
+	Late   int      // calls that waited for the function although there was a value from an earlier run
 	Errors int
 	Error  string // one of the errors
 }
 
-// playChild carries out orders and never returns, if the environment makes this process a child.
-// Otherwise it returns at once.
+// playChild checks the environment to find out whether this process is a child. If it is, playChild
+// carries out orders and then ends the process. If it is not, playChild returns at once.
 func playChild() {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -147,8 +148,9 @@ func (c *child) callSteadily(o order, calls *sync.WaitGroup) {
 	}
 }
 
-// call gets the value once. The argument late says that the first value must exist already.
-func (c *child) call(o order, late bool) {
+// call gets the value once. The argument hasValue says that the function must have made a value
+// before the call.
+func (c *child) call(o order, hasValue bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	start := time.Now()
@@ -157,7 +159,7 @@ func (c *child) call(o order, late bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.t.Took = append(c.t.Took, int64(took))
-	if late && took > o.Takes/2 && madeAt(v).After(start) {
+	if hasValue && took > o.Takes/2 && madeAt(v).After(start) {
 		c.t.Late++
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ type process struct {
 	out *bufio.Reader
 }
 
-// startFleet starts n processes of a row and returns when all are connected.
+// startFleet starts n processes for a row of a table. It returns when all of them are connected.
 func startFleet(row, addr string, n int) (all fleet, err error) {
 	for range n {
 		p, err := startProcess(identity{row, addr})

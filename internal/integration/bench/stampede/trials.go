@@ -72,8 +72,8 @@ func (t *tally) figures() measure.Figures {
 	}
 }
 
-// none is the limit for a count that must be zero.
-const none = 0.5
+// mustBeZero is the upper limit of a target for a count that must be zero.
+const mustBeZero = 0.5
 
 // cold makes all callers miss at the same time.
 func (b *bench) cold() *measure.Experiment {
@@ -97,10 +97,11 @@ func (b *bench) steady() *measure.Experiment {
 		Name:    fmt.Sprintf("%d calls per second for %v, fresh for %v, %v to make", p.processes*p.rate, p.lasts, p.ttl, p.takes),
 		Columns: append(slices.Clone(columns), measure.Column{Name: "waited later", Format: "%.0f"}),
 	}
-	// In a trial of this length, a value with this TTL must be made at least this many times. It
-	// may be made once more, depending on when the trial ends.
+	// The function must run again whenever the TTL of a value is over. So the length of a trial and
+	// the TTL give the least number of runs. There may be one more run, depending on when the trial
+	// ends.
 	least := float64(p.lasts/(p.ttl+p.takes) + 1)
-	targets := []measure.Target{{Column: "runs", AtLeast: least}, {Column: "runs", AtMost: least + 1}, {Column: "errors", AtMost: none}}
+	targets := []measure.Target{{Column: "runs", AtLeast: least}, {Column: "runs", AtMost: least + 1}, {Column: "errors", AtMost: mustBeZero}}
 	b.fill(e, targets, func(f fleet) (measure.Figures, error) {
 		t, err := f.sendAll(order{Key: b.key(), Rate: p.rate, Lasts: p.lasts, Takes: p.takes, TTL: p.ttl})
 		figures := t.figures()
@@ -108,7 +109,7 @@ func (b *bench) steady() *measure.Experiment {
 		return figures, err
 	})
 	if b.rows.MatchString(stalePadlock) {
-		e.Targets = append(e.Targets, measure.Target{Row: stalePadlock, Column: "waited later", AtMost: none})
+		e.Targets = append(e.Targets, measure.Target{Row: stalePadlock, Column: "waited later", AtMost: mustBeZero})
 	}
 	return e
 }
@@ -120,7 +121,7 @@ func (b *bench) killed() *measure.Experiment {
 		Name:    "the maker is killed with kill -9",
 		Columns: []measure.Column{{Name: "next answer ms", Format: "%.0f"}, {Name: "runs", Format: "%.0f"}, {Name: "errors", Format: "%.0f"}},
 	}
-	targets := []measure.Target{{Column: "next answer ms", AtMost: 3000}, {Column: "runs", AtMost: 1}, {Column: "errors", AtMost: none}}
+	targets := []measure.Target{{Column: "next answer ms", AtMost: 3000}, {Column: "runs", AtMost: 1}, {Column: "errors", AtMost: mustBeZero}}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
 		key := b.key()
 		if err := errors.Join(f[0].order(order{Key: key, Calls: 1, Takes: time.Hour, TTL: time.Minute}), f[0].begun()); err != nil {
@@ -151,7 +152,7 @@ func (b *bench) slower() *measure.Experiment {
 		Name:    fmt.Sprintf("%v to make, longer than the lease, fresh for %v", p.slow, p.ttl),
 		Columns: columns,
 	}
-	targets := []measure.Target{{Column: "at once", AtMost: 1}, {Column: "errors", AtMost: none}}
+	targets := []measure.Target{{Column: "at once", AtMost: 1}, {Column: "errors", AtMost: mustBeZero}}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
 		t, err := f.sendAll(order{Key: b.key(), Calls: p.callers, Takes: p.slow, TTL: p.ttl})
 		return t.figures(), err

@@ -102,8 +102,8 @@ func (b *bench) packets() int {
 	return n
 }
 
-// line opens the members: the holder and the waiters.
-func (b *bench) line(open func(i int) (member, error)) (all []member, err error) {
+// openLine opens all members of a line: the holder and the waiters.
+func (b *bench) openLine(open func(i int) (member, error)) (all []member, err error) {
 	for i := range b.plan.waiters + 1 {
 		m, err := open(i)
 		if err != nil {
@@ -116,7 +116,7 @@ func (b *bench) line(open func(i int) (member, error)) (all []member, err error)
 
 func (b *bench) watchers() ([]member, error) {
 	run := b.runs
-	return b.line(func(i int) (member, error) {
+	return b.openLine(func(i int) (member, error) {
 		conn, err := b.connect()
 		if err != nil {
 			return member{}, err
@@ -140,7 +140,7 @@ func (b *bench) watchers() ([]member, error) {
 
 func (b *bench) peers() ([]member, error) {
 	run := b.runs
-	return b.line(func(i int) (member, error) {
+	return b.openLine(func(i int) (member, error) {
 		conn, err := b.connect()
 		if err != nil {
 			return member{}, err
@@ -157,7 +157,7 @@ func (b *bench) peers() ([]member, error) {
 func (b *bench) stores(opts ...zkstore.Option) func() ([]member, error) {
 	return func() ([]member, error) {
 		run, ctx := b.runs, context.Background()
-		return b.line(func(i int) (member, error) {
+		return b.openLine(func(i int) (member, error) {
 			s, err := b.open(opts...)
 			if err != nil {
 				return member{}, err

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command zookeeper measures locks in ZooKeeper: padlock's, those of the client go-zookeeper, and
-// the bare hop from a deleted node to the process that watches it. It starts the server itself.
-// Package bench describes the method; `make bench-zookeeper` runs the command.
+// Command zookeeper measures padlock's locks in ZooKeeper and those of the client go-zookeeper. For
+// comparison, it also measures how long it takes until a process that watches a node learns that
+// the node was deleted. It starts the server itself. Package bench describes the method; `make
+// bench-zookeeper` runs the command.
 package main
 
 import (

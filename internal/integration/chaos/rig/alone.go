@@ -13,10 +13,11 @@ import (
 
 // alone returns the row that checks how many connections a process opens. Each process has only one
 // goroutine, which often gives up a request while the network is slow. No fault of this row ends a
-// connection. So each process needs only two connections: one for requests and one for messages. A
-// process that gives up a request must not close the connection on which it sent the request. If
-// the release that follows overtook that request, the name would stay locked, and the run would
-// break the invariant I6 or I8.
+// connection. So each process needs only two connections: one for requests and one for messages.
+//
+// A process that gives up a request must keep the connection on which it sent the request. On
+// another connection, the release of the lock could overtake the request. The name would then stay
+// locked, and the run would break the invariant I6 or I8.
 func alone(query string) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		servers, err := s.redis(1, server.RedisOptions{})

@@ -21,12 +21,12 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/drivers/sqlite"
 )
 
-// A database is a kind of database that can hold the locks of a row.
+// A database describes a kind of database for padlock's locks, such as PostgreSQL.
 type database struct {
 	start func(*Site, string) *server.Server // starts a server with its data in the given directory, or in any directory if it is ""; nil if the database is a file
-	// url returns the URL with which a worker opens the store. Its argument is the address of the
-	// server, or the directory of the database file. admin returns the URL that the function open
-	// needs to connect as an administrator.
+	// url returns the URL with which a worker opens the store. admin returns the URL with which the
+	// chaos run itself connects, as an administrator. The argument of both functions is the address
+	// of the server, or the directory of the database file.
 	url, admin   func(at string) string
 	open         func(url string) (*sql.DB, sqlstore.Listener, error)
 	kill         string // a query that returns SQL statements, which end all other connections
@@ -139,8 +139,9 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 	}
 }
 
-// supervised changes the faults so that each one first restarts the server if it has crashed, as a
-// supervisor would. MariaDB 10.11 crashed by itself in about one of twenty runs.
+// supervised adds a check to all faults, as a supervisor would make it: before a fault begins, a
+// server that has crashed is started again. MariaDB 10.11 crashed by itself in about one of twenty
+// runs.
 func supervised(alive func() error, faults []soak.Fault) []soak.Fault {
 	for i := range faults {
 		begin := faults[i].Begin

@@ -108,9 +108,9 @@ func (d *database) revive(admin string, srv *server.Server) error {
 	return try(func() { srv.Kill(); srv.Restart(true) })
 }
 
-// fillTable returns a fault that adds rows to another table, until the file in which the server
-// keeps all tables is full. The size of that file is limited, so the server then has no room for
-// any change.
+// fillTable returns a fault that fills the file in which the server keeps all tables. It adds rows
+// to a table that padlock does not use. The size of the file is limited, so the server then has no
+// room for any change.
 func (d *database) fillTable(admin string) soak.Fault {
 	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 6 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
 		undo := func() error {

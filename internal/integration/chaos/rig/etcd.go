@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// etcdMembers returns a row whose locks are in a cluster of three. Each worker reaches each member
-// through a proxy of its own.
+// etcdMembers starts a cluster of three members of etcd, in which the workers of a row take their
+// locks. Each worker reaches each member through its own proxy.
 func etcdMembers(s *Site) (*setup, error) {
 	var servers []*server.Server
 	if err := try(func() { servers = server.EtcdCluster(&s.host, 3) }); err != nil {

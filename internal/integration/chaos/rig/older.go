@@ -13,13 +13,15 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// olderText is older.txt. It names the commit of the older padlock for each group of rows in which
-// an older padlock runs together with this one.
+// olderText is the content of older.txt. In some rows, workers with an older padlock run together
+// with workers of this one. Each of these rows belongs to a group, and older.txt names the commit
+// of the older padlock for each group.
 //
 //go:embed older.txt
 var olderText string
 
-// olderCommit returns the commit for a group of rows in a text such as older.txt.
+// olderCommit returns the commit of the older padlock for a group of rows. The text has the format
+// of older.txt.
 func olderCommit(text, group string) (string, error) {
 	var commits []string
 	for line := range strings.Lines(text) {
@@ -77,9 +79,10 @@ func output(cmd *exec.Cmd) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// rolling turns a row into one with an upgrade and a downgrade. At first, half of the workers run
-// the older padlock and the other half run this one. Then each worker is replaced by a worker of
-// the other build. All workers use the same names. older.txt has the commit for the group.
+// rolling adds an upgrade and a downgrade to a row. At first, half of the workers run the older
+// padlock, and the other half run the padlock of this tree. Then each worker is replaced by a
+// worker of the other version. All workers use the same names. The older padlock is built from the
+// commit that older.txt names for the group.
 func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		set, err := build(s)
@@ -112,9 +115,10 @@ func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setu
 	}
 }
 
-// rollingSQL is rolling for sqlstore. When the older sqlstore releases a lock with a cool-down, it
-// does not wake the first waiter, so a later one may get the name first. So a row either has
-// cool-downs or checks the order of arrival.
+// rollingSQL adds an upgrade and a downgrade to a row of sqlstore. If the older sqlstore releases a
+// lock with a cool-down, it does not wake the first waiter. Then a later waiter may get the name
+// first. So with coolDowns, the order of arrival is not checked, and without coolDowns, the workers
+// use no cool-downs.
 func rollingSQL(d database, coolDowns bool) func(*Site) (*setup, error) {
 	build := rolling("sql", inDatabase(d))
 	return func(s *Site) (*setup, error) {

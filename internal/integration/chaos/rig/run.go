@@ -78,7 +78,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	return r, out, err
 }
 
-// run returns the run of a row, without its faults.
+// run returns a soak.Run for a row. The caller has to add the faults.
 func (o *Options) run(row *Row, set *setup) *soak.Run {
 	r := &soak.Run{
 		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: cmp.Or(set.goroutines, 8),

@@ -21,7 +21,8 @@ var clockShim []byte
 type Row struct {
 	Name    string
 	Promise string // the faults that the store covers, for the table
-	// uncovered are the faults that the store's Guarantees exclude.
+	// uncovered lists the faults that may break the row's locks. The store's Guarantees exclude
+	// them.
 	uncovered []string
 	build     func(*Site) (*setup, error)
 }
@@ -93,8 +94,8 @@ func files(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
 }
 
-// semaphores returns the row of semstore. The row has no fault of its own, because such a fault
-// would also hit the semaphores of other programs on the machine.
+// semaphores returns the setup for the row of semstore. It has no faults: a fault that damages the
+// semaphores of the row would damage those of other programs on the machine too.
 func semaphores(s *Site) (*setup, error) {
 	config := slices.Repeat([]string{"semaphore:?hash=xxh128"}, s.Workers)
 	return &setup{stages: [][]string{config}, open: Open}, nil
@@ -170,8 +171,9 @@ func majority(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
 }
 
-// mixed returns a row with a quorum of three kinds of stores. All servers are the same target for
-// the faults of servers, so that only one server is hit at a time.
+// mixed returns the setup for a quorum of three different stores. At any time, at most one of the
+// three servers may have a fault. So the faults of all three servers have the same target, because
+// a target never has two faults at the same time.
 func mixed(s *Site) (*setup, error) {
 	servers, err := s.redis(1, server.RedisOptions{})
 	if err != nil {
