@@ -26,7 +26,7 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	}
 	for _, h := range c.holds {
 		c.afterLoss(h)
-		c.signal(h)
+		c.checkLossTime(h)
 	}
 	c.idle()
 	c.checkSlots()
@@ -113,7 +113,7 @@ func (c *checker) fences(name string, holds []*Hold) {
 	var grants []Grant
 	for _, h := range holds {
 		for _, g := range h.Grants {
-			if !h.doubted(g.At) { // otherwise the hold may have ended before its grant was reported
+			if !h.doubted(g.At) { // leave out a grant if the hold may have ended before the worker heard of it
 				grants = append(grants, g)
 			}
 		}
@@ -143,9 +143,10 @@ func (c *checker) afterLoss(h *Hold) {
 	}
 }
 
-// signal checks the first half of I5: the holder learns of a loss in time. It judges only holds
-// that nothing renews, because their deadlines are known exactly.
-func (c *checker) signal(h *Hold) {
+// checkLossTime checks the first half of the invariant I5: a holder learns in time that it has lost
+// its lock. It judges only holds that nothing renews, because only their deadlines are known
+// exactly.
+func (c *checker) checkLossTime(h *Hold) {
 	if !h.Fixed || h.Until == forever || h.Lost == 0 || h.Until <= h.At {
 		return // there was no deadline, or it passed before the worker could note it
 	}
@@ -188,12 +189,12 @@ func (c *checker) checkTold() {
 	}
 }
 
-// mayStayBehind reports whether the violation e, that one of several names is still held although
-// its lock was given up, has an excuse. If AcquireAll was refused, it releases the names that it
-// had taken. Such a release may fail and be repeated in the background. Or a majority of servers
-// may have carried it out while others did not reply. If the locks were released without an error,
-// only a fault is an excuse: the server that replied may have failed before it passed the release
-// on to the server that took its place.
+// mayStayBehind reports whether there is an excuse for e, a violation of I11. The event e says that
+// one of several names was still held after the worker had given its lock up. If AcquireAll was
+// refused, it releases the names that it had taken. Such a release may fail and be repeated in the
+// background. Or a majority of servers may have carried it out while others did not reply. If the
+// locks were released without an error, only a fault is an excuse: the server that replied may have
+// failed before it passed the release on to the server that took its place.
 func (c *checker) mayStayBehind(e *Event, what string) bool {
 	if c.voting || !strings.HasPrefix(what, severalReleased) {
 		return c.disturbed(e.Call, e.At)

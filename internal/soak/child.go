@@ -18,8 +18,8 @@ import (
 // Opener opens the store of a configuration in the worker's process.
 type Opener func(ctx context.Context, config string) (driver.Store, error)
 
-// childVariable is the environment variable that makes a process a worker. Its value is the
-// worker's order.
+// childVariable is the environment variable that tells a process that it is a worker. Its value is
+// the worker's task, an order in JSON.
 const childVariable = "PADLOCK_SOAK_WORKER"
 
 // order describes the task of a worker's process.
@@ -135,8 +135,10 @@ const (
 	stallLeft = 15 * time.Millisecond // a longer time between two ticks is a stall
 )
 
-// watchStalls logs the times in which this process did not run. Two goroutines watch, one of them
-// on its own thread, because a single goroutine may starve, and so may a whole thread.
+// watchStalls logs the times in which this process, or a part of it, did not run. Two goroutines
+// watch. One of them shares threads with the other goroutines of the process, so it notices if
+// goroutines do not get to run. The other has its own thread, so it notices if a thread does not
+// get to run.
 func watchStalls(ctx context.Context, monitor monitorAPI, id, life int) {
 	look := func() {
 		for last := clockNow(); ctx.Err() == nil; {

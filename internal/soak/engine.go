@@ -148,7 +148,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		err = r.lastLook(ctx)
 	}
-	if out.harm = r.monitor.harm(); out.LostFenced != 0 { // also as an event, so that the history contains it
+	if out.harm = r.monitor.harm(); out.LostFenced != 0 { // this is logged as an event too, so that the history contains it
 		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
 	}
 	out.Events = r.monitor.history()
@@ -158,8 +158,8 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 // engine is the worker number of the engine's own process.
 const engine = -1
 
-// runGoroutines runs each worker as a group of goroutines in this process. They work until the
-// second context ends, after the time for faults and the tail.
+// runGoroutines runs each worker as a group of goroutines in this process. The workers work until
+// all faults are over, and then for the time r.Tail. They stop earlier if the context busy ends.
 func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) error {
 	var all sync.WaitGroup
 	errs := make([]error, r.Workers)

@@ -44,10 +44,11 @@ const (
 	Stalled Op = "stalled"
 	// Killed: the engine killed the worker.
 	Killed Op = "killed"
-	// Faulted is a fault that lasted from Call to At. Err is its kind.
+	// Faulted is a fault that lasted from Call to At. The field Err contains the kind of the fault.
 	Faulted Op = "fault"
-	// Started and Ended are the beginning and the end of a worker's process. Fence is the number of
-	// its descriptors, and Until is the number of its goroutines.
+	// Started and Ended are the beginning and the end of a worker's process. In these events, the
+	// field Fence contains the number of open descriptors, and Until contains the number of
+	// goroutines.
 	Started Op = "started"
 	Ended   Op = "ended"
 	// Led says that a candidate of an election was the leader from Call to At. The events of one
@@ -63,11 +64,13 @@ const (
 	Ordered Op = "ordered"
 	// Several is logged at the beginning if the store is made of other stores.
 	Several Op = "several"
-	// LearnsLate is logged at the beginning if a holder may learn up to TTL late that its hold
-	// ended, for example because the hold ends with a connection.
+	// LearnsLate is logged at the beginning if a hold can end without the holder's knowledge, for
+	// example because the hold ends with a connection. The field TTL contains the longest time
+	// until the holder learns of it.
 	LearnsLate Op = "learns late"
 	// Coarse is logged at the beginning if the store counts in whole seconds. A name may then stay
-	// taken for up to TTL longer than the lease.
+	// taken after the end of the lease. The field TTL contains the longest time for which it stays
+	// taken.
 	Coarse Op = "coarse"
 	// Broken: the worker or the monitor noticed a violation. Err begins with the invariant.
 	Broken Op = "broken"

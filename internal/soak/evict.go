@@ -42,7 +42,7 @@ func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 	}
 	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))
 	if err != nil {
-		w.refused(ctx, begun, h.turn, err)
+		w.logRefusal(ctx, begun, h.turn, err)
 		if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
 			broken(brokenAndHeld + ": " + err.Error())
 		}

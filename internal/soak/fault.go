@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// faults causes faults in all lanes until the time for faults is over.
+// faults injects faults in all lanes, until the time for faults is over. Each lane injects one
+// fault after another.
 func (r *Run) faults(ctx context.Context) error {
 	end := clockNow() + int64(r.For)
 	ctx, stop := context.WithCancel(ctx)

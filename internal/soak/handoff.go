@@ -16,9 +16,9 @@ func (w *worker) export(ctx context.Context, h *held) bool {
 	return true
 }
 
-// exportBeside demotes the lock and offers its key at the same time. The adopter must not believe
-// that it is alone while there are readers.
-func (w *worker) exportBeside(ctx context.Context, h *held) {
+// exportDuringDemotion demotes the lock and offers its key to other workers at the same time. A
+// worker that adopts the key must not get an exclusive lock while the lock has readers.
+func (w *worker) exportDuringDemotion(ctx context.Context, h *held) {
 	done := make(chan bool)
 	early := w.dice.between(0, 2*time.Millisecond)
 	go func() {

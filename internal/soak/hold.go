@@ -17,13 +17,13 @@ type Hold struct {
 	Spans  []Span
 	Grants []Grant
 	Ends   int64  // when the release was confirmed; 0 if it was not
-	Lost   int64  // when its context ended without a release; 0 if it did not
+	Lost   int64  // when the lock's context ended without a release; 0 if that has not happened
 	Cause  string // class of the error with which the context ended
 	Until  int64  // the end of the holder's window, by its last claim
 	Fixed  bool
 	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release
-	Doubt  int64 // from this time on, the store may have ended the hold without the worker's knowledge; 0 if that cannot be
+	Doubt  int64 // from this time on, the store may have ended the hold without the worker's knowledge; 0 if there is no such time
 	Events []Event
 	// If the worker was killed during a release or a demotion, Begun is the time at which that call
 	// began, and BegunOp says which call it was. Otherwise Begun is 0.
@@ -32,7 +32,8 @@ type Hold struct {
 	over    bool
 }
 
-// Span is a time in which the holder could work in one mode, according to its own window.
+// Span is a time in which the holder could work in one mode. It begins with the reply that granted
+// this mode, and ends when the holder knows that it can no longer rely on the lock.
 type Span struct {
 	Shared   bool
 	From, To int64
@@ -79,7 +80,7 @@ func Holds(events []Event) []*Hold {
 	late := delayOf(events)
 	for _, h := range all {
 		h.closeSpan(math.MaxInt64)
-		late.doubt(h)
+		late.markDoubt(h)
 	}
 	return all
 }
@@ -141,7 +142,7 @@ func (h *Hold) apply(e Event) {
 	case Verified:
 		h.claims(e)
 	case Promoted, Demoted:
-		h.converted(e)
+		h.applyConversion(e)
 	case Exported:
 		h.closeSpan(e.Call)
 	case Lost:
@@ -183,9 +184,10 @@ func (h *Hold) claims(e Event) {
 	}
 }
 
-// converted begins a span in the other mode. Between the call and the reply the holder may work in
-// neither mode.
-func (h *Hold) converted(e Event) {
+// applyConversion ends the span in the old mode and begins a span in the new mode. The old span
+// ends with the call, and the new one begins with the reply. In between, the holder cannot rely on
+// either mode.
+func (h *Hold) applyConversion(e Event) {
 	if e.Op == Demoted && e.Err != "unavailable" {
 		// The conversion took effect, or may have taken effect, so after the call the holder cannot
 		// rely on being alone. (After the error "unavailable" it certainly had no effect.)
@@ -214,7 +216,7 @@ func (h *Hold) converted(e Event) {
 // mayLive returns the time until which the store may keep the hold.
 func (h *Hold) mayLive(slack int64) int64 {
 	first, last := h.Events[0], h.Events[len(h.Events)-1]
-	kept := int64(0) // the store may start to count this time later than the holder does
+	kept := int64(0) // the end of a cool-down or of HoldAtLeast, which the store may count from a later time than the holder
 	if h.Cools > 0 || first.Keep > 0 {
 		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}

@@ -28,16 +28,16 @@ func (c *checker) idle() {
 	}
 }
 
-// taken is a time in which a worker may have held a name.
-type taken struct {
+// heldSpan is a time in which a worker may have held a name.
+type heldSpan struct {
 	from, to, hold int64
 }
 
-func (c *checker) busy() map[string][]taken {
-	busy := map[string][]taken{}
+func (c *checker) busy() map[string][]heldSpan {
+	busy := map[string][]heldSpan{}
 	for name, holds := range c.names {
 		for _, h := range holds {
-			busy[name] = append(busy[name], taken{h.Call, h.mayLive(slack + c.coarse), h.ID})
+			busy[name] = append(busy[name], heldSpan{h.Call, h.mayLive(slack + c.coarse), h.ID})
 			if h.Waits() { // a waiter held nothing before the reply
 				busy[name][len(busy[name])-1].from = h.At
 			}
@@ -46,12 +46,12 @@ func (c *checker) busy() map[string][]taken {
 	for _, e := range c.events {
 		if e.Op == Refused && e.Err != "held" && e.Err != "closed" {
 			for _, name := range e.wantedNames() {
-				busy[name] = append(busy[name], taken{e.Call, e.At + e.TTL + slack + c.coarse, 0})
+				busy[name] = append(busy[name], heldSpan{e.Call, e.At + e.TTL + slack + c.coarse, 0})
 			}
 		}
 	}
 	for _, list := range busy {
-		slices.SortFunc(list, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
+		slices.SortFunc(list, func(a, b heldSpan) int { return cmp.Compare(a.from, b.from) })
 	}
 	return busy
 }
@@ -59,10 +59,11 @@ func (c *checker) busy() map[string][]taken {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// longestGap returns the longest time during the wait e in which the name was free although no
-// fault and no slow reply excused the store. Times in which processes stood still are subtracted.
-func (c *checker) longestGap(e *Event, busy []taken) int64 {
-	var excused []taken
+// longestGap returns the longest time during the wait e in which the name was free without an
+// excuse. A fault is an excuse, and so is a slow reply. Times in which processes stood still are
+// subtracted.
+func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
+	var excused []heldSpan
 	for _, b := range busy {
 		if b.from >= e.At {
 			break
@@ -73,11 +74,11 @@ func (c *checker) longestGap(e *Event, busy []taken) int64 {
 	}
 	for _, f := range slices.Concat(c.faults, c.slow) {
 		if f[0] < e.At && f[1] > e.Call {
-			excused = append(excused, taken{f[0], f[1], 0})
+			excused = append(excused, heldSpan{f[0], f[1], 0})
 		}
 	}
-	excused = append(excused, taken{e.At, e.At, 0})
-	slices.SortFunc(excused, func(a, b taken) int { return cmp.Compare(a.from, b.from) })
+	excused = append(excused, heldSpan{e.At, e.At, 0})
+	slices.SortFunc(excused, func(a, b heldSpan) int { return cmp.Compare(a.from, b.from) })
 	longest, at := int64(0), e.Call
 	for _, x := range excused {
 		if x.from-at > longest {

@@ -158,10 +158,11 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	return true
 }
 
-// askUntilGranted calls the function ask until the store grants the lock. It gives up when the
-// store has reported for the given time that the name is held. Times in which this process stood
-// still do not count. If the outcome is unknown, askUntilGranted tries again for a while.
-func (r *Run) askUntilGranted(ctx context.Context, held time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
+// askUntilGranted calls the function ask until the store grants the lock. If every answer for
+// longer than maxHeld is that the name is held, askUntilGranted gives up. Times in which this
+// process stood still do not count. If the outcome of a request is unknown, askUntilGranted tries
+// again for a while.
+func (r *Run) askUntilGranted(ctx context.Context, maxHeld time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
 	begun, since := clockNow(), clockNow()
 	for {
 		lock, err := ask()
@@ -170,7 +171,7 @@ func (r *Run) askUntilGranted(ctx context.Context, held time.Duration, ask func(
 			return lock, err
 		case !told:
 			since = clockNow()
-		case clockNow()-since-r.monitor.stood(since) >= int64(held):
+		case clockNow()-since-r.monitor.stallTime(since) >= int64(maxHeld):
 			return nil, err
 		}
 		pause(ctx, 20*time.Millisecond)
@@ -183,8 +184,9 @@ const answerPatience = 30 * time.Second
 
 // nothingLeft looks for holds and waiters that belong to no worker and do not expire. If the
 // process of a waiter was killed, a store may keep the waiter's place for longer than any lease.
-// But that waiter must not be in the way. So nothingLeft once takes each name that has waiters and
-// no holder. After that, the name must have no waiters.
+// But that place must not keep others from getting the name. So nothingLeft takes each name that
+// has waiters and no holder, and does so one time for each name. After that, the name must have no
+// waiters.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
 		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Name: name, Err: "I7 " + what})

@@ -26,9 +26,10 @@ func delayOf(events []Event) delay {
 	return d
 }
 
-// doubt shortens a hold whose release was not confirmed. The hold may have ended before its worker
-// learned of the end. The hold certainly existed until the last successful call began.
-func (d *delay) doubt(h *Hold) {
+// markDoubt shortens a hold whose release was not confirmed, because the worker may have learned
+// too late that the hold had ended. The hold certainly still existed when the worker began the last
+// call that succeeded.
+func (d *delay) markDoubt(h *Hold) {
 	n := len(h.Spans)
 	if d.most == 0 || h.Ends != 0 || n == 0 {
 		return
@@ -44,8 +45,8 @@ func (d *delay) doubt(h *Hold) {
 	last.To = h.Doubt
 }
 
-// livedUntil returns the time until which a hold certainly existed, if its worker noticed the end
-// of the hold at the given time.
+// livedUntil returns a time until which a hold certainly existed. The argument end is the time at
+// which the hold's worker noticed that the hold had ended.
 func (d *delay) livedUntil(worker int, end int64) int64 {
 	from := end - d.most
 	return from - d.stalls[worker].within(from, end) - d.stalls[engine].within(from, end)

@@ -64,9 +64,9 @@ func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	return nil
 }
 
-// confirm is called at the end of a lead. It sometimes asks the store whether the candidate still
-// leads. If the store says so, the lead certainly lasted until then, even if holders learn late of
-// a loss.
+// confirm is called when a candidate is about to end its lead. It sometimes asks the store whether
+// the candidate still leads. If the store confirms that, the lead certainly lasted until confirm
+// asked, even if a holder learns late that it has lost a lock.
 func (w *worker) confirm(ctx context.Context, e *election.Election, piece Event) {
 	if !w.dice.percent(50) {
 		return
@@ -77,7 +77,8 @@ func (w *worker) confirm(ctx context.Context, e *election.Election, piece Event)
 	}
 }
 
-// confirmed is the Err of an event Led that the store has confirmed.
+// confirmed is the content of the field Err in a Led event, if the store has confirmed that the
+// candidate was the leader.
 const confirmed = "confirmed"
 
 // A leadership is the time in which a candidate led.
@@ -86,7 +87,7 @@ type leadership struct {
 	worker   int
 	fence    uint64
 	from, to int64
-	sure     int64 // the store has confirmed the lead until this time, or 0
+	sure     int64 // the latest time at which the store confirmed that the candidate led, or 0
 }
 
 // leaders checks I12.
@@ -140,8 +141,8 @@ func (c *checker) oneLeader(name string, leads []*leadership) {
 	}
 }
 
-// candidates lets the candidates of a process take part in the election. The function that it
-// returns ends this and waits for the candidates.
+// candidates starts the candidates of a process, which take part in the election. The function stop
+// ends the candidates, and returns when they have ended.
 func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.Locker) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -23,10 +23,10 @@ type Load struct {
 	Cancel, Fixed            int
 	Pause                    int // pauses per 1000 turns; on hot names only a quarter of that, because many workers wait meanwhile
 	Verify, Own, Try         int
-	Cool, AtLeast, Limit     int           // shares of turns with a cool-down, or with the option HoldAtLeast or MaxHold
+	Cool, AtLeast, Limit     int           // share of turns with a cool-down, share with the option HoldAtLeast, and share with MaxHold
 	Break                    int           // percent of the turns on the worker's own names
-	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; the option MaxHold gets a fifth of a time in this range
-	Slots, Several           int           // shares of turns that take a permit, or several names together
+	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; for MaxHold, both limits are divided by five
+	Slots, Several           int           // share of turns that take a permit, and share of turns that take several names together
 	Elections                int           // how many candidates each process has
 	Batch                    int           // how many holders in a row PassLocally allows, in every second process; 0 means no PassLocally
 }

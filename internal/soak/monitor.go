@@ -16,7 +16,7 @@ type Monitor struct {
 	ended  bool
 	grants int
 	faults int
-	atWork map[int]int // by worker: the life of its latest process that has begun to work; see Event.Life
+	atWork map[int]int // for each worker, the Event.Life of its latest process that has begun to work
 }
 
 // thing is the data that the lock on one name protects.
@@ -62,7 +62,7 @@ type monitorAPI interface {
 	Over() bool // reports whether the run is over
 }
 
-// lateness is the maximum delay of a write after the holder's own deadline. The holder may have
+// lateness is how much later than the holder's own deadline a write may arrive. The holder may have
 // sent the write before the deadline.
 const lateness = 50 * time.Millisecond
 
@@ -129,8 +129,9 @@ func (c *Monitor) Read(name string, fence uint64) Value {
 	return Value{t.fenced, t.plain, false}
 }
 
-// Write adds one to the value that was read, and stores the sum. The plain register accepts every
-// write. The fenced register accepts a write only if the monitor has seen no greater fence.
+// Write makes a holder's write to a name, which has two registers. The new content of each register
+// is the value that the holder has read from it, plus one. The plain register accepts every write.
+// The fenced register accepts a write only if the monitor has seen no greater fence.
 func (c *Monitor) Write(w Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,8 +193,8 @@ func (c *Monitor) end() {
 	c.ended = true
 }
 
-// stood returns how long the engine's process has stood still since the given time.
-func (c *Monitor) stood(since int64) int64 {
+// stallTime returns for how long the engine's process has not run since the given time.
+func (c *Monitor) stallTime(since int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var own spells

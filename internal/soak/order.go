@@ -8,8 +8,8 @@ import (
 
 // minHeadStart is the minimum time between the beginnings of two waits whose order is checked. With
 // less time between them, the earlier request may have been delayed on its way. A process with
-// PassLocally may also pass the lock to other goroutines of its own first, which takes much less
-// than this time.
+// PassLocally may also pass the lock to its own goroutines before a waiter of another process gets
+// it. But that takes much less than minHeadStart.
 const minHeadStart = 300 * time.Millisecond
 
 // checkKept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to
@@ -45,9 +45,9 @@ type arrival struct {
 	hold     int64
 }
 
-// checkOrder checks the second half of I6: waiters get the name in order of arrival. In the store's
-// queue a process has only one waiter, the first of its local line. So the head start of a waiter
-// counts only from the time at which it became the first in its process.
+// checkOrder checks the second half of the invariant I6: waiters get the name in order of arrival.
+// The waiters of one process form a local line, and only the first waiter of that line is in the
+// store's queue. So a waiter counts as having arrived when it becomes the first of its process.
 func (c *checker) checkOrder(name string, holds []*Hold) {
 	var all []arrival
 	for _, h := range holds {

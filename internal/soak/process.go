@@ -21,8 +21,8 @@ type process struct {
 	err    error
 }
 
-// start starts the process of worker id. The argument life is the number of processes that the
-// worker had before. The caller holds r.mu, except for the first process.
+// start starts a process for the worker with the number id. The argument life says how many
+// processes this worker has had before. The caller holds r.mu, except for the first process.
 func (r *Run) start(id, life int) error {
 	program, err := r.program(id, life)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Run) program(id, life int) (string, error) {
 	return os.Executable()
 }
 
-// workerTargets is the prefix of the names that workers have as targets of faults.
+// workerTargets is the prefix of the names with which a Fault names workers as its targets.
 const workerTargets = "worker"
 
 // KillWorker returns the fault that kills a worker and starts it again.

@@ -14,13 +14,13 @@ import (
 // with two names of its own.
 const severalMiddle = 2
 
-// severalReleased is the beginning of the text of a violation of I11 that was found after a release
-// without an error.
+// severalReleased is the beginning of a text about a violation of I11. The violation was found
+// after the locks had been released without an error.
 const severalReleased = "AcquireAll's locks were released"
 
-// severalNames returns the names that a worker takes together. In the order in which AcquireAll
-// takes them, a name that all workers want is between two names that only this worker uses. The
-// argument own is the result of [ownName].
+// severalNames returns the three names that a worker takes together, in the order in which
+// AcquireAll takes them. Only this worker uses the first and the last name. All workers want the
+// middle name. The argument own is the result of [ownName].
 func severalNames(prefix, own string, middle int) []string {
 	id := strings.TrimPrefix(own, prefix)
 	return []string{prefix + "several:a:" + id, middleName(prefix, middle), prefix + "several:z:" + id}
@@ -66,12 +66,12 @@ func (w *worker) severalRefused(ctx context.Context, begun int64, t turn, names 
 	t.try = true // so that this does not count as a wait for one name
 	if held := errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain); held {
 		t.name = names[1]
-		w.refused(ctx, begun, t, err)
+		w.logRefusal(ctx, begun, t, err)
 		w.mustBeFree(ctx, begun, t, names, "AcquireAll was refused")
 		return
 	}
 	for _, t.name = range names {
-		w.refused(ctx, begun, t, err)
+		w.logRefusal(ctx, begun, t, err)
 	}
 }
 
@@ -85,7 +85,7 @@ func (w *worker) mustBeFree(ctx context.Context, begun int64, t turn, names []st
 			w.release(w.got(Event{Op: Acquired, Call: call}, lock, t))
 			continue
 		}
-		w.refused(ctx, call, t, err)
+		w.logRefusal(ctx, call, t, err)
 		if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
 			w.log(Event{Op: Broken, Call: begun, Name: t.name, Err: "I11 " + why + ", and this name is held all the same: " + err.Error()})
 		}

@@ -14,8 +14,8 @@ const slotsOf = 2
 // slotted returns the name with slots.
 func slotted(l *Load) string { return l.Prefix + "slots" }
 
-// slotNames returns the names under which a store keeps the locks for the n permits of a name, and
-// the lock for which waiters of that name queue.
+// slotNames returns the names of the locks with which a store implements a name with n permits.
+// Each permit has a lock. One more lock, the gate, is for the queue of the waiters.
 func slotNames(name string, n int) (names []string) {
 	for i := range n {
 		names = append(names, driver.SlotName(name, i))
@@ -36,8 +36,9 @@ func (e *Event) wantedNames() []string {
 	return slotNames(name, e.Slots)[:e.Slots]
 }
 
-// checkSlots checks I10. I1 demands already that no two holders have the same permit, because each
-// permit has a name of its own.
+// checkSlots checks the invariant I10: never more than n permits of a name are in use. It need not
+// check whether two holders have the same permit. Each permit has its own name, so that would break
+// the invariant I1.
 func (c *checker) checkSlots() {
 	byName := map[string][]*Hold{}
 	for _, h := range c.holds {

@@ -10,12 +10,12 @@ import (
 // Fault is a fault of servers, connections or workers.
 type Fault struct {
 	Kind string
-	// On lists the targets. One of them is drawn. Until the fault is undone, no other fault hits
-	// that target.
+	// On contains the names of the targets that the fault can hit. One of them is drawn. Until the
+	// fault is undone, no other fault hits that target.
 	On []string
-	// Begin causes the fault at target On[on] and returns a function that undoes it. An error ends
-	// the run, because the fault could not be caused.
-	Begin func(d *rand.Rand, on int) (undo func() error, err error)
+	// Begin causes the fault at the target with the given index in On, and returns a function that
+	// undoes the fault. If Begin cannot cause the fault, it returns an error, which ends the run.
+	Begin func(d *rand.Rand, index int) (undo func() error, err error)
 	// Last is the maximum duration of the fault. Most faults take at most an eighth of it.
 	Last time.Duration
 	// Grace is the time after the end of the fault in which the store may still refuse requests.
@@ -32,7 +32,7 @@ func Targets(kind string, n int) (names []string) {
 	return names
 }
 
-// targets records which targets have a fault now.
+// targets records which targets have a fault at present.
 type targets struct {
 	mu   sync.Mutex
 	hit  map[string]bool

@@ -22,13 +22,13 @@ func (w *worker) work(ctx context.Context) {
 			continue
 		}
 		if h := w.take(ctx, t); h != nil {
-			w.use(ctx, h)
+			w.useLock(ctx, h)
 		}
 	}
 }
 
-// use works under the lock and releases it.
-func (w *worker) use(ctx context.Context, h *held) {
+// useLock works under the lock h. Then it releases the lock, or hands it over to another worker.
+func (w *worker) useLock(ctx context.Context, h *held) {
 	switch {
 	case h.Shared() && h.convert:
 		w.readShared(h)
@@ -40,7 +40,7 @@ func (w *worker) use(ctx context.Context, h *held) {
 	default:
 		w.change(h)
 		if h.convert && h.handOff {
-			w.exportBeside(ctx, h)
+			w.exportDuringDemotion(ctx, h)
 			return
 		}
 		if h.convert && w.demote(ctx, h) {
@@ -71,8 +71,8 @@ func (w *worker) adopt(ctx context.Context, k Key, t turn) {
 	begun := clockNow()
 	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))
 	if err != nil {
-		w.refused(ctx, begun, t, err)
+		w.logRefusal(ctx, begun, t, err)
 		return
 	}
-	w.use(ctx, w.got(Event{Op: Adopted, Call: begun, Other: k.Hold}, lock, t))
+	w.useLock(ctx, w.got(Event{Op: Adopted, Call: begun, Other: k.Hold}, lock, t))
 }

@@ -48,12 +48,13 @@ func (w *worker) log(e Event) {
 	w.monitor.Log(e)
 }
 
-// held is a hold and the turn for which it was taken.
+// held is a lock that a worker holds. The field turn is the worker's task for which it took the
+// lock.
 type held struct {
 	*padlock.Lock
 	turn
 	id   int64
-	over atomic.Bool // Release was called, or the key was offered
+	over atomic.Bool // Release was called, or the lock's key was offered to other workers
 }
 
 // Name returns the name under which the store keeps the lock. For a permit this is a name of its
@@ -92,14 +93,15 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 		lock, err = w.locker.Acquire(waiting, t.name, opts...)
 	}
 	if err != nil {
-		w.refused(ctx, begun, t, err)
+		w.logRefusal(ctx, begun, t, err)
 		return nil
 	}
 	return w.got(Event{Op: Acquired, Call: begun, Waited: !t.try}, lock, t)
 }
 
-// refused logs the error. If the store is down, refused pauses before the next request.
-func (w *worker) refused(ctx context.Context, begun int64, t turn, err error) {
+// logRefusal logs the error of an acquire. If the name is not held, the store may be down, so
+// logRefusal pauses before the worker sends its next request.
+func (w *worker) logRefusal(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
 	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Err: kind})
 	if kind != "held" {
@@ -129,7 +131,7 @@ func (w *worker) readShared(h *held) {
 	w.verify(h)
 }
 
-// change reads the data, works, and writes the value that it read plus one.
+// change reads the data, works, and writes the data back after adding one.
 func (w *worker) change(h *held) {
 	fence := h.Fence()
 	value := w.monitor.Read(h.Name(), fence)
@@ -155,7 +157,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// op calls the store. It logs the result and the end of the holder's window that follows from it.
+// op calls the store. It logs the result, and the new end of the time in which the holder may work.
 func (w *worker) op(h *held, op Op, f func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -216,7 +218,7 @@ func (w *worker) takeAgain(ctx context.Context, h *held) {
 		w.release(w.got(Event{Op: Acquired, Call: begun}, lock, t))
 		return
 	}
-	w.refused(ctx, begun, h.turn, err)
+	w.logRefusal(ctx, begun, h.turn, err)
 	if errors.Is(err, padlock.ErrHeld) {
 		w.log(Event{Op: Broken, Call: begun, Name: h.Name(), Hold: h.id, Err: "I8 released, and held all the same: " + err.Error()})
 	}

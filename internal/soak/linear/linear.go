@@ -1,6 +1,7 @@
-// Package linear checks whether the history of each name could come from a lock that does one
-// operation after another. The package cuts histories into pieces and defines what a lock may do. A
-// [Judge], such as porcupine, finds an order of the operations.
+// Package linear checks whether the history of each name is correct. A history is correct if a lock
+// that does one operation at a time could have produced it. The package cuts histories into pieces
+// and defines what a lock may do. A [Judge], such as porcupine, looks for an order of the
+// operations.
 //
 // The model has no time, but leases expire. So every hold whose release was not confirmed gets one
 // more operation: its end. No caller makes this operation. It may happen at any time after the
@@ -18,7 +19,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// Verdict counts the pieces of all histories. An Unknown piece has not passed.
+// Verdict counts the results for the pieces into which the histories were cut. A piece whose result
+// is Unknown has not passed the check.
 type Verdict struct {
 	OK, Illegal, Unknown int
 	Operations           int
@@ -42,8 +44,8 @@ type Operation struct {
 // Result is the verdict on one piece of a history.
 type Result int
 
-// OK means that a lock can have this piece as its history, Illegal that no lock can, and Unknown
-// that the Judge gave up.
+// These are the results for a piece of a history. OK means that a lock can produce this piece.
+// Illegal means that no lock can produce it. Unknown means that the Judge gave up.
 const (
 	OK Result = iota
 	Illegal
@@ -56,9 +58,9 @@ const (
 // picture.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
-// Check lets the Judge examine the histories of all names. Pictures of up to three illegal pieces
-// are written to the directory dir, unless dir is empty. After about the time limit, Check stops,
-// and the pieces that remain are Unknown.
+// Check cuts the history of each name into pieces, and lets the Judge examine the pieces. Pictures
+// of up to three Illegal pieces are written to the directory dir, unless dir is empty. After about
+// the time limit, Check stops, and the pieces that remain are Unknown.
 func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
@@ -160,8 +162,9 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered sets Op.before in each operation that has a fence. Op.before is the greatest fence in the
-// piece that is lower than the operation's own fence.
+// ordered sets Op.before in each operation of the piece that has a fence. Op.before is the next
+// lower fence: the greatest of all fences in this piece that are lower than the operation's own
+// fence.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
@@ -188,8 +191,8 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	// After the end of the hold's window, the store may have ended the hold. This end must be later
-	// than the beginning of the acquire, so that both are in one piece.
+	// The store may end a hold when the hold's window is over. The time of this operation must be
+	// later than the beginning of the acquire, so that both operations are in one piece.
 	end := h.Call + 1
 	if n := len(h.Spans); n > 0 {
 		end = max(end, h.Spans[n-1].To)
@@ -213,7 +216,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		case e.Op == soak.Evicted:
 			evicted = true
 			add(Op{action: release}, e.Call, e.At)
-		case e.Op == soak.Released && !evicted: // the result of a retried release does not show whether the break came first
+		case e.Op == soak.Released && !evicted: // if the hold was broken too, the result of a retried release does not show which call ended the hold
 			add(Op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {

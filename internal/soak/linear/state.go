@@ -92,8 +92,8 @@ func (o Op) String() string {
 }
 
 // minted reports whether o's fence can be the next one in state s. Fences are minted in ascending
-// order, so the fence of s must be the next lower one, o.before. A shared grant may also repeat the
-// fence of s.
+// order. So the fence of s must be o.before, which is the next lower fence of the piece. A shared
+// grant may also repeat the fence of s.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }
