@@ -19,7 +19,9 @@ type attempt struct {
 	sent   driver.Instant
 	lease  *lease
 	keeper clientv3.LeaseID // the lease of the stored fence
-	guard  clientv3.LeaseID // the lease of the cool-down for AtLeast, or 0
+	// guard is the lease of the cool-down that keeps the name taken for Request.AtLeast. It is 0 if
+	// the request has no AtLeast.
+	guard clientv3.LeaseID
 
 	entry    entry // the key of the hold, if granted is true
 	granted  bool
@@ -110,8 +112,8 @@ func (a *attempt) addHold(todo *change, k kind, key string, fence uint64) {
 	a.atLeast(todo, k)
 }
 
-// atLeast adds the operation that makes the cool-down for Request.AtLeast. It keeps the name taken
-// if the hold is released early.
+// atLeast adds the operation that writes the cool-down for Request.AtLeast, if the request has it.
+// If the hold is released early, the cool-down keeps the name taken until AtLeast has passed.
 func (a *attempt) atLeast(todo *change, k kind) {
 	if a.guard != 0 {
 		guard := record{Of: a.id, Holder: a.r.Holder}
@@ -156,7 +158,9 @@ func (a *attempt) takeFree(ctx context.Context) error {
 		return nil
 	}
 	st := stateOf(a.place, a.r.Name, reply)
-	if !a.isRefused(st) { // a grant needs the stored fence, which may not have been read
+	// A grant needs the stored fence. If the transaction above did not read it, read the state
+	// again.
+	if !a.isRefused(st) {
 		if st, err = a.s.conn.readState(ctx, a.place, a.r.Name); err != nil {
 			return err
 		}
@@ -289,8 +293,9 @@ func (a *attempt) grant() driver.Grant {
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
 		own: a.own, next: a.next, since: a.sent, seen: a.sent, extended: now}
 	old := a.s.holds.find(a.r.Name, a.id)
-	// Keep the list of waiters only if a Release can pass the name on. That takes a hold that has
-	// kept its place in the queue, which readers do not keep, and has no AtLeast.
+	// Keep the list of waiters only if a Release can pass the name on to the next waiter. It can do
+	// so if the hold has kept its place in the queue and the request has no AtLeast. The hold of a
+	// reader never keeps its place.
 	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.own.key != "" {
 		h.next = old.next
 	}

@@ -29,11 +29,13 @@ func (c *connection) readState(ctx context.Context, p place, name string) (*stat
 	return stateOf(p, name, reply), nil
 }
 
-// change calls decide with the state of a name, and carries out the change that decide returns. If
-// a key of the name was added or modified since the state was read, the server changes nothing. The
-// method then calls decide again, with the new state. decide returns nil if there is nothing to do.
-// The result of the method is the revision of the change. If the server has lost a lease, the
-// method returns the server's error unchanged, for isLeaseGone.
+// change modifies the keys of a name in one transaction. The caller's function decide gets the
+// state of the name and returns the transaction, or nil if there is nothing to do. The server
+// carries out the transaction only if no key of the name was added or modified since the state was
+// read. Otherwise the method calls decide again, with the new state. The result of the method is
+// the revision of the transaction, or that of the state if there was nothing to do. If the server
+// has lost a lease, the method returns the server's error unchanged, so that isLeaseGone recognises
+// it.
 func (c *connection) change(ctx context.Context, st *state, decide func(*state) (*change, error)) (int64, error) {
 	for range maxTries {
 		todo, err := decide(st)
@@ -64,8 +66,9 @@ func (st *state) unchanged() []*pb.Compare {
 	}
 }
 
-// deleteOthers adds operations that delete a token's place in the queue, its intent to be promoted,
-// and the place from which the name was passed on to it.
+// deleteOthers adds operations that delete the token's place in the queue and its intent to be
+// promoted. If another hold passed the name on to the token, the operations also delete the place
+// of that other hold.
 func (st *state) deleteOthers(todo *change, id string) {
 	for i := range st.entries {
 		e := &st.entries[i]

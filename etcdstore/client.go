@@ -61,10 +61,10 @@ func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Context: c.ctx, Endpoints: c.server.Endpoints, TLS: c.server.TLS,
 		Username: user, Password: password, Logger: zap.NewNop(),
-		DialTimeout: patience / 2, DialKeepAliveTime: probeAfter, DialKeepAliveTimeout: probeFor,
+		DialTimeout: maxCallTime / 2, DialKeepAliveTime: probeAfter, DialKeepAliveTimeout: probeFor,
 		DialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
-			MinConnectTimeout: patience / 2,
+			MinConnectTimeout: maxCallTime / 2,
 		})},
 	})
 	if err != nil {

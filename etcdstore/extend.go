@@ -10,8 +10,9 @@ import (
 )
 
 // Extend implements driver.Store. Holds that are extended at about the same time share a request.
-// During the first third of the TTL, Extend also compares the key of the hold. Later it compares
-// the key if the last comparison is at least a third of the TTL ago.
+// Extend also checks that the key of the hold still exists. In the first third of the TTL after the
+// grant it checks in every call. After that it checks only if the last check was at least a third
+// of the TTL ago.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Grant{}, err
@@ -153,7 +154,8 @@ func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 	return driver.Grant{}, driver.ErrLost
 }
 
-// recall reads a hold from the server that was granted to another store or to an earlier process.
+// recall asks the server for a hold that this store does not know, and remembers it. Another store
+// or an earlier process may have obtained the hold.
 func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 	st, err := s.conn.readState(ctx, s.cfg.place(name), name)
 	if err != nil {

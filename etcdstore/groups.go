@@ -13,19 +13,19 @@ import (
 )
 
 // A group is a lease that several holds share, so that one request renews them all. A hold joins a
-// group when it is first extended, and stays there as long as it is extended in time. When the
-// lease must be renewed and some members were not extended since the last renewal, the other
-// members move to a new lease instead. The old lease then ends, and with it the holds that nobody
-// extends.
+// group when it is first extended, and stays a member as long as it is extended in time. A member
+// is late if its last Extend is longer ago than driver.RenewalInterval. If a member is late when
+// the lease must be renewed, the store does not renew the lease. Instead it moves the members that
+// are not late to a new lease. The old lease then ends, and the server deletes the holds of the
+// late members.
 //
 //	event                          what happens to the lease and the members
-//	Extend; the lease was renewed  nothing; the Grant counts from that renewal
-//	  a moment ago
-//	Extend; no member is late      the lease is renewed, and the keys of all members are compared
-//	Extend; a member is late       the other members move to a new lease
+//	Extend just after a renewal    nothing; the Grant counts from that renewal
+//	Extend when no member is late  the store renews the lease and compares the keys of all members
+//	Extend when a member is late   the members that are not late move to a new lease
 //	a key has another lease        its hold leaves the group; its next Extend finds out why
-//	Extend; the lease is gone      the group is dissolved; each member finds out about its own key
-//	Release                        the member leaves
+//	Extend when the lease is gone  the group is dissolved; each member finds out about its own key
+//	Release                        the hold leaves the group
 type group struct {
 	length int64         // of the lease, in seconds
 	turn   chan struct{} // held while the group makes a request
@@ -52,7 +52,8 @@ const (
 
 func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int64][]*group)} }
 
-// freshFor returns how long after its renewal a lease counts as just renewed.
+// freshFor returns a tenth of the length of a lease. For this time after a renewal, the lease
+// counts as just renewed.
 func freshFor(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
 
 // join adds a hold to a group that is not full and whose lease was just renewed. If there is none,
@@ -83,8 +84,9 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	return n, nil
 }
 
-// enter adds a hold to a group that is not full and whose lease was just renewed, and returns the
-// group, or nil if there is none. It also drops older groups that have no members.
+// enter looks for a group that is not full and whose lease was just renewed. It adds the hold to
+// such a group and returns the group. If there is no such group, it returns nil. It also drops
+// older groups that have no members.
 func (g *groups) enter(h *hold, length int64) (in *group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,8 +140,8 @@ func (g *group) isIn(h *hold) bool {
 	return g.members[h]
 }
 
-// census returns the members that were extended in time, and reports whether any member was not. It
-// leaves out new members whose keys do not have the lease yet.
+// census returns the members that were extended in time, and reports whether other members are
+// late. It ignores new members whose keys do not have the lease yet.
 func (g *group) census(now driver.Instant) (current []*hold, anyLate bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,8 +235,9 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// setLease records the new lease of the group. The keys of the holds in onLease have this lease.
-// Holds that are in checked but not in onLease leave the group.
+// setLease records a new or renewed lease of the group. The slice checked contains the members
+// whose keys the caller has just compared or moved. The slice onLease contains those of them whose
+// keys have the lease now. The other members of the slice checked leave the group.
 func (g *group) setLease(l lease, onLease, checked []*hold) {
 	g.mu.Lock()
 	g.lease = l
@@ -348,9 +351,9 @@ func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clien
 	return nil, nil
 }
 
-// newest removes the holds whose key has become the key of a later hold of this store. They were
-// lost, for example by Break, and the store has not noticed that yet. They have to be removed,
-// because a transaction must not write a key twice.
+// newest drops each hold whose key now belongs to a later hold of this store. Such a hold was lost,
+// for example by Break, and the store has not noticed the loss yet. It has to be dropped because a
+// transaction must not write the same key twice.
 func newest(all []*hold) (out []*hold) {
 	last := make(map[string]*hold, len(all))
 	for _, h := range all {

@@ -38,8 +38,9 @@ func (st *state) heldError(id string, reader bool) *driver.HeldError {
 	return err
 }
 
-// report describes a hold or a cool-down for callers of the store. Until is not a time yet: it
-// contains the number of the lease. fillUntil replaces the number by the time when the lease ends.
+// report describes a hold or a cool-down for callers of the store. The field Until of the result is
+// not a time yet, but the number of the lease. The method fillUntil replaces this number by the
+// time at which the lease ends.
 func (e *entry) report() driver.Hold {
 	h := driver.Hold{Holder: e.Holder, Shared: e.kind == shared, Cooling: e.kind == cooling || e.kind == coolingRd}
 	if e.Since > 0 {
@@ -52,11 +53,12 @@ func (e *entry) report() driver.Hold {
 	return h
 }
 
-// maxUntils is how many requests fillUntil sends at the same time.
+// maxUntils is how many leases a store looks up at the same time.
 const maxUntils = 16
 
-// fillUntil sets the field Until of each hold to the time when its lease ends. Before, the field
-// contains the number of the lease; see report. fillUntil returns the latest of these times.
+// fillUntil sets the field Until of each hold to the time at which the lease of the hold ends.
+// Before the call, this field contains the number of the lease; see report. The result is the
+// latest of these times.
 func (s *Store) fillUntil(ctx context.Context, holds []driver.Hold) (last time.Time) {
 	ends := make(map[int64]time.Time)
 	for i := range holds {

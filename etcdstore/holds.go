@@ -13,12 +13,22 @@ type hold struct {
 	name, id string
 	key      string
 	reader   bool
-	recalled bool            // granted to another store or process; it may have keys that are not listed here
-	own      keyVersion      // the place in the queue that the hold has kept, or zero
-	told     keyVersion      // the previous hold's place, if that hold passed the name on to this one, or zero
-	next     string          // the waiters behind the hold when it was granted; see nextOf
-	brief    *driver.Request // the request of a hold that was passed on, until the hold has its full lease
-	stop     func() bool     // stops the timer of handOver
+	// recalled is true if another store or an earlier process obtained the hold. The hold may then
+	// have keys in the queue that the fields below do not name.
+	recalled bool
+	// own is the hold's place in the queue. A hold that came from the queue keeps this place. For
+	// other holds, own is zero.
+	own keyVersion
+	// told is the place of the previous hold, if that hold passed the name on to this one.
+	// Otherwise it is zero.
+	told keyVersion
+	// next lists the waiters that stood behind the hold when it was granted; see nextOf.
+	next string
+	// brief is the request of a hold that was passed on and does not have its full lease yet.
+	// Otherwise it is nil.
+	brief *driver.Request
+	// stop stops the timer that handOver started.
+	stop func() bool
 
 	mu       sync.Mutex
 	fence    uint64

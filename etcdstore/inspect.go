@@ -31,13 +31,14 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return out, nil
 }
 
-// report describes the state for callers of the store. Each field Until contains the number of a
-// lease, which fillUntil replaces by a time.
+// report describes the state for callers of the store. In its result, the field Until of each hold
+// is not a time yet, but the number of a lease. The method fillUntil replaces this number by the
+// time at which the lease ends.
 func (st *state) report() driver.State {
 	out := driver.State{Name: st.name, Fence: st.fence, Waiters: st.waiters()}
 	for i := range st.entries {
 		e := &st.entries[i]
-		if e.kind != waiting && e.kind != intending && !st.guards(e) {
+		if e.kind != waiting && e.kind != intending && !st.notBegun(e) {
 			out.Holds = append(out.Holds, e.report())
 		}
 	}
@@ -179,8 +180,8 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// edit is like connection.change, and also passes the lease of the stored fences to decide. It is
-// for changes that write a fence.
+// edit is like connection.change, for changes that write a fence. The caller's function decide also
+// gets the lease of the stored fences.
 func (s *Store) edit(ctx context.Context, name string, decide func(*state, clientv3.LeaseID) (*change, error)) error {
 	if err := s.beginCall(ctx); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 //
 //	key                    stands for
 //	PREFIX l/NAME/a/SLOT   a place in the queue
-//	PREFIX l/NAME/c/LEASE  a cool-down; also the AtLeast of a hold, which may become a cool-down
+//	PREFIX l/NAME/c/LEASE  a cool-down; for a hold with AtLeast, it exists before the hold ends
 //	PREFIX l/NAME/i/SLOT   the intent of a reader that wants to be promoted
 //	PREFIX l/NAME/k/       the exclusive hold
 //	PREFIX l/NAME/r/SLOT   a shared hold
@@ -27,10 +27,10 @@ import (
 // exclusive hold of a name always has the same key. Each store has its own slots for its places in
 // queues and for its shared holds. A slot is the random ID of the store and a small number.
 //
-// Because many holds have the same key one after the other, the value of a key contains a hash of
-// the token. A store that knew a key of its hold may find that the key now belongs to another hold.
-// So before a transaction writes or deletes a key, it compares the revision at which the key was
-// created or last written.
+// Many holds have the same key, one after the other. So the value of a key contains a hash of the
+// token, which shows whose hold it is. A hold may have ended without the store knowing, and its key
+// may belong to another hold now. So before a transaction writes or deletes a key, it compares the
+// revision at which the key was created or last written.
 type kind byte
 
 const (
@@ -44,7 +44,8 @@ const (
 
 // A place says under which keys the server stores one name.
 type place struct {
-	dir   string // all keys of the name but one begin with it; it ends with a slash
+	// All keys of the name begin with dir, except the key of the last fence. dir ends with a slash.
+	dir   string
 	fence string // the key of the last fence
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A lease is a lease of etcd, which lasts a whole number of seconds. To make a lease costs a
-// request. So the store makes the first lease of a hold a little longer than necessary, and new
-// holds get the same lease until that extra time is used up. Such a lease is never renewed, so a
-// hold that nobody extends ends with it.
+// A lease is a lease of etcd, which lasts a whole number of seconds. The store needs a request to
+// make a lease. To save requests, it makes the first lease of a hold a little longer than the hold
+// needs. Until that extra time has passed, new holds get the same lease. The store never renews
+// such a lease, so a hold that nobody extends ends together with it.
 type lease struct {
 	id   clientv3.LeaseID
 	from driver.Instant // just before the request that made or renewed it
@@ -36,7 +36,7 @@ type leases struct {
 	mu     sync.Mutex
 	spare  map[int64]*lease // by length in seconds
 	keeper clientv3.LeaseID // the lease of the stored fences
-	day    int64            // the day for which that lease was made
+	day    int64            // the day for which keeper was made
 }
 
 func newLeases(conn *connection, cfg *config) *leases {
@@ -46,9 +46,9 @@ func newLeases(conn *connection, cfg *config) *leases {
 // seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// reuse returns the extra time of the first lease of a hold, in seconds. During that time new holds
-// can get the same lease. Other clients take the end of the lease for the end of the hold, so the
-// extra time is short even if the lease is long.
+// reuse returns how many seconds longer than necessary the store makes the first lease of a hold.
+// During these seconds, new holds can get the same lease. Other clients assume that a hold ends
+// when its lease ends, so the extra time is at most 10 s even if the lease is long.
 func reuse(length int64) int64 { return min(length/4, 10) }
 
 // grant makes a new lease.

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// patience is how long one method call may take if the server is silent. It is less than
+// maxCallTime is how long one method call may take if the server is silent. It is less than
 // driver.MaxSilence.
-const patience = 4 * time.Second
+const maxCallTime = 4 * time.Second
 
 // limits cancels method calls that take too long. All calls of a store share one timer, because
 // with a timer for each call an Acquire together with its Release took 10 to 15 µs longer.
@@ -23,18 +23,18 @@ type call struct {
 	cancel context.CancelCauseFunc
 }
 
-// limit returns a context that is cancelled if the method call takes longer than patience. The
+// limit returns a context that is cancelled if the method call takes longer than maxCallTime. The
 // context has no deadline, because gRPC would send the deadline to the server with each request,
 // and a request would take about a tenth longer.
 func (l *limits) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	c := &call{time.Now().Add(patience), cancel}
+	c := &call{time.Now().Add(maxCallTime), cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls[c] = true
 	if !l.armed {
 		l.armed = true
-		time.AfterFunc(patience, l.check)
+		time.AfterFunc(maxCallTime, l.check)
 	}
 	return ctx, func() {
 		l.mu.Lock()
@@ -49,7 +49,7 @@ func (l *limits) limit(ctx context.Context) (context.Context, context.CancelFunc
 func (l *limits) check() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, next := time.Now(), patience
+	now, next := time.Now(), maxCallTime
 	for c := range l.calls {
 		if left := c.end.Sub(now); left > 0 {
 			next = min(next, left)

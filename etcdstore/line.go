@@ -8,9 +8,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A line manages the lease that all places of this store in queues have. The lease is renewed only
-// while a call of Wait runs. If the process dies or is stopped, the lease ends and the server
-// deletes the places.
+// A line manages the places of this store in all queues. These places share one lease. The line
+// renews the lease only while a call of Wait runs. If the process dies or is stopped, the lease
+// ends and the server deletes the places.
 type line struct {
 	leases *leases
 	ctx    context.Context // ends with Close
@@ -98,9 +98,9 @@ func (n *line) renewNow(ctx context.Context, l *lease) {
 	}
 }
 
-// lease returns the lease for a new place in a queue. If the current lease is about to end, because
-// a renewal is late, the method renews it. It does not make a new lease in that case, because the
-// existing places would then end with the current one.
+// lease returns the lease for a new place in a queue. If the current lease is about to end because
+// a renewal is late, the method renews it first. A new lease would not help the existing places:
+// the server deletes them when the current lease ends.
 func (n *line) lease(ctx context.Context) (clientv3.LeaseID, error) {
 	if !n.begin(ctx) {
 		return 0, ctx.Err()

@@ -16,8 +16,9 @@ import (
 )
 
 // A Release passes the name on to the next waiter in the transaction that ends the hold. A hold
-// keeps its place in the queue, and the next waiter watches that place. The Release writes there
-// that the next waiter has the name now. So a hand-over is one transaction and one event.
+// that came from the queue keeps its place there, and the next waiter watches that place. The
+// Release writes into the place that the next waiter now has the name. So a hand-over costs one
+// transaction and one event.
 //
 //	step        what it does
 //	claim       the first waiter takes the name, and reads the waiters behind it
@@ -29,7 +30,8 @@ import (
 //	            not extend or release the hold soon, the store does this by itself
 //
 // If the process of the next waiter has died or was stopped, nobody renews the lease of its places.
-// So the name becomes free just as early as if the waiter had died in the queue.
+// The new hold has the same lease. So the server deletes the hold at the same time at which it
+// would have deleted the waiter's place.
 //
 // In these cases a Release only ends the hold, and the next waiter claims the name:
 //
@@ -55,9 +57,9 @@ func (p *place) listNext() *pb.RequestOp {
 		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND})
 }
 
-// nextOf returns a text that lists the waiters behind a place in the queue. The list ends before
-// the first waiter to which a Release cannot pass the name on. Each Release takes the first waiter
-// from the list and passes the rest of the list on to it.
+// nextOf returns a list of the waiters behind a place in the queue, as a text. The list ends before
+// the first waiter whose request a Release cannot grant. Each Release grants the name to the first
+// waiter of the list, and that waiter gets the rest of the list.
 func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 	var b strings.Builder
 	for _, kv := range kvs {
@@ -74,7 +76,8 @@ func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 	return b.String()
 }
 
-// firstOf splits a text of nextOf into its first waiter and the rest of the text.
+// firstOf splits a list of waiters that nextOf made. It returns the first waiter and the list of
+// the others. It returns false if the list is empty.
 func firstOf(text string) (w waiterAt, rest string, ok bool) {
 	first, rest, _ := strings.Cut(text, ";")
 	fields := strings.Fields(first)
@@ -119,8 +122,9 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// toldText returns the value that a Release writes into the old hold's place in the queue. It is
-// the JSON of a record.
+// toldText returns the value with which a Release announces to the next waiter that it has the
+// name. The Release writes the value into the place that the old hold has kept in the queue. The
+// value is the JSON of a record that has only the fields Fence, To and Next.
 func toldText(fence uint64, to, next string) string {
 	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"to":"` + to + `","next":"` + next + `"}`
 }
@@ -140,7 +144,8 @@ func toldOf(value []byte) (r record, ok bool) {
 }
 
 // holdPassedOn returns the hold that a Release made for this waiter, or nil if the event does not
-// announce one. The places of this store have the lease l.
+// announce such a hold. The argument l is the lease of all places of this store in queues. The new
+// hold has the same lease.
 func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	if e.Type != mvccpb.Event_PUT {
 		return nil
@@ -156,9 +161,9 @@ func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	}
 }
 
-// minPassed is how much time the first lease of a hold that was passed on must have left when Wait
-// returns, so that the caller can already use the hold. If less time is left, the waiter first asks
-// for the full lease.
+// minPassed is how much time a hold that was passed on must still have when Wait returns, so that
+// the caller can already use the hold. Such a hold first has the short lease of a place in the
+// queue. If less time is left, the waiter first asks for the full lease.
 const minPassed = driver.MaxReservation + 500*time.Millisecond
 
 // handOver remembers a hold that was passed on, and returns its Grant. If nobody extends or

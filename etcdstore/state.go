@@ -22,16 +22,17 @@ type record struct {
 	Since  int64         `json:"since,omitempty"` // µs since 1970
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
-	// Of, in a cool-down, is the ID of the hold that the cool-down follows. While that hold still
-	// exists, the cool-down itself keeps nobody out. It is there so that the name stays taken for
-	// the rest of Request.AtLeast if the hold is released early.
+	// Only a cool-down has the field Of. It is the ID of the hold that the cool-down follows. As
+	// long as that hold exists, the cool-down keeps nobody out. If the hold is released early, the
+	// cool-down keeps the name taken for the rest of Request.AtLeast.
 	Of string `json:"of,omitempty"`
 	// Alone is set for a waiter whose request has FenceAbove or AtLeast. The Release of another
 	// process cannot grant these, so such a waiter takes the name itself.
 	Alone bool `json:"alone,omitempty"`
-	// A Release that passes the name on to the next waiter sets To and Next in the old hold's place
-	// in the queue. The next waiter watches that place. To is the ID of the next waiter, and Next
-	// lists the waiters behind it. A place with To no longer counts as a waiter.
+	// The fields To and Next are for a hold that came from the queue and kept its place there. The
+	// next waiter watches that place. When a Release passes the name on, it sets both fields in the
+	// place. To is the ID of the next waiter, and Next lists the waiters behind the next waiter. A
+	// place in which To is set no longer counts as a waiter.
 	To   string `json:"to,omitempty"`
 	Next string `json:"next,omitempty"`
 }
@@ -100,9 +101,8 @@ func (p *place) reads() []*pb.RequestOp {
 	return []*pb.RequestOp{getRange(p.dir, p.end()), getKey(p.fence)}
 }
 
-// stateOf decodes the results of the operations that reads returns. The second operation reads the
-// key of the last fence. If its result is missing, the state has only the highest fence of the
-// holds.
+// stateOf decodes the results of the two operations of place.reads. If the result of the second one
+// is missing, the last fence is unknown. Then the state has the highest fence of the holds instead.
 func stateOf(p place, name string, reply *pb.TxnResponse) *state {
 	st := &state{place: p, name: name, revision: reply.Header.Revision}
 	if inner := reply.Responses[0].GetResponseTxn(); inner != nil {
@@ -124,8 +124,8 @@ func stateOf(p place, name string, reply *pb.TxnResponse) *state {
 }
 
 // nameHolder fills in the Holder of a hold that a Release passed on to a waiter. The process that
-// released the name did not know that Holder, so the hold was written without it. The waiter's
-// place in the queue contains it.
+// released the name did not know the waiter's Holder, so it wrote the hold without one. The
+// waiter's place in the queue still contains the Holder.
 func (st *state) nameHolder() {
 	for i := range st.entries {
 		e := &st.entries[i]
@@ -162,7 +162,8 @@ func fenceOf(text []byte) uint64 {
 	return n
 }
 
-// freeKey returns a key for the first slot of a store in which no key of this kind exists.
+// freeKey returns a key of the given kind that does not exist yet. The key ends with the first slot
+// of the store that is free.
 func (st *state) freeKey(k kind, store string) string {
 	for n := 0; ; n++ {
 		key := st.key(k, slot(store, n))
@@ -189,8 +190,9 @@ func (st *state) liveHold(id string) *entry {
 	return st.find(shared, id)
 }
 
-// guards reports whether e is a cool-down that has not begun, because its hold still exists.
-func (st *state) guards(e *entry) bool {
+// notBegun reports whether the entry is a cool-down that has not begun yet. A cool-down for AtLeast
+// begins when its hold ends.
+func (st *state) notBegun(e *entry) bool {
 	return (e.kind == cooling || e.kind == coolingRd) && e.Of != "" && st.liveHold(e.Of) != nil
 }
 
@@ -201,13 +203,13 @@ func (st *state) excludes(e *entry, id string, reader bool) bool {
 	case exclusive:
 		return e.ID != id
 	case cooling:
-		return !st.guards(e)
+		return !st.notBegun(e)
 	case intending:
 		return reader && e.ID != id
 	case shared:
 		return !reader && e.ID != id
 	case coolingRd:
-		return !reader && !st.guards(e)
+		return !reader && !st.notBegun(e)
 	}
 	return false
 }
@@ -224,9 +226,10 @@ func (st *state) excluding(id string, reader bool) *entry {
 
 func (st *state) excluded(id string, reader bool) bool { return st.excluding(id, reader) != nil }
 
-// keepsOut returns a key that keeps out a caller without a place in the queue. If the caller has to
-// wait for waiters, that key is the place of the last of them. Otherwise it is a hold, a cool-down
-// or an intent. If nothing keeps the caller out, keepsOut returns nil.
+// keepsOut is for a caller that has no place in the queue. It returns a key that keeps the caller
+// from getting the name, or nil if there is none. If the caller has to wait for waiters, the method
+// returns the place of the last of these waiters. Otherwise it returns a hold, a cool-down or an
+// intent.
 func (st *state) keepsOut(id string, reader bool) *entry {
 	if e := st.waiterAhead(0, reader); e != nil {
 		return e

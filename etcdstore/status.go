@@ -31,7 +31,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	var failed error
 	leader := uint64(0)
 	for _, member := range members {
-		each, stop := context.WithTimeout(ctx, patience/2)
+		each, stop := context.WithTimeout(ctx, maxCallTime/2)
 		reply, err := client.Status(each, member)
 		stop()
 		name := func(n string) string {
@@ -114,8 +114,8 @@ func orUnknown(text string) string {
 	return text
 }
 
-// olderVersion reports whether a version is older than the one whose parts are given. It returns
-// false for a version that it cannot read.
+// olderVersion reports whether a version is older than another one, which is given by its numbers.
+// It returns false for a version that it cannot read.
 func olderVersion(version string, than ...int) bool {
 	core, _, _ := strings.Cut(version, "-")
 	var parts []int

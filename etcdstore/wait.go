@@ -199,8 +199,9 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	case a.granted:
 		return nil, nil
 	case joined:
-		// The caller watches from the revision of the state that was read. A key that was deleted
-		// after that did not stop the change, and a later watch would miss its deletion.
+		// The caller watches for deletions that happened after the state was read. A key may have
+		// been deleted between that moment and the change, because a deletion does not stop the
+		// change. A watch that begins with the change would miss such a deletion.
 		w.created = a.revision
 	}
 	return last, nil
@@ -240,10 +241,10 @@ func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID)
 	return nil, false, unavailable("too many others change the name at the same time")
 }
 
-// claim is for a waiter with a place in the queue. If the waiter is the first one and the name is
-// free, claim takes the name in one transaction. Otherwise it returns the state of the name. The
-// place gets the first lease of the hold and stays until the hold ends. The next waiter watches
-// this place, so it is woken only once, by the Release.
+// claim takes the name in one transaction if the waiter is the first in the queue and the name is
+// free. Otherwise it returns the state of the name. The waiter must have a place in the queue. The
+// hold keeps this place until the hold ends, and the place gets the lease of the hold. The next
+// waiter watches the place, so it is woken only once, by the Release.
 func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	fence, err := nextFence(0, w.r.FenceAbove)
 	if err != nil {
@@ -285,12 +286,12 @@ func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
 	before := st.waiterAhead(w.created, w.r.Shared)
 	if before == nil {
 		from, to := w.place.blockingKeys(false)
-		w.s.watch(ctx, from, st.revision+1, deleted, clientv3.WithRange(to), clientv3.WithFilterPut())
+		w.s.watch(ctx, from, st.revision+1, isDeletion, clientv3.WithRange(to), clientv3.WithFilterPut())
 		return nil
 	}
 	w.s.watch(ctx, before.key, st.revision+1, func(e *clientv3.Event) bool {
 		h = w.holdPassedOn(e, w.s.line.known(0))
-		return h != nil || deleted(e)
+		return h != nil || isDeletion(e)
 	})
 	return h
 }
@@ -305,7 +306,7 @@ func (w *wait) waitOutside(ctx context.Context) error {
 			return nil
 		case err == nil:
 			since = time.Time{}
-			w.s.watch(ctx, w.place.dir, st.revision+1, deleted, clientv3.WithRange(w.place.end()), clientv3.WithFilterPut())
+			w.s.watch(ctx, w.place.dir, st.revision+1, isDeletion, clientv3.WithRange(w.place.end()), clientv3.WithFilterPut())
 		case !w.outlives(ctx, err, &since):
 			return err
 		}

@@ -9,14 +9,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// deleted reports whether an event is the deletion of a key.
-func deleted(e *clientv3.Event) bool { return e.Type == mvccpb.Event_DELETE }
+// isDeletion reports whether an event is the deletion of a key.
+func isDeletion(e *clientv3.Event) bool { return e.Type == mvccpb.Event_DELETE }
 
 // watchLag is how long a watch stays open after it has woken a waiter.
 const watchLag = 100 * time.Millisecond
 
-// watch waits for an event for which wake returns true. It also returns if the watch fails, and
-// after some time.
+// watch waits until the function wake returns true for an event. It also returns if the watch
+// fails, or after a time that is a little longer than lookAgain.
 func (s *Store) watch(ctx context.Context, key string, revision int64, wake func(*clientv3.Event) bool, opts ...clientv3.OpOption) {
 	client, err := s.conn.getClient(ctx)
 	if err != nil {

@@ -123,7 +123,7 @@ func (c *client) use(conn net.Conn) (*link, error) {
 		return nil, driver.ErrClosed
 	}
 	c.link = &link{conn: conn, over: make(chan struct{})}
-	c.reads.Go(c.link.read)
+	c.reads.Go(c.link.readReplies)
 	return c.link, nil
 }
 
@@ -223,9 +223,9 @@ func (l *link) expect(got chan<- answer) bool {
 	return true
 }
 
-// read hands each reply to the oldest request. If the server ends, read notices that at once, so
-// the next request goes to a new connection.
-func (l *link) read() {
+// readReplies gives each reply to the oldest request that waits for one. It also notices at once
+// when the server ends, so that the next request goes to a new connection.
+func (l *link) readReplies() {
 	from := bufio.NewReader(l.conn)
 	for {
 		r, err := readReply(from)

@@ -23,20 +23,20 @@ func (e *requestError) Unwrap() error { return e.err }
 
 func unsent(err error) error { return &requestError{err, true} }
 
-// failure returns the error that callers see. The argument changes reports whether the request
-// could change a lock. If err is a context error but ctx has not ended, a time limit of the store
-// has passed. The result must not look as if ctx had ended.
-func failure(ctx context.Context, err error, changes bool) error {
+// failure returns the error that callers see. The argument couldChange is true if the request could
+// change a lock. If err is a context error but ctx has not ended, a time limit of the store has
+// passed. The result must not look as if ctx had ended.
+func failure(ctx context.Context, err error, couldChange bool) error {
 	var r *requestError
 	sent := !errors.As(err, &r) || !r.unsent
 	switch {
 	case errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnavailable):
 		return err
-	case ctx.Err() != nil && sent && changes:
+	case ctx.Err() != nil && sent && couldChange:
 		return errors.Join(ctx.Err(), driver.ErrUncertain)
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case sent && changes:
+	case sent && couldChange:
 		return fmt.Errorf("%w: memcached: %s", driver.ErrUncertain, err)
 	}
 	return fmt.Errorf("%w: memcached: %s", driver.ErrUnavailable, err)

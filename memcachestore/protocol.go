@@ -11,16 +11,17 @@ import (
 	"strings"
 )
 
-// The store uses these of memcached's meta commands (docs/protocol.txt of memcached 1.6). S stands
-// for a number of seconds and N for the id of a value. The replies follow the colon:
+// The store uses these of memcached's meta commands (docs/protocol.txt of memcached 1.6). In the
+// table, T60 stands for T and a number of seconds, and C7 stands for C and the ID of a value:
 //
-//	ms KEY LENGTH ME TS c    adds a value for S seconds: HD, or NS if the key has a value
-//	ms KEY LENGTH CN TS      replaces the value whose id is N: HD, EX (other id) or NF (no value)
-//	md KEY CN                removes the value whose id is N: HD, EX or NF
-//	mg KEY v c t             returns the value, its id and the seconds left: VA, or EN
-//	mn                       returns MN
+//	command               what it does                       reply
+//	ms KEY LENGTH ME T60  adds a value that lasts for 60 s   HD, or NS if the key has a value
+//	ms KEY LENGTH C7 T60  replaces the value if its ID is 7  HD, EX (other ID) or NF (no value)
+//	md KEY C7             removes the value if its ID is 7   HD, EX or NF
+//	mg KEY v c t          reads the value, ID and seconds    VA, or EN if there is no value
+//	mn                    does nothing                       MN
 //
-// Every write gives the value a new id. So if two processes read the same id and both replace the
+// Every write gives the value a new ID. So if two processes read the same ID and both replace the
 // value, one of them fails.
 
 // reply is the server's reply to one request.

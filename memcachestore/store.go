@@ -112,7 +112,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		if old == nil && r.Replaces == "" {
 			continue // the name became free between the two requests
 		}
-		next, err := s.succeed(old, &r)
+		next, err := s.nextValue(old, &r)
 		if err != nil {
 			return driver.Grant{}, err
 		}
@@ -139,14 +139,14 @@ func granted(r *driver.Request) *note {
 	return n
 }
 
-// succeed decides what replaces the old value of a name. It returns the new value, or an error if
-// the old value must stay.
+// nextValue returns the value by which Acquire replaces the current value of a name. It returns an
+// error if the current value has to stay.
 //
-//	token of old      result
-//	r.Token           a repeat: the hold with a full lease
-//	r.Replaces        a new hold, with the rest of AtLeast
-//	another, or none  driver.ErrLost if r has Replaces, else a *driver.HeldError
-func (s *Store) succeed(old *item, r *driver.Request) (*note, error) {
+//	token of the current value  result
+//	r.Token                     the same hold again, with a full lease
+//	r.Replaces                  a new hold, with the rest of AtLeast
+//	another, or none            driver.ErrLost if r has Replaces, else a *driver.HeldError
+func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 	next := granted(r)
 	switch {
 	case old != nil && old.Token == r.Token:
@@ -256,13 +256,14 @@ func (s *Store) endValue(ctx context.Context, k key, old *item, keep time.Durati
 	return s.change(ctx, removeRequest(k, old.id))
 }
 
-// add writes a value for a name that has none. It returns false if the name has one.
+// add writes a value for a name. It returns false if the name already has a value.
 func (s *Store) add(ctx context.Context, k key, n *note) (bool, error) {
 	return s.change(ctx, addRequest(k, s.encode(n), n.Life))
 }
 
 // swap replaces a value. It returns false if the value has changed since it was read. If the server
-// has no room for the new value and may not evict others (memcached -M), it drops the old value.
+// has no room for the new value and may not evict others (memcached -M), the server drops the old
+// value.
 func (s *Store) swap(ctx context.Context, k key, old *item, n *note) (bool, error) {
 	swapped, err := s.change(ctx, swapRequest(k, old.id, s.encode(n), n.Life))
 	if errors.Is(err, driver.ErrUnavailable) && ctx.Err() == nil {

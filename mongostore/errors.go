@@ -37,10 +37,10 @@ const (
 	advisePipelines = "the server does not know updates with pipelines, which MongoDB 5.0 and later have; locks that PHP shares work there, with symfony+mongodb:"
 )
 
-// failure returns the error that callers see. wrote is true if the request could change something.
-// err may be a context error although ctx has not ended, because begin limits the time of a
-// request. The caller must not take such an error for the end of its own context, so failure hides
-// it.
+// failure returns the error that callers see. The argument wrote is true if the request could
+// change something. The store limits the time of each request. So err may be a context error
+// although the caller's context ctx has not ended. The result then does not wrap err, because the
+// caller would think that ctx has ended.
 func failure(ctx context.Context, err error, wrote bool) error {
 	var refused mongo.CommandError
 	var doubt mongo.WriteException

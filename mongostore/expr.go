@@ -9,14 +9,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The functions in this file write the expressions of MongoDB's aggregation language that the
-// pipelines consist of.
+// The pipelines of this package consist of expressions in MongoDB's aggregation language. The
+// functions in this file build these expressions.
 
 const (
 	// clock is the server's clock. It stays the same during a request.
 	clock = "$$NOW"
-	// now is the server's clock in all stages of a pipeline but the first. The first stage copies
-	// the clock there.
+	// now is the server's clock in all stages of a pipeline but the first. The first stage stores
+	// the clock in the field now of the document p.
 	now = "$p.now"
 )
 
@@ -75,7 +75,8 @@ func lastTime(times expr) expr {
 	return bson.D{{Key: "$reduce", Value: object("input", times, "initialValue", now, "in", greatest("$$value", "$$this"))}}
 }
 
-// A branch of choose is a condition and the result if that condition holds.
+// A branch is one case of a $switch expression. It consists of a condition, and of the result if
+// the condition holds.
 type branch struct{ when, then expr }
 
 // choose is the result of the first branch whose condition holds. Without such a branch, the result
@@ -116,9 +117,9 @@ func fromText(v bson.RawValue) (s string, ok bool) {
 var microseconds = op("$multiply", bson.D{{Key: "$toLong", Value: now}}, int64(1000))
 
 // nextFence is the fence of a new grant. It is the largest of three numbers: the server's clock in
-// microseconds since 1970, the last fence plus one, and above plus one.
-func nextFence(above uint64) expr {
-	return greatest(add("$padlock.fence", int64(1)), int64(above)+1, microseconds)
+// microseconds since 1970, the last fence plus one, and fenceAbove plus one.
+func nextFence(fenceAbove uint64) expr {
+	return greatest(add("$padlock.fence", int64(1)), int64(fenceAbove)+1, microseconds)
 }
 
 // usedUp is true if fence has reached driver.MaxFence, so that no higher fence is possible.

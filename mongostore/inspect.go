@@ -32,7 +32,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	defer end()
 	st, err := s.read(ctx, limited, name)
 	if err != nil {
-		return empty, missing(err, nil)
+		return empty, replaceMissing(err, nil)
 	}
 	return st.report(name), nil
 }
@@ -61,7 +61,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			continue
 		}
 		name, ok := fromText(st.ID)
-		if ok && strings.HasPrefix(name, prefix) && len(st.reports("")) > 0 {
+		if ok && strings.HasPrefix(name, prefix) && len(st.holdsExcept("")) > 0 {
 			out = append(out, st.report(name))
 		}
 	}
@@ -76,7 +76,7 @@ func busyNames(prefix string) bson.D {
 		prefix = prefix[:len(prefix)-1]
 	}
 	from := bson.D{{Key: "$gte", Value: prefix}}
-	if to := following(prefix); to != "" {
+	if to := afterPrefix(prefix); to != "" {
 		from = append(from, bson.E{Key: "$lt", Value: to})
 	}
 	return bson.D{
@@ -85,9 +85,9 @@ func busyNames(prefix string) bson.D {
 	}
 }
 
-// following is the smallest string that is greater than all strings that begin with prefix. It is
-// "" if there is no such string.
-func following(prefix string) string {
+// afterPrefix returns the smallest string that is greater than all strings with the given prefix.
+// It returns "" if there is no such string.
+func afterPrefix(prefix string) string {
 	runes := []rune(prefix)
 	for i := len(runes) - 1; i >= 0; i-- {
 		switch r := runes[i]; {

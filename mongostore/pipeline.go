@@ -10,24 +10,26 @@ import (
 
 // A lock is one document:
 //
-//	_id          the name
-//	token        Symfony's: the holder's token, or another text if there is no single holder
-//	expires_at   Symfony's: the end of the last lease or cool-down
-//	padlock      the fields of padlock; see record in state.go
+//	_id         the name
+//	token       the token of the exclusive holder. It is "padlock" if readers hold the name or the
+//	            name cools down, and "" if the name is free.
+//	expires_at  the end of the last lease or cool-down
+//	padlock     the fields of padlock; see record in state.go
 //
-// PHP reads and writes only the first three. padlock.token and padlock.until repeat what padlock
-// wrote into token and expires_at. If they differ, another program has taken or extended the lock.
+// PHP's Symfony uses only the first three. The fields padlock.token and padlock.until repeat what
+// padlock wrote into token and expires_at. If they differ, another program has taken or extended
+// the lock.
 //
-// Every operation is one request with a pipeline. The server carries it out in one step. The stages
-// are:
+// Every operation is one request with a pipeline, which the server carries out in one step. While
+// the pipeline runs, the document has another field p with temporary values. The stages are:
 //
-//	open    reads the document. p.was gets the whole document, and p.now gets the server's time. The
-//	        field padlock gets the record, with a foreign holder as one of its holds. p.live gets the
-//	        holds that have not ended.
-//	decide  sets p.do to the name of the change that the operation makes, or to "refuse"
-//	change  changes the record
-//	write   writes token and expires_at as PHP reads them, or the old values again if the operation
-//	        is refused. MongoDB writes nothing if a document stays as it is.
+//	openStages   p.was gets the whole document, and p.now gets the server's time. The field
+//	             padlock gets the record, which includes the hold of a foreign program. p.live
+//	             gets the holds that have not ended.
+//	decision     p.do gets the name of the change that the operation makes, or "refuse".
+//	change       The field padlock gets the changed record.
+//	writeStages  token and expires_at get the values for PHP. If the operation is refused, all
+//	             fields get their old values. MongoDB writes nothing if a document stays as it is.
 const (
 	refuse = "refuse"
 
@@ -61,8 +63,8 @@ var untouched = and(
 var foreign = object("t", "$token", "s", false, "f", or0("$padlock.fence", int64(0)), "b", epoch,
 	"u", "$expires_at", "l", epoch, "x", true, "h", object())
 
-// open begins every pipeline.
-var open = []bson.D{
+// openStages begins every pipeline.
+var openStages = []bson.D{
 	set("p", object("was", "$$ROOT", "now", clock)),
 	set("padlock", merge(
 		literal(object("fence", int64(0), "holds", list{}, "cool", epoch)),
@@ -71,8 +73,8 @@ var open = []bson.D{
 	set("p", merge("$p", object("live", keepElements("$padlock.holds", gt("$$h.u", now))))),
 }
 
-// write ends every pipeline.
-var write = []bson.D{
+// writeStages ends every pipeline.
+var writeStages = []bson.D{
 	set("p", merge("$p", object("rest", keepElements("$padlock.holds", gt("$$h.u", now))))),
 	set("p", merge("$p", object(
 		"token", choose("",
@@ -82,9 +84,10 @@ var write = []bson.D{
 	))),
 	set("padlock", merge("$padlock", object(
 		"v", int32(version), "token", "$p.token", "until", "$p.until",
-		// If the field old is true, the index may remove the document a week after its last lease
-		// has ended. By then, the clock must have passed the document's fence. So old is false if
-		// the fence is far ahead of the clock.
+		// An index removes documents whose field old is true, a week after their last lease has
+		// ended. If the same name is used again after that, its new fence comes from the clock and
+		// must be greater than the removed one. So old is false if the fence is far ahead of the
+		// clock.
 		"old", op("$lt", "$padlock.fence", add(microseconds, (forgetAfter/2).Microseconds())),
 	))),
 	set("token", unlessRefused("$p.token", "token"),
@@ -93,18 +96,18 @@ var write = []bson.D{
 	{{Key: "$unset", Value: "p"}},
 }
 
-// unlessRefused is the new value of a field. If the operation is refused, it is the old value, and
-// a field that was missing stays missing. A stage $replaceWith would be shorter, but with it
-// FerretDB 2 adds another _id to the document each time.
+// unlessRefused is the new value of a field. If the operation is refused, the field keeps its old
+// value, and a field that was missing stays missing. One stage with $replaceWith would be shorter,
+// but FerretDB 2 then adds another _id to the document each time.
 func unlessRefused(value expr, field string) expr {
 	return either(eq("$p.do", refuse), "$p.was."+field, value)
 }
 
-// pipeline returns the stages of the variable open, the stages of one operation, and the stages of
-// the variable write. Each element of vars becomes a stage that adds fields to p. The expressions
-// of such a stage cannot use the fields that the stage itself adds.
+// pipeline returns all stages of an operation: openStages, the stages that only this operation has,
+// and writeStages. Each element of vars becomes a stage that adds fields to the document p. The
+// expressions of such a stage cannot use the fields that the stage itself adds.
 func pipeline(decide expr, vars []bson.D, changes ...branch) []bson.D {
-	p := append([]bson.D{}, open...)
+	p := append([]bson.D{}, openStages...)
 	for _, v := range vars {
 		p = append(p, set("p", merge("$p", v)))
 	}
@@ -114,11 +117,11 @@ func pipeline(decide expr, vars []bson.D, changes ...branch) []bson.D {
 		all = append(all, branch{eq("$p.do", c.when), merge("$padlock", c.then)})
 	}
 	p = append(p, set("padlock", choose("$padlock", all...)))
-	return append(p, write...)
+	return append(p, writeStages...)
 }
 
-// holds reports whether token has a live hold.
-func holds(token any) expr { return in(token, "$p.live.t") }
+// hasHold is true if a live hold belongs to the token.
+func hasHold(token any) expr { return in(token, "$p.live.t") }
 
 func isToken(token any) expr { return eq("$$h.t", token) }
 
@@ -130,12 +133,12 @@ func intended(token any) expr {
 		in("$padlock.intent.t", "$p.live.t"), ne("$padlock.intent.t", token))
 }
 
-// acquire makes one try.
+// acquire makes one try. The first row that applies says what the try does:
 //
-//	state of the name                      do
+//	state of the name                      p.do
 //	the token has a live hold              repeat: it gets a full lease
 //	r.Replaces has a live hold             replace: the token gets that hold, with a new fence
-//	r.Replaces has no live hold            refuse
+//	r.Replaces has no live hold            refuse: nothing changes
 //	others are in the way                  refuse
 //	the fences are used up                 refuse
 //	else                                   grant
@@ -160,7 +163,7 @@ func acquire(r *driver.Request) []bson.D {
 	hold := object("t", token, "s", r.Shared, "f", "$p.fence", "b", now, "u", until, "l", least, "h", literal(holderFields(&r.Holder)))
 	return pipeline(
 		choose("grant",
-			branch{holds(token), "repeat"},
+			branch{hasHold(token), "repeat"},
 			branch{or(blocked, usedUp("$p.fence")), refuse}),
 		[]bson.D{object("others", keepElements("$p.live", ne("$$h.t", token))), object("fence", fence)},
 		branch{"repeat", object("holds", mapElements("$padlock.holds", isToken(token), merge("$$h", longer)))},
@@ -174,8 +177,8 @@ func replace(r *driver.Request, token any, longer bson.D) []bson.D {
 	taken := object("t", token, "f", "$p.fence", "b", now, "x", false, "h", literal(holderFields(&r.Holder)))
 	return pipeline(
 		choose(refuse,
-			branch{holds(token), "repeat"},
-			branch{and(holds(old), op("$lt", "$p.fence", int64(driver.MaxFence))), "replace"}),
+			branch{hasHold(token), "repeat"},
+			branch{and(hasHold(old), op("$lt", "$p.fence", int64(driver.MaxFence))), "replace"}),
 		[]bson.D{object("fence", nextFence(r.FenceAbove))},
 		branch{"repeat", object("holds", mapElements("$padlock.holds", isToken(token), merge("$$h", longer)))},
 		branch{"replace", object(
@@ -189,13 +192,14 @@ func replace(r *driver.Request, token any, longer bson.D) []bson.D {
 // extend makes a live lease last at least ttl from now.
 func extend(token string, ttl time.Duration) []bson.D {
 	t := literal(text(token))
-	return pipeline(either(holds(t), "extend", refuse), nil,
+	return pipeline(either(hasHold(t), "extend", refuse), nil,
 		branch{"extend", object("holds", mapElements("$padlock.holds", isToken(t), merge("$$h", object("u", greatest("$$h.u", timeAfter(ttl))))))},
 	)
 }
 
-// release removes the hold of a token. If the hold was live, the name stays free of other holders
-// for the cool-down keep, or until the end of the hold's AtLeast if that is later.
+// release removes the hold of a token. If the hold was live, a cool-down follows, in which nobody
+// else can get the name. The cool-down lasts for the given time, or until the end of the hold's
+// AtLeast if that is later.
 func release(token string, keep time.Duration) []bson.D {
 	t := literal(text(token))
 	end := greatest(timeAfter(keep), "$p.mine.l")
@@ -203,27 +207,28 @@ func release(token string, keep time.Duration) []bson.D {
 		[]bson.D{object("mine", op("$arrayElemAt", keepElements("$p.live", isToken(t)), int32(0)))},
 		branch{"release", merge(
 			object("holds", keepElements("$padlock.holds", ne("$$h.t", t)), "intent", withdrawn(t)),
-			either(and(holds(t), gt(end, now), op("$gte", end, "$padlock.cool")),
+			either(and(hasHold(t), gt(end, now), op("$gte", end, "$padlock.cool")),
 				object("cool", end, "cooled", "$p.mine.h"), object()),
 		)},
 	)
 }
 
-// withdrawn is the intent of the name, or an empty intent if the intent belongs to token.
+// withdrawn is the intent that the name has after the token has withdrawn its own intent. An intent
+// of another token stays.
 func withdrawn(token any) expr {
 	return either(eq("$padlock.intent.t", token), object(), "$padlock.intent")
 }
 
-// convert changes the mode of a live hold.
+// convert makes a live hold shared or exclusive. The first row that applies says what happens:
 //
-//	state of the name                       do
-//	the token has no live hold              refuse
-//	the hold has the mode of r              mode
+//	state of the name                       p.do
+//	the token has no live hold              refuse: nothing changes
+//	the hold has the mode of r              mode: the hold gets the mode of r and a full lease
 //	r makes an exclusive hold shared        mode
 //	another reader waits for its promotion  refuse
 //	there are other readers                 intend: new readers are kept out for a while
 //	the fences are used up                  refuse
-//	else                                    promote
+//	else                                    promote: the hold becomes exclusive, with a new fence
 func convert(r *driver.Request) []bson.D {
 	t := literal(text(r.Token))
 	longer := object("s", r.Shared, "u", greatest("$$h.u", timeAfter(r.TTL)))
@@ -233,7 +238,7 @@ func convert(r *driver.Request) []bson.D {
 	}
 	return pipeline(
 		choose("promote",
-			branch{op("$not", holds(t)), refuse},
+			branch{op("$not", hasHold(t)), refuse},
 			branch{stays, "mode"},
 			branch{intended(t), refuse},
 			branch{gt(size("$p.live"), int32(1)), "intend"},
@@ -246,8 +251,8 @@ func convert(r *driver.Request) []bson.D {
 	)
 }
 
-// evict ends all holds and the cool-down, and mints a new fence. It does so only if the fence of
-// the name still equals seen.
+// evict ends all holds and the cool-down, and raises the fence. It does so only if the fence of the
+// name is the one that the caller has seen.
 func evict(seen uint64) []bson.D {
 	same := eq("$padlock.fence", int64(seen))
 	if seen == 0 { // only PHP has used the name
@@ -259,13 +264,13 @@ func evict(seen uint64) []bson.D {
 	)
 }
 
-// raise makes the fence of a live hold at least fence.
-func raise(token string, fence uint64) []bson.D {
+// raise raises the fence of a live hold to minFence. A fence that is greater already stays.
+func raise(token string, minFence uint64) []bson.D {
 	t := literal(text(token))
-	higher := merge("$$h", object("f", greatest("$$h.f", int64(fence))))
-	return pipeline(either(holds(t), "raise", refuse), nil,
+	higher := merge("$$h", object("f", greatest("$$h.f", int64(minFence))))
+	return pipeline(either(hasHold(t), "raise", refuse), nil,
 		branch{"raise", object(
-			"fence", greatest("$padlock.fence", int64(fence)),
+			"fence", greatest("$padlock.fence", int64(minFence)),
 			"holds", mapElements("$padlock.holds", isToken(t), higher),
 		)},
 	)

@@ -21,7 +21,7 @@ func Scheme() driver.Scheme {
 		Symfony:     schemes,
 		FromSymfony: fromSymfony,
 		Servers:     servers,
-		At:          at,
+		At:          withAddress,
 	}
 }
 
@@ -37,9 +37,10 @@ func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, e
 	return s, nil
 }
 
-// fromSymfony translates a DSN of PHP's Symfony, which is MongoDB's connection string with a
-// database and the parameter collection. It leaves out the options that decide when a write counts
-// as done, because these options apply only to PHP's writes.
+// fromSymfony translates a DSN of PHP's Symfony. Such a DSN is a connection string of MongoDB that
+// names a database, and that has the name of a collection in its parameter "collection".
+// fromSymfony leaves out the options that decide when a write counts as done, because these options
+// apply only to PHP's writes.
 func fromSymfony(dsn string) (*url.URL, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Host == "" || u.Opaque != "" || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
@@ -91,11 +92,11 @@ func address(host string) string {
 	return net.JoinHostPort(strings.Trim(strings.TrimSuffix(host, ":"), "[]"), defaultPort)
 }
 
-// at returns a copy of u with another address for its only server. A member of a replica set tells
-// the client the addresses of the other members, so the copy makes the client connect only to the
-// given address. With TLS, at returns nil, because the server's certificate would not fit the
-// address.
-func at(u *url.URL, address string) *url.URL {
+// withAddress returns a copy of u with another address for its only server. A member of a replica
+// set tells the client the addresses of the other members, so the copy makes the client connect
+// only to the given address. If the URL asks for TLS, the result is nil, because the server's
+// certificate would not fit the address.
+func withAddress(u *url.URL, address string) *url.URL {
 	addresses, encrypted := servers(u)
 	if len(addresses) != 1 || encrypted {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A record is the field padlock of a document.
+// A record is what padlock stores about a name. It is the value of the document's field "padlock".
 type record struct {
 	Version int32         `bson:"v"`
 	Token   bson.RawValue `bson:"token"` // what padlock wrote to the document's field token
@@ -19,7 +19,7 @@ type record struct {
 	Fence   int64         `bson:"fence"` // the highest fence so far
 	Holds   []hold        `bson:"holds"` // including lapsed holds, until somebody else gets the name
 	Intent  intent        `bson:"intent"`
-	Cool    bson.DateTime `bson:"cool"` // the name is kept free until this time
+	Cool    bson.DateTime `bson:"cool"` // the end of the last cool-down
 	Cooled  holder        `bson:"cooled"`
 }
 
@@ -81,8 +81,8 @@ type state struct {
 // projection selects the fields of a document that the store reads, and adds the server's time.
 var projection = object("token", int32(1), "expires_at", int32(1), "padlock", int32(1), "now", clock)
 
-// decode does in Go what the stages of the variable open do in a pipeline. A token that padlock did
-// not write belongs to the hold of another program.
+// decode turns the document of a name into a state. A token that padlock did not write belongs to
+// the hold of another program. In a pipeline, openStages does the same.
 func decode(raw bson.Raw) (*state, error) {
 	var s state
 	if err := bson.Unmarshal(raw, &s); err != nil {
@@ -173,7 +173,7 @@ func (s *state) acquired(r *driver.Request) (driver.Grant, error) {
 		return g, nil
 	}
 	full := s.next(r.FenceAbove) >= driver.MaxFence
-	switch others := s.reports(r.Token); {
+	switch others := s.holdsExcept(r.Token); {
 	case r.Replaces != "" && full && s.live(r.Replaces) != nil:
 		return driver.Grant{}, driver.ErrFencesUsedUp
 	case r.Replaces != "":
@@ -194,7 +194,7 @@ func (s *state) converted(r *driver.Request) (driver.Grant, error) {
 	case h.Shared == r.Shared:
 		return s.grant(h), nil
 	}
-	others, intent := s.reports(r.Token), &s.Record.Intent
+	others, intent := s.holdsExcept(r.Token), &s.Record.Intent
 	if wants, ok := fromText(intent.Token); ok && intent.Until > s.Now && wants != r.Token && s.live(wants) != nil {
 		return driver.Grant{}, driver.ErrPromotionConflict
 	}
@@ -208,7 +208,7 @@ func (s *state) converted(r *driver.Request) (driver.Grant, error) {
 func (s *state) evicted(seen uint64) (uint64, error) {
 	fence := s.next(0)
 	switch {
-	case uint64(s.Record.Fence) != seen, seen == 0 && len(s.reports("")) == 0:
+	case uint64(s.Record.Fence) != seen, seen == 0 && len(s.holdsExcept("")) == 0:
 		return 0, driver.ErrLost
 	case fence >= driver.MaxFence:
 		return 0, driver.ErrFencesUsedUp
@@ -226,9 +226,9 @@ func heldBy(holds []driver.Hold) error {
 	return err
 }
 
-// reports returns the cool-down and the live holds, without the hold of token. Their times are
-// times of this process's clock.
-func (s *state) reports(token string) (out []driver.Hold) {
+// holdsExcept returns the live holds and the cool-down of the name. It leaves out the hold of the
+// given token. All times in the result are by the clock of this process.
+func (s *state) holdsExcept(token string) (out []driver.Hold) {
 	wall := time.Now()
 	at := func(t bson.DateTime) time.Time { return wall.Add(t.Time().Sub(s.Now.Time())) }
 	for i := range s.Record.Holds {
@@ -254,5 +254,5 @@ func (s *state) reports(token string) (out []driver.Hold) {
 
 // report returns the state in the form that Inspect and List return.
 func (s *state) report(name string) driver.State {
-	return driver.State{Name: strings.Clone(name), Holds: s.reports(""), Fence: uint64(s.Record.Fence), Waiters: -1}
+	return driver.State{Name: strings.Clone(name), Holds: s.holdsExcept(""), Fence: uint64(s.Record.Fence), Waiters: -1}
 }

@@ -87,7 +87,7 @@ func TestDocuments(t *testing.T) {
 			if got := s.outcome("mine"); got != c.release {
 				t.Errorf("Release: %v, want %v", got, c.release)
 			}
-			reports := s.reports("")
+			reports := s.holdsExcept("")
 			isForeign := func(h driver.Hold) bool { return h.Foreign }
 			if len(reports) != c.others || slices.ContainsFunc(reports, isForeign) != c.foreign {
 				t.Errorf("holds: %+v; want %d, foreign %v", reports, c.others, c.foreign)
@@ -155,7 +155,7 @@ func TestEvicted(t *testing.T) {
 
 func TestFollowing(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "ab\x7f": "ab\u0080", "\ud7ff": "\ue000", "a\U0010ffff": "b", "\U0010ffff": ""} {
-		got := following(prefix)
+		got := afterPrefix(prefix)
 		if got != want || want != "" && strings.Compare(prefix+"\U0010ffff", got) >= 0 {
 			t.Errorf("following(%q) = %q, want %q", prefix, got, want)
 		}

@@ -167,10 +167,11 @@ func (s *Store) read(ctx, limited context.Context, name string) (*state, error) 
 	return decode(raw)
 }
 
-// missing returns other if err says that the name has no document, and err otherwise.
-func missing(err, other error) error {
+// replaceMissing returns newErr if err means that the name has no document. Otherwise it returns
+// err.
+func replaceMissing(err, newErr error) error {
 	if errors.Is(err, errNoDocument) {
-		return other
+		return newErr
 	}
 	return err
 }
@@ -188,7 +189,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	st, err := s.send(ctx, request{name: r.Name, stages: acquire(&r), upsert: r.Replaces == ""})
 	if err != nil {
-		return driver.Grant{}, missing(err, driver.ErrLost)
+		return driver.Grant{}, replaceMissing(err, driver.ErrLost)
 	}
 	return st.acquired(&r)
 }
@@ -208,7 +209,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	}
 	st, err := s.send(ctx, request{name: name, stages: extend(token, ttl)})
 	if err != nil {
-		return driver.Grant{}, missing(err, driver.ErrLost)
+		return driver.Grant{}, replaceMissing(err, driver.ErrLost)
 	}
 	h, err := st.held(token)
 	if err != nil {
@@ -232,7 +233,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	st, err := s.send(ctx, request{name: name, stages: release(token, keep), before: true})
 	if err != nil {
-		return driver.Gone, missing(err, nil)
+		return driver.Gone, replaceMissing(err, nil)
 	}
 	return st.outcome(token), nil
 }
@@ -247,7 +248,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	st, err := s.send(ctx, request{name: r.Name, stages: convert(&r)})
 	if err != nil {
-		return driver.Grant{}, missing(err, driver.ErrLost)
+		return driver.Grant{}, replaceMissing(err, driver.ErrLost)
 	}
 	return st.converted(&r)
 }
@@ -263,7 +264,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	}
 	st, err := s.send(ctx, request{name: name, stages: evict(seenFence), before: true})
 	if err != nil {
-		return 0, missing(err, driver.ErrLost)
+		return 0, replaceMissing(err, driver.ErrLost)
 	}
 	return st.evicted(seenFence)
 }
@@ -281,7 +282,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	}
 	st, err := s.send(ctx, request{name: name, stages: raise(token, fence)})
 	if err != nil {
-		return missing(err, driver.ErrLost)
+		return replaceMissing(err, driver.ErrLost)
 	}
 	_, err = st.held(token)
 	return err

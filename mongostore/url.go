@@ -50,9 +50,9 @@ var schemes = []string{"mongodb", "mongodb+srv"}
 // ownParams has the names of padlock's parameters. MongoDB's client does not get them.
 var ownParams = []string{"collection", "layout", "lazy", "password-file"}
 
-// connectOptions has, in lower case, the options of MongoDB's connection string that a URL may
-// have. The options that decide when a write or a read is done are missing, because the store sets
-// them itself.
+// connectOptions has the options of MongoDB's connection string that a URL may have, in lower case.
+// It does not have the options that decide when a read or a write counts as done, because the store
+// sets those options itself.
 var connectOptions = []string{
 	"appname", "authmechanism", "authmechanismproperties", "authsource", "compressors", "connecttimeoutms",
 	"directconnection", "heartbeatfrequencyms", "loadbalanced", "localthresholdms", "maxconnecting", "maxidletimems",

@@ -21,10 +21,12 @@ import (
 // When a conn has ended, the store closes it and never uses it again. To notice that end, a
 // goroutine pings the server from time to time.
 type conn struct {
-	sc      *sql.Conn
-	id      string        // the number of the session
-	place   string        // names the server, to distinguish it from others
-	mark    string        // name of a lock that only this session has, by which it is recognised
+	sc    *sql.Conn
+	id    string // the number of the session
+	place string // names the server, to distinguish it from others
+	// mark is the name of a lock that only this session has. The store recognises the session by
+	// this lock.
+	mark    string
 	socket  net.Conn      // nil if the pool does not call Dialed
 	until   time.Time     // the deadline of the socket; guarded by mu
 	every   time.Duration // between pings, if there are holds
@@ -69,10 +71,10 @@ func (c *conn) query(text string) ([]row, error) {
 }
 
 // queryOne runs a statement that returns one row.
-func (c *conn) queryOne(text string) (row, error) { return c.within(c.limit, text) }
+func (c *conn) queryOne(text string) (row, error) { return c.queryOneWithin(c.limit, text) }
 
-// within is like queryOne, with another time limit.
-func (c *conn) within(limit time.Duration, text string) (row, error) {
+// queryOneWithin is like queryOne, but the statement takes at most the given time.
+func (c *conn) queryOneWithin(limit time.Duration, text string) (row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.first(c.sendStatement(limit, text))
@@ -196,8 +198,8 @@ func (c *conn) failed(err error) error {
 	return &connError{err: context.Cause(c.bound), unsent: unsent}
 }
 
-// judge reads the columns that the constant "checked" adds to a statement. They begin at r[i]. If
-// they show that the session cannot be used for locks, judge ends the connection.
+// judge reads the values of checkColumns, which begin at r[i]. If they show that the session cannot
+// be used for locks, judge ends the connection.
 func (c *conn) judge(r row, i int) error {
 	return c.demand(r[i].String == c.id, r[i+1].String)
 }
@@ -298,8 +300,8 @@ func (c *conn) peek() {
 // restBefore is how long a connection must have been without statements before refresh checks it.
 const restBefore = 50 * time.Millisecond
 
-// refresh reports whether c is alive, even if c has been idle for a long time. Without refresh, the
-// first request after a restart of the server would fail with an unknown outcome.
+// refresh reports whether c is alive, even if c has been idle for a long time. It notices that the
+// server was restarted meanwhile. Otherwise the next request would fail with an unknown outcome.
 func (c *conn) refresh() bool {
 	if c.mu.TryLock() { // otherwise a statement is running
 		switch silent := time.Since(c.last); {
@@ -323,8 +325,8 @@ func (c *conn) pingDue() bool {
 	return silent > c.keep || c.load.Load() > 0 && silent > c.every/2
 }
 
-// loseConn ends the connection because of err, and with it all holds of the connection. The
-// goroutine that runs watch then closes the connection.
+// loseConn ends the connection because of err. All holds of the connection end, too. The method
+// watch, which runs in a goroutine, then closes the connection.
 func (c *conn) loseConn(err error) {
 	c.end(fmt.Errorf("%w: the connection to the server ended: %w", driver.ErrLost, err))
 }
@@ -340,8 +342,10 @@ func (c *conn) shutDown() {
 func (c *conn) closeConn() {
 	c.shutDown()
 	if !c.mu.TryLock() {
+		// If the socket is not known, the statement runs with the context c.bound, which shutDown
+		// has cancelled.
 		if c.socket != nil {
-			c.socket.Close() // if the socket is not known, the end of c.bound ends the statement
+			c.socket.Close()
 		}
 		c.mu.Lock()
 	}

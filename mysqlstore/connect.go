@@ -28,11 +28,12 @@ type dialer struct {
 
 type dialedKey struct{}
 
-// Dialed tells a store which network connection is below a new connection of its pool. The dialer
-// of a pool may call Dialed with the context that it was given. The store then sets deadlines on
-// conn and closes it when the hold is lost. Between statements it checks conn with the method
-// ResetSession of the driver's connection, which must not send anything. A pool that does not call
-// Dialed works too. A hold then costs more, and only a ping notices its loss.
+// Dialed tells a store which network connection a new connection of its pool uses. The function
+// with which the pool dials the server may call Dialed, with the context that this function got.
+// The store then sets deadlines on conn and closes conn when the hold is lost. Between statements
+// the store calls the method ResetSession of the driver's connection, to find out whether conn has
+// ended. That method must not send anything. A pool that does not call Dialed works too. A hold
+// then costs more, and the store notices the loss of a hold only by a ping.
 func Dialed(ctx context.Context, conn net.Conn) {
 	if known, ok := ctx.Value(dialedKey{}).(func(net.Conn)); ok {
 		known(conn)
@@ -166,21 +167,24 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// conflict is like compare, but the connection other may have ended unnoticed. In that case there
-// is no conflict: a server that was restarted gives the numbers of old sessions to new ones.
-func conflict(c, other *conn) error {
-	err := compare(c, other)
+// conflict compares a new connection with an old one, as compare does. The old connection may have
+// ended unnoticed. In that case there is no conflict: a server that was restarted gives the numbers
+// of old sessions to new ones.
+func conflict(c, old *conn) error {
+	err := compare(c, old)
 	if err == nil {
 		return nil
 	}
-	if !other.mu.TryLock() { // a session that is busy cannot have answered c
+	// If the old connection is busy, its session is running a statement. That session cannot have
+	// answered the new connection at the same time, so the two connections do not share it.
+	if !old.mu.TryLock() {
 		if err == errOtherSession {
 			return nil
 		}
 		return err
 	}
-	defer other.mu.Unlock()
-	if bad := other.ping(); bad != nil && !errors.Is(bad, errOtherSession) {
+	defer old.mu.Unlock()
+	if bad := old.ping(); bad != nil && !errors.Is(bad, errOtherSession) {
 		return nil
 	}
 	return err

@@ -160,8 +160,8 @@ func (hs *heldTokens) clear(h *hold) {
 	}
 }
 
-// claimed records that a reservation became a hold.
-func (hs *heldTokens) claimed(h *hold) {
+// setClaimed records that a reservation became a hold.
+func (hs *heldTokens) setClaimed(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.state = held

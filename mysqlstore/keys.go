@@ -22,12 +22,15 @@ const (
 type keyring struct {
 	symfony   bool
 	namespace string
-	database  string // of the table of fences; it is hashed into the name, because a lock belongs to the whole server
+	// database is the database of the table of fences. Locks belong to the whole server. So the
+	// name of each lock contains a hash of its database, and stores in different databases have
+	// different locks.
+	database string
 }
 
-// lockName returns the name of a lock in the server. It contains 224 bits of a hash. With
-// SymfonyLayout, it is the SHA-256 that PHP's Symfony locks. No character of the name is special in
-// SQL.
+// lockName returns the name of a lock in the server. No character of that name is special in SQL.
+// With SymfonyLayout, the name is the SHA-256 hash of the caller's name, as in PHP's Symfony.
+// Otherwise the name contains 224 bits of such a hash.
 func (k *keyring) lockName(name string) string {
 	if k.symfony {
 		sum := sha256.Sum256([]byte(name))

@@ -28,9 +28,9 @@ func defaults() config {
 	return config{lossDelay: 5 * time.Second, sessionTimeout: 30 * time.Second, maxHolds: 2000}
 }
 
-// NoFences turns fences off, so that the store needs no table and no privileges. Then nothing
-// protects the resource from a holder that loses its connection and continues. Other processes see
-// at most the host of a holder.
+// NoFences turns fences off, so that the store needs no table and no privileges. A holder that has
+// lost its connection may continue to write to the resource. Without fences, nothing prevents that.
+// Other processes see at most the host of a holder.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
 // SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2), which locks the

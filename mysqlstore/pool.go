@@ -33,7 +33,9 @@ type pool struct {
 type slot struct {
 	dialing sync.Mutex
 	c       *conn // guarded by pool.mu; nil or dead if there is none
-	taken   bool  // a wait uses the slot, or a hold that was granted to a wait; guarded by pool.mu
+	// taken is true while a call of Wait uses the slot. It stays true until the hold that this call
+	// has obtained ends. pool.mu guards it.
+	taken bool
 }
 
 // live returns the connections that are alive.
@@ -163,8 +165,8 @@ func (p *pool) anyConn() (*conn, error) {
 	}
 }
 
-// waiter returns a free slot for a wait that reserves the lock. If no slot is free, or if the wait
-// does not reserve the lock, waiter returns a place in the line.
+// waiter returns a free slot for a call of Wait. It returns a place in the line instead if no slot
+// is free, or if the call does not reserve the lock.
 func (p *pool) waiter(key string, reserve bool) (*slot, *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +220,8 @@ func (p *pool) countAhead(w *waiter) int {
 	return p.line.countAhead(w)
 }
 
-// closeAll ends all connections. The goroutines that run watch then close them.
+// closeAll ends all connections. For each connection, a goroutine runs the method watch, which then
+// closes the connection.
 func (p *pool) closeAll() {
 	p.mu.Lock()
 	p.closed = true

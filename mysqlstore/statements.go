@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Every statement contains its values as text, instead of parameters. So it costs one round trip,
-// even if the driver would first prepare a statement that has parameters. Names of locks have no
-// special characters, and other texts are written in hexadecimal.
+// Every statement contains its values as text instead of parameters. For a statement with
+// parameters, a driver may need two round trips: one to prepare the statement and one to run it. A
+// statement without parameters needs only one. Names of locks have no special characters, and other
+// texts are written in hexadecimal.
 
 const (
 	// now is the server's clock in microseconds since 1970. It does not depend on the time zone of
@@ -24,9 +25,9 @@ const (
 	describeRest = "', 0), CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)"
 	clusters     = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'"
 
-	// checked is a list of columns, which every statement that takes a lock adds to its result.
+	// checkColumns is a list of columns. Every statement that takes a lock adds them to its result.
 	// They show whether the right session has answered and whether the server may grant locks.
-	checked = ", CONNECTION_ID(), @@global.read_only"
+	checkColumns = ", CONNECTION_ID(), @@global.read_only"
 )
 
 // statements makes the SQL of one store.
@@ -52,7 +53,7 @@ func setUp(mariaDB bool, timeout, rowWait time.Duration) string {
 // take returns the statement that tries once to take a lock, or that waits for it. The wait must
 // not be negative: MariaDB returns NULL for −1.
 func take(key string, wait time.Duration) string {
-	return "SELECT GET_LOCK('" + key + "', " + strconv.Itoa(int(wait/time.Second)) + ")" + checked
+	return "SELECT GET_LOCK('" + key + "', " + strconv.Itoa(int(wait/time.Second)) + ")" + checkColumns
 }
 
 func unlock(key string) string { return "SELECT RELEASE_LOCK('" + key + "')" }
@@ -87,22 +88,22 @@ func text(s string) string {
 
 // mint returns the statement that mints a fence for a lock that the session has. The fence is the
 // largest of three numbers: the server's clock in microseconds since 1970, the last fence plus one,
-// and above plus one. The server returns the fence as the last inserted id. If there is no higher
-// fence, that id is 0 and the fence in the table stays as it was.
-func (s *statements) mint(key string, above uint64, name, mark, holder string) string {
+// and fenceAbove plus one. The server returns the fence as the last inserted id. If there is no
+// higher fence, that id is 0 and the fence in the table stays as it was.
+func (s *statements) mint(key string, fenceAbove uint64, name, mark, holder string) string {
 	const next = "GREATEST(fence + 1, VALUES(fence))"
 	room := next + " < " + maxFence
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + key + "', " +
-		"LAST_INSERT_ID(GREATEST(" + now + ", " + strconv.FormatUint(above+1, 10) + ")), " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
+		"LAST_INSERT_ID(GREATEST(" + now + ", " + strconv.FormatUint(fenceAbove+1, 10) + ")), " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
 		" ON DUPLICATE KEY UPDATE session = IF(" + room + ", VALUES(session), session), since = VALUES(since), holder = VALUES(holder)," +
 		" fence = IF(" + room + ", LAST_INSERT_ID(" + next + "), fence + LAST_INSERT_ID(0))"
 }
 
-// raiseFence makes the statement that raises the fence of a lock to at least fence. The session
-// must have the lock.
-func (s *statements) raiseFence(key string, fence uint64, name, mark, holder string) string {
+// raiseFence makes the statement that raises the fence of a lock to minFence. A fence that is
+// greater already stays. The session must have the lock.
+func (s *statements) raiseFence(key string, minFence uint64, name, mark, holder string) string {
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + key + "', " +
-		strconv.FormatUint(fence, 10) + ", " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
+		strconv.FormatUint(minFence, 10) + ", " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
 		" ON DUPLICATE KEY UPDATE fence = GREATEST(fence, VALUES(fence))"
 }
 
@@ -111,28 +112,29 @@ func (s *statements) fence(key string) string {
 	return "SELECT fence FROM " + s.table + " WHERE lock_name = '" + key + "'"
 }
 
-// described is a list of columns about the holder of a lock, from the row f of the table. The
+// holderColumns is a list of columns about the holder of a lock, from the row f of the table. The
 // columns are the fence, the holder, the time in microseconds since the holder got the lock, and
-// the session that has the mark in the row. If another session has the lock, the row is about an
-// earlier holder. MySQL does not allow NULL as the name of a lock, so the name is '-' if there is
-// no row.
-const described = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
+// the session that wrote the row. The row contains that session's mark, which is the name of a lock
+// that only that session has. If another session has the lock of the row, the row is about an
+// earlier holder. If there is no row, the name of the mark is '-', because MySQL does not allow
+// NULL as the name of a lock.
+const holderColumns = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.
 func (s *statements) holder(key string) string {
-	return "SELECT IS_USED_LOCK('" + key + "')" + described + " FROM (SELECT 1) one LEFT JOIN " + s.table + " f ON f.lock_name = '" + key + "'"
+	return "SELECT IS_USED_LOCK('" + key + "')" + holderColumns + " FROM (SELECT 1) one LEFT JOIN " + s.table + " f ON f.lock_name = '" + key + "'"
 }
 
 // holdersOf makes the statement that reads the holders of all locks whose names begin with a
 // prefix.
 func (s *statements) holdersOf(prefix string) string {
-	return "SELECT IS_USED_LOCK(f.lock_name) owner" + described + ", f.name, f.lock_name FROM " + s.table + " f" +
+	return "SELECT IS_USED_LOCK(f.lock_name) owner" + holderColumns + ", f.name, f.lock_name FROM " + s.table + " f" +
 		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
 }
 
-// dueSweep returns the statement that records the time at which a sweep of the table begins. The
-// last inserted id is that time. It is 0 if the last sweep was less than sweepEvery ago. Then the
-// statement records nothing.
+// dueSweep returns the statement that records when a sweep of the table begins. The server returns
+// this time as the last inserted id. If the last sweep was less than sweepEvery ago, the statement
+// records nothing, and the last inserted id is 0.
 func (s *statements) dueSweep() string {
 	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '-', 0, '')" +
@@ -151,9 +153,10 @@ func (s *statements) oldRows(after string, keep time.Duration) string {
 		" ORDER BY lock_name LIMIT " + strconv.Itoa(sweepBatch)
 }
 
-// removeRows returns the statement that removes the rows that are still old. A process may take one
-// of these locks meanwhile. If it mints its fence before the removal, the row is no longer old and
-// stays. If it mints its fence after the removal, it makes a new row.
+// removeRows returns the statement that removes the rows of the given locks, except rows that are
+// no longer old. A process may take such a lock meanwhile. If that process mints its fence before
+// the removal, the row is no longer old and stays. If it mints its fence after the removal, it
+// makes a new row.
 func (s *statements) removeRows(locks []string, keep time.Duration) string {
 	var list []string
 	for _, l := range locks {

@@ -20,7 +20,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 			return nil, failure(err)
 		}
 		out := []driver.Finding{version(r[0].String), readOnly(r[1].String)}
-		for _, q := range []func(*conn) (driver.Finding, error){cluster, replica, proxy, connections(r[4].String)} {
+		for _, q := range []func(*conn) (driver.Finding, error){cluster, replica, checkForProxy, connections(r[4].String)} {
 			f, err := q(c)
 			if !c.alive() {
 				return nil, failure(err)
@@ -83,9 +83,9 @@ func replica(c *conn) (driver.Finding, error) {
 	return f, err
 }
 
-// proxy pings the server. If the ping notices a proxy that shares sessions, it ends the connection,
-// and Status returns an error.
-func proxy(c *conn) (driver.Finding, error) {
+// checkForProxy pings the server. If a proxy shares sessions between clients, the ping may show
+// this. In that case the connection ends, and Status returns an error.
+func checkForProxy(c *conn) (driver.Finding, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return driver.Finding{Name: "proxy", Value: "none that shares sessions, as far as can be seen"}, c.ping()

@@ -44,7 +44,8 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 	return h, nil
 }
 
-// undo releases a lock that the session may have. It returns the error cause.
+// undo is called after an error, and releases a lock that the session may have. It returns the
+// error that it was given.
 func (s *Store) undo(c *conn, key string, cause error) error {
 	if _, err := c.queryOne(unlock(key)); err != nil {
 		c.loseConn(err)
@@ -152,6 +153,6 @@ func (s *Store) claim(h *hold) error {
 		h.c.loseConn(err)
 		return driver.ErrLost
 	}
-	s.holds.claimed(h)
+	s.holds.setClaimed(h)
 	return nil
 }

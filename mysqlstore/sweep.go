@@ -17,7 +17,8 @@ const (
 
 	sweepBatch = 500         // rows in one batch
 	sweepPause = time.Second // between batches
-	sweepEvery = time.Hour   // between sweeps of all processes together
+	// sweepEvery is how often the table is swept, no matter how many processes share it.
+	sweepEvery = time.Hour
 )
 
 // A sweeper removes old rows from the table of fences.

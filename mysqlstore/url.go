@@ -17,11 +17,11 @@ import (
 type Opener struct {
 	// Parameters lists the URL parameters that Open understands. FromURL rejects all others.
 	Parameters []string
-	// Open returns a pool for the server that u names, with the database in its path, which may be
-	// empty. It need not contact the server. The query of u has only Parameters. The function
-	// password, if not nil, returns the password, and is called for each new connection. ErrInvalid
-	// means that u is wrong. Neither this error nor those of the pool may contain a user or a
-	// password.
+	// Open returns a pool for the server that u names. The path of u is the database, and may be
+	// empty. The query of u contains no other parameters than those in the field Parameters. Open
+	// need not contact the server. The function password, if not nil, returns the password. The
+	// pool calls it for each new connection. ErrInvalid means that u is wrong. Neither this error
+	// nor those of the pool may contain a user or a password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, error)
 	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
 	// encrypted. Servers may be nil.

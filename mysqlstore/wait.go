@@ -15,7 +15,8 @@ import (
 const (
 	// waitSlice is how long one statement waits for a lock. Then the waiter loses its place.
 	waitSlice = 10 * time.Minute
-	// reservation is how long the lock stays reserved for a waiter that was granted it.
+	// reservation is how long a lock stays reserved after a waiter got it. If nobody claims the
+	// lock in this time, the store releases it.
 	reservation = 400 * time.Millisecond
 	// waiterTimeout is how long the session of a waiter may send no statement. Then the server ends
 	// the session, because the waiter's process may have been stopped. The server counts whole
@@ -40,7 +41,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		return driver.Grant{}, err
 	}
 	defer s.calls.Work.Done()
-	l, err := s.known(ctx)
+	l, err := s.tryPrepare(ctx)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -69,9 +70,9 @@ func (s *Store) endReason(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// known is like prepare, but if the server cannot be reached, it returns neither a layout nor an
-// error.
-func (s *Store) known(ctx context.Context) (*layout, error) {
+// tryPrepare is like prepare. But if the server cannot be reached, it returns neither a layout nor
+// an error.
+func (s *Store) tryPrepare(ctx context.Context) (*layout, error) {
 	if l := s.ready.Load(); l != nil {
 		return l, nil
 	}
@@ -94,8 +95,9 @@ func (s *Store) nap(ctx context.Context) error {
 	return s.endReason(ctx)
 }
 
-// standInLine waits until a session for waiters is free, and returns its slot. It returns nil if
-// the lock may have become free while all these sessions were in use.
+// standInLine waits in the line until a session for waiters is free, and returns the slot of that
+// session. If the lock may have become free before that, standInLine leaves the line and returns
+// nil.
 func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 	for {
 		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.countAhead(w)))
@@ -144,8 +146,9 @@ func (s *Store) waitIn(ctx context.Context, place *slot, l *layout, key string, 
 		g, err = s.handedOver(ctx, place, c, l, key, r)
 	}
 	if g.TTL == 0 {
-		// The session cannot be used again: the server would soon end it as idle, and until it is
-		// closed, it may have the lock.
+		// The session cannot be used again, because the server would soon end it as idle. The
+		// session may also have the lock, and only the end of the session makes sure that the lock
+		// is free.
 		c.loseConn(errUnclaimed)
 		s.pool.giveBack(place)
 	}
@@ -166,7 +169,7 @@ func (s *Store) block(ctx context.Context, c *conn, key string) (granted bool, e
 		return false, nil // the caller asks again
 	}
 	stop := context.AfterFunc(ctx, func() { c.loseConn(errCancelled) })
-	row, err := c.within(waitSlice+c.limit, take(key, waitSlice))
+	row, err := c.queryOneWithin(waitSlice+c.limit, take(key, waitSlice))
 	if !stop() {
 		return false, s.endReason(ctx)
 	}
@@ -179,8 +182,8 @@ func (s *Store) block(ctx context.Context, c *conn, key string) (granted bool, e
 	return row.isOne(0) && c.alive(), nil
 }
 
-// handedOver reserves a lock that the session was granted. The reservation is for the token that
-// waited.
+// handedOver is called when the session was granted the lock. It reserves the lock for the token of
+// the request.
 func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, l *layout, key string, r *driver.Request) (g driver.Grant, err error) {
 	var fence uint64
 	if !s.cfg.noFences {

@@ -41,10 +41,10 @@ func FromEnv(ctx context.Context, opts ...Option) (driver.Store, error) {
 // maxFile bounds the size of a file with a URL, in bytes.
 const maxFile = 64 << 10
 
-// EnvURL returns the URL that FromEnv opens, and the name of the variable that it comes from, or ""
-// for DefaultURL. If both variables are set, or the file cannot be read, the error is
-// driver.ErrInvalid. Newlines at the end of the file are not part of the URL. The URL may contain a
-// password: see Redacted.
+// EnvURL returns the URL that FromEnv opens, and the name of the environment variable that led to
+// it. If no variable is set, the URL is that of DefaultURL, and the name is "". If both variables
+// are set, or the file cannot be read, the error is driver.ErrInvalid. Newlines at the end of the
+// file are not part of the URL. The URL may contain a password: see Redacted.
 func EnvURL() (rawURL, from string, err error) {
 	rawURL, file := os.Getenv(EnvStore), os.Getenv(EnvStoreFile)
 	switch {

@@ -97,9 +97,10 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 	return nil, driver.Scheme{}, o.unknownDSN(name)
 }
 
-// misplacedAt reports whether an @ seems to belong to a password that is after the host, where it
-// would not be treated as a secret. That happens if the URL has a slash too many or too few, or if
-// a character of the password is not escaped. An @ is allowed in the name of a directory.
+// misplacedAt reports whether the URL seems to have a password in the wrong place, because there is
+// an @ behind the host. padlock would not treat such a password as a secret. That happens if the
+// URL has a slash too many or too few, or if a character of the password is not escaped. An @ is
+// allowed in the name of a directory.
 func misplacedAt(u *url.URL) bool {
 	behind := u.EscapedPath() + u.Opaque + u.Fragment
 	if u.Scheme != "file" && u.User == nil && strings.Contains(behind, "@") {
@@ -109,8 +110,9 @@ func misplacedAt(u *url.URL) bool {
 }
 
 // distinct returns an error if a member is named twice, because that member would have two votes.
-// In an all: store, two layouts of one place count as two members; see twin. The returned map has
-// both members of each such pair: the index of each leads to the index of the other.
+// In an all: store, two layouts of one place count as two members; see twin. The returned map
+// contains both members of each such pair: the key is the index of one member, and the value is the
+// index of the other.
 func (o *opener) distinct(scheme string, members []string) (twins map[int]int, err error) {
 	seen, layouts := map[string]int{}, map[int]string{}
 	twins = map[int]int{}

@@ -8,12 +8,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A twin is the second of two stores that keep their locks in one table in different layouts, as
-// during a move from one layout to the other. For most names the layouts have different rows, so a
-// lock needs both. Where they have the same row, the lock in the first store is the lock in the
-// second one, and the twin does nothing.
+// A twin is the second of two stores that keep their locks in one table in different layouts. Such
+// a pair is used during a move from one layout to the other. For most names the two layouts have
+// different rows of the table, so a lock needs both rows. For other names, both layouts have the
+// same row. Then the lock in the first store is enough, and the twin does nothing.
 //
-// It has no Unwrap, because a request that it leaves out must not reach the store.
+// A twin has no method Unwrap. With Unwrap, callers could send a request to the second store that
+// the twin would have left out.
 type twin struct {
 	driver.Store
 	first, second driver.Locator

@@ -77,7 +77,8 @@ func (o *opener) schemeNames() []string {
 	return slices.Compact(names)
 }
 
-// dsns returns the beginnings of Symfony's DSNs whose locks padlock can share.
+// dsns returns how the DSNs begin that padlock can open, such as "symfony+redis:". With such a DSN,
+// padlock shares the locks of PHP's Symfony.
 func (o *opener) dsns() []string {
 	var names []string
 	for _, s := range o.schemes {

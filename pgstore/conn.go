@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// restBefore is a pause after each statement. When it is over, a goroutine begins to read the
-// connection's socket, so that the store notices when the connection ends.
+// restBefore is how long a connection must have been without a statement before a goroutine begins
+// to read its socket. By reading, that goroutine notices when the connection ends.
 const restBefore = 5 * time.Millisecond
 
 // A conn is one connection. Once it has ended, it is never used again. Between statements, a
@@ -40,10 +40,13 @@ type conn struct {
 	stop     context.CancelFunc // stops the reading of the socket
 
 	// These are guarded by pool.mu.
-	keys map[int64]int  // how many holds and requests of each lock use this session, by lock number
-	sole map[int64]bool // lock numbers of which this session has the exclusive lock or asks for it
-	load int            // the sum of the values in keys
-	ops  int            // operations that are running
+	// keys has an entry for each lock that this session has or asks for. It counts the session's
+	// holds of the lock and the requests for the lock that are running.
+	keys map[int64]int
+	// sole contains the locks that this session has exclusively, or asks for exclusively.
+	sole map[int64]bool
+	load int // the sum of the values in keys
+	ops  int // operations that are running
 }
 
 func newConn(pg *pgconn.PgConn, cfg *config) *conn {
@@ -56,12 +59,12 @@ func (c *conn) alive() bool { return c.bound.Err() == nil }
 
 // exec runs a statement and returns its rows. The time limit is c.limit.
 func (c *conn) exec(st *statement, params ...[]byte) ([][][]byte, error) {
-	return c.within(c.limit, st, params...)
+	return c.execWithin(c.limit, st, params...)
 }
 
-// within is like exec, but has its own time limit. If the limit is 0, the statement may take any
-// time.
-func (c *conn) within(limit time.Duration, st *statement, params ...[]byte) ([][][]byte, error) {
+// execWithin is like exec, but has its own time limit. If the limit is 0, the statement may take
+// any time.
+func (c *conn) execWithin(limit time.Duration, st *statement, params ...[]byte) ([][][]byte, error) {
 	c.want.Add(1)
 	c.interrupt()
 	c.mu.Lock()
@@ -77,13 +80,13 @@ func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]
 	c.setLimit(limit)
 	if !c.prepared[st.name] {
 		if _, err := c.pg.Prepare(context.Background(), st.name, st.sql, nil); err != nil {
-			return nil, c.failed(err, true)
+			return nil, c.statementError(err, true)
 		}
 		c.prepared[st.name] = true
 	}
 	res := c.pg.ExecPrepared(context.Background(), st.name, params, nil, nil).Read()
 	if res.Err != nil {
-		return nil, c.failed(res.Err, false)
+		return nil, c.statementError(res.Err, false)
 	}
 	return res.Rows, nil
 }
@@ -102,10 +105,10 @@ func (c *conn) setLimit(limit time.Duration) {
 	c.pg.Conn().SetDeadline(until)
 }
 
-// failed decides what the error of a statement means for the connection. If the server refused the
-// statement, the connection remains usable. After any other error, failed ends the connection. If
-// unsent is true, the statement had not been sent yet.
-func (c *conn) failed(err error, unsent bool) error {
+// statementError returns the error of a statement in the form for the caller. If the server refused
+// the statement, the connection remains usable. After any other error, statementError ends the
+// connection. If unsent is true, the statement had not been sent yet.
+func (c *conn) statementError(err error, unsent bool) error {
 	var refused *pgconn.PgError
 	switch {
 	case hasCode(err, noStatement, twoStatements): // another session answered
@@ -124,8 +127,9 @@ func (c *conn) endStatement() {
 	c.nudge()
 }
 
-// nudge lets watch read the socket if no statement follows for a while. nudge does not wait for
-// watch, because watch ends with the connection.
+// nudge wakes the goroutine that runs the method watch. If no statement follows for a while, that
+// goroutine then reads the socket. nudge does not wait for the goroutine, which may have ended
+// together with the connection.
 func (c *conn) nudge() {
 	select {
 	case c.kick <- struct{}{}:
@@ -157,7 +161,8 @@ func (c *conn) watch() {
 			return
 		}
 		if c.want.Load() > 0 || !c.mu.TryLock() {
-			continue // that statement sends to kick when it ends
+			// A statement is running or waiting. At its end it calls nudge, which wakes this loop.
+			continue
 		}
 		for c.alive() && c.listen() {
 		}

@@ -100,8 +100,9 @@ func (s *Store) upgrade(h *hold, r *driver.Request) error {
 	return nil
 }
 
-// intend makes h lock the intent of its promotion, or renews an intent that h already has. Unless
-// intend is called again in time, lapse withdraws the intent after nine tenths of MaxIntent.
+// intend records in the server that h wants to be promoted: the session of h takes the lock that
+// stands for this intent. If h has its intent already, intend renews it. An intent that is not
+// renewed in time ends after nine tenths of MaxIntent; see the method lapse.
 func (s *Store) intend(h *hold) error {
 	lapse := driver.MaxIntent * 9 / 10
 	if h.intent {
@@ -118,7 +119,8 @@ func (s *Store) intend(h *hold) error {
 		case parse(rows[0][0]) > 0: // the server granted the lock just before the error
 		case parse(rows[0][1]) > 0:
 			return driver.ErrPromotionConflict
-		default: // only readers that check the intent hold it, and only for a moment
+		default:
+			// No session has the intent. A new reader has locked it for a moment, to check that.
 			return s.heldBy(h.c, h.key)
 		}
 	} else if err != nil {
@@ -147,8 +149,8 @@ func (s *Store) lapse(name, token string) {
 }
 
 // demote takes the shared lock before it releases the exclusive one, so nobody can take the lock in
-// between. The statement calls the blocking function, but does not wait: a session that holds the
-// lock goes ahead of those that wait for it.
+// between. The statement calls pg_advisory_lock_shared, which can wait for a lock. It does not wait
+// here: a session that has the exclusive lock goes ahead of the sessions that wait for it.
 func (s *Store) demote(h *hold) error {
 	if !s.cfg.noFences {
 		// Readers that join from now on get the same fence.

@@ -38,7 +38,9 @@ type hold struct {
 
 	state  state
 	shared bool
-	intent bool // the hold waits for its promotion, and its session has the lock that stands for the intent
+	// intent is true while the hold waits for its promotion. The session of the hold then has the
+	// second lock that keyring.intent describes.
+	intent bool
 	fence  uint64
 	c      *conn
 	back   func() // frees the slot if c is in a slot for waiters
@@ -120,8 +122,8 @@ func (hs *heldTokens) clear(h *hold) {
 	hs.wake(h.key)
 }
 
-// change calls f while it holds the mutex. f sets fields of a hold that operations on other holds
-// read.
+// change locks the mutex and calls f. A caller uses it to set those fields of a hold that
+// operations on other holds read.
 func (hs *heldTokens) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -23,8 +23,8 @@ func (k *keyring) lockNumber(name string) int64 {
 	return k.hashOf("lock", name)
 }
 
-// intent returns the key of a second advisory lock of the name. A reader takes that lock while it
-// waits to be promoted, and as long as it has it, no new reader gets the lock of the name.
+// intent returns the number of a second advisory lock of the name. A reader that waits to be
+// promoted takes this second lock. Until the reader releases it, no new reader gets the first lock.
 func (k *keyring) intent(name string) int64 { return k.hashOf("intent", name) }
 
 // hashOf returns 64 bits of a hash of the kind, the namespace and the name. The hashed text

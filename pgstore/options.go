@@ -26,8 +26,8 @@ func defaults() config {
 	return config{schema: "public", lossDelay: 10 * time.Second, maxHolds: 2000}
 }
 
-// NoFences turns fences off, so that the store needs no table and no privileges. If a holder loses
-// its connection and continues, nothing then protects the resource from it.
+// NoFences turns fences off, so that the store needs no table and no privileges. A holder that has
+// lost its connection may continue to write to the resource. Without fences, nothing prevents that.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
 // SymfonyLayout uses the same locks as the PostgreSqlStore of PHP's Symfony, which locks the CRC-32
@@ -52,9 +52,10 @@ func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = 
 // default settings has room for about 6,400 locks, over all kinds and sessions.
 func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
 
-// Keep sets how long the row of a name stays in the table of fences after its last fence. The
-// default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row is ever removed. One
-// of the processes that share the table removes old rows in the background, at most 500 a second.
+// Keep sets how long the row of a name stays in the table of fences. The time counts from the
+// name's last fence. The default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row
+// is ever removed. One of the processes that share the table removes old rows in the background, at
+// most 500 a second.
 func Keep(d time.Duration) Option {
 	return func(c *config) {
 		if c.keep = max(d, minKeep); d <= 0 {

@@ -31,7 +31,9 @@ type pool struct {
 type slot struct {
 	dialing sync.Mutex
 	c       *conn // guarded by pool.mu; nil or dead if there is none
-	taken   bool  // a wait uses the slot, or the hold that the wait obtained does; guarded by pool.mu
+	// taken is true while a call of Wait uses the slot. It stays true until the hold that this call
+	// has obtained ends. pool.mu guards it.
+	taken bool
 }
 
 // live returns the connections that are alive.
@@ -81,9 +83,10 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 	return c, nil
 }
 
-// reserve chooses a connection whose session does not have the lock yet. To keep the connections
-// few, it prefers an idle one and makes a new one only if all others are busy. If no such
-// connection is left, a reader may join another reader in its session; then joinsReader is true.
+// reserve chooses a connection for a request. It looks for a connection whose session does not have
+// the lock yet. To keep the connections few, it prefers an idle connection, and makes a new one
+// only if all others are busy. If every session has the lock, a reader may join another reader in
+// its session. Then joinsReader is true.
 func (p *pool) reserve(key int64, shared bool) (c *conn, joinsReader bool, err error) {
 	for {
 		c, sl, joined, err := p.choose(key, shared)
@@ -139,9 +142,10 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	return best, nil, false, nil
 }
 
-// add counts one more hold or request of a lock in a session. sole is true if the lock is
-// exclusive. The store must then not use this session for any other hold or request of the lock,
-// because the server never excludes a session from its own locks.
+// add counts that a session has one more hold of a lock, or that a request for the lock begins in
+// the session. If sole is true, the hold or the request is exclusive. Until it ends, the store must
+// not use the same session for the lock again, because the server never excludes a session from its
+// own locks.
 func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
 	if sole {

@@ -3,12 +3,12 @@ package pgstore
 import "strconv"
 
 // schemaVersion is the version of the table of fences that this package reads and writes. A special
-// row of the table has the version in the column of the fence. A table without that row has version
-// 1.
+// row of the table contains this number as its fence. A table without that row has version 1.
 const schemaVersion = 1
 
-// These keys belong to rows of the table that are about the table itself. Like all keys, they are
-// 64 bits of a hash, so no name has them.
+// These are the keys of the two rows that are about the table itself: one has the version of the
+// table, and the other has the time of the last sweep. Every key is 64 bits of a hash. The text
+// that is hashed for a name is never the one that is hashed for these two keys.
 var (
 	versionKey = (&keyring{}).hashOf("version", "")
 	sweepKey   = (&keyring{}).hashOf("sweep", "")

@@ -9,9 +9,10 @@ import (
 type statement struct{ name, sql string }
 
 // statements holds the SQL of one store. In each statement, $1 is the key of the lock unless the
-// field says otherwise.
+// field says otherwise. Of two statements, the first is for an exclusive hold and the second for a
+// shared one.
 type statements struct {
-	take      [2]statement // $2 the intent's key, $3 FenceAbove, $4 the name; [1] is shared
+	take      [2]statement // $2 the intent's key, $3 FenceAbove, $4 the name
 	mint      [2]statement // $2 FenceAbove, $3 the name
 	raise     statement    // $2 the fence
 	toShared  statement
@@ -87,8 +88,9 @@ var (
 	mine = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
-	// wait waits for the lock. It also makes the server end the session if this process is stopped
-	// and does not react to the grant. If the statement fails, the server undoes its settings.
+	// wait waits for the lock. The statement also changes settings of the session: if this process
+	// is stopped and does not react when it gets the lock, the server ends the session. If the
+	// statement fails, the server undoes these changes.
 	wait = [2]statement{
 		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
 		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
@@ -98,8 +100,8 @@ var (
 	// promote uses the blocking call, because the server refuses the non-blocking one while a
 	// writer waits.
 	promote = statement{"padlock_promote", "SELECT set_config('lock_timeout', '20ms', true), pg_advisory_lock($1::bigint)"}
-	// The server evaluates the list from left to right, so it releases the shared lock before the
-	// intent, $2.
+	// The server evaluates the list from left to right. So it first releases the shared lock, and
+	// then $2, the lock that stands for the intent.
 	promoted = statement{"padlock_promoted", "SELECT pg_advisory_unlock_shared($1::bigint), pg_advisory_unlock($2::bigint)"}
 	demote   = statement{"padlock_demote", "SELECT set_config('lock_timeout', '1s', true), pg_advisory_lock_shared($1::bigint), pg_advisory_unlock($1::bigint)"}
 	noIntent = statement{"padlock_nointent", "SELECT pg_try_advisory_xact_lock_shared($1::bigint)"}
@@ -107,8 +109,9 @@ var (
 	// endBackend ends a session of this process that has lost its connection.
 	endBackend   = statement{"padlock_end", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
 	backendLives = statement{"padlock_lives", "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
-	// stillLocks counts what the session of a lost connection still has or does. It is for poolers,
-	// whose sessions continue after the client's connection has ended.
+	// stillLocks returns 0 if the session of a lost connection no longer has the lock and runs no
+	// statement. It is for poolers, whose sessions continue after the client's connection has
+	// ended.
 	stillLocks = statement{"padlock_still", "SELECT (SELECT count(*) FROM pg_locks l WHERE l.pid = $2::int AND" + onKey + ") + (SELECT count(*) FROM pg_stat_activity WHERE pid = $2::int AND state <> 'idle')"}
 )
 
@@ -119,8 +122,10 @@ const (
 
 // sweepStatements are the statements that remove rows.
 type sweepStatements struct {
-	due  statement // $1 the key of the sweep's own row
-	next statement // $1 the key after which the batch begins, $2 microseconds to keep, $3 the key of the version
+	due statement // $1 the key of the sweep's own row
+	// next removes one batch of old rows. $1 is the key of the last row of the batch before, $2 is
+	// how many microseconds a row is kept, and $3 is versionKey.
+	next statement
 }
 
 func newSweepStatements(table string) sweepStatements {

@@ -51,8 +51,8 @@ func (s *Store) verify(h *hold) error {
 	return nil
 }
 
-// undo releases a lock that the session may have, and ends the connection if that fails. It returns
-// the error that it was given as the reason.
+// undo is called after an error, and releases a lock that the session may have. If that fails, it
+// ends the connection. It returns the error that it was given.
 func (s *Store) undo(c *conn, key int64, shared int, why error) error {
 	if _, err := c.exec(&unlock[shared], number(key)); err != nil {
 		c.lose(err)

@@ -23,9 +23,9 @@ type Store struct {
 
 	calls calls.Calls
 
-	prepared sync.Mutex
-	ready    bool // the table of fences exists; guarded by prepared
-	sweeps   bool // a goroutine sweeps the table; guarded by prepared
+	prepareMu sync.Mutex
+	ready     bool // the table of fences exists; guarded by prepareMu
+	sweeps    bool // a goroutine sweeps the table; guarded by prepareMu
 }
 
 var _ interface {
@@ -75,8 +75,8 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 
 // prepare checks the server, and creates the table of fences if it is missing.
 func (s *Store) prepare() error {
-	s.prepared.Lock()
-	defer s.prepared.Unlock()
+	s.prepareMu.Lock()
+	defer s.prepareMu.Unlock()
 	if s.ready {
 		return nil
 	}
@@ -106,9 +106,9 @@ func (s *Store) sweeper(keep time.Duration) *sweeper {
 
 // prepareAgain creates the table of fences again.
 func (s *Store) prepareAgain() error {
-	s.prepared.Lock()
+	s.prepareMu.Lock()
 	s.ready = false
-	s.prepared.Unlock()
+	s.prepareMu.Unlock()
 	return s.prepare()
 }
 

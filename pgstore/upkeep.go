@@ -6,8 +6,8 @@ import (
 	"github.com/padlock-go/padlock/internal/calls"
 )
 
-// Prune removes the rows of all names that nobody uses and whose last fence is older than the time
-// that Keep sets, and returns how many rows it removed. If such a name is used again, its next
+// Prune removes the rows of names that nobody uses and whose last fence is old. The option [Keep]
+// says how old. Prune returns how many rows it removed. If such a name is used again, its next
 // fence is still higher than its last one. The store also prunes by itself, in the background.
 // Prune needs the right to DELETE.
 func (s *Store) Prune(ctx context.Context) (int, error) {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// reservation is how long the lock stays reserved for a waiter that was granted it. If the
-	// waiter's process was stopped, the server ends its session a little later.
+	// reservation is how long a lock stays reserved after a waiter got it. If the process of that
+	// waiter was stopped, the server ends the waiter's session a little later.
 	reservation = 400 * time.Millisecond
 	// A waiter without its own session tries again after a random pause of pauseMin to 2 ×
 	// pauseMin.
@@ -107,10 +107,11 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 		cancelled = true
 		c.cancel(done)
 	})
-	_, err = c.within(0, &wait[index(shared)], number(key))
+	_, err = c.execWithin(0, &wait[index(shared)], number(key))
 	close(done)
 	wg.Wait()
-	if cancelled { // this ends the session, and with it the lock if it was granted at the last moment
+	// If the server granted the lock at the last moment, closing the connection releases it.
+	if cancelled {
 		c.closeConn()
 		return false, s.endReason(ctx)
 	}

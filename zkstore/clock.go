@@ -14,15 +14,19 @@ import (
 // alive. So the answer to a ping proves nothing: the follower may have been cut off from the
 // leader.
 //
-// The answer to a request that went through the leader proves more: the leader then knew everything
-// that was in the follower's last report. Reports are half a tick apart, and a session timeout is
-// at least two ticks. So the leader knew of every request that was sent at least a third of the
-// timeout before the answered one.
+// The answer to a request that went through the leader proves more. When the leader handled the
+// request, it knew everything that was in the follower's last report. Reports are half a tick
+// apart, and a session timeout is at least two ticks. So the leader then knew of all requests that
+// the session had sent at least a third of the timeout earlier.
 type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration
-	proven  driver.Instant   // the leader counts the timeout from here or later
-	marks   []driver.Instant // the times of later requests that the leader has answered, in order
+	// proven is the time of the last request of which the leader certainly knew. The leader counts
+	// the timeout from this time or from a later one.
+	proven driver.Instant
+	// marks are the times of requests that were sent after proven and that the leader has answered,
+	// in order.
+	marks []driver.Instant
 }
 
 // resumed records that the servers accepted the session for a new connection. Followers ask the
@@ -35,7 +39,8 @@ func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.marks = c.marks[:0]
 }
 
-// answered records that the leader has answered a request that was sent at the given time.
+// answered is called when the leader has answered a request. The argument is the time at which the
+// request was sent.
 func (c *sessionClock) answered(sent driver.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -100,9 +100,10 @@ func inTheWay(q *queue, h *hold) (others []node, err error) {
 	return others, nil
 }
 
-// promotedFence returns a fence above all earlier fences of the lock. The caller then raises the
-// mapping, so that the hold's number has this fence. Waiting writers have greater numbers, so they
-// get greater fences.
+// promotedFence returns a fence above all earlier fences of the lock. Afterwards the caller changes
+// the lock's mapping, which says how fences are computed from the numbers of nodes. The number of
+// the hold's node then has the returned fence. Waiting writers have greater numbers, so they get
+// greater fences.
 func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, error) {
 	if s.cfg.noFences {
 		return 0, nil
@@ -120,7 +121,8 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 
 // swap replaces the node of h by another one with the same number, and returns the fence of the new
 // node. The same transaction carries out extraOps. If the new node is exclusive and the store has
-// fences, the transaction also raises the mapping, so that the number has at least the given fence.
+// fences, the transaction also changes the lock's mapping from numbers to fences. The number then
+// has at least the given fence.
 func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.DeleteRequest) (uint64, error) {
 	info := h.info
 	if info.Fence = 0; newNode.kind.shared() {

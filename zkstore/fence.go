@@ -10,17 +10,17 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The fence of an exclusive hold is computed from the number of its node, so most grants need no
-// write for the fence. The data of the lock's node is a mapping, which says how to compute a fence
-// from a number. Numbers grow with each node, so fences grow with each grant. The mapping is
-// changed only so that fences become greater:
+// padlock computes the fence of an exclusive hold from the number of its node, so most grants need
+// no write for the fence. Each new node has a greater number than the nodes before it, so fences
+// grow with each grant. The data of the lock's node is a mapping, which says how a fence is
+// computed from a number. The store changes the mapping only in these cases, and only so that
+// fences become greater:
 //
-//	when                                    fences are raised
-//	a fence is more than maxLag behind the  to the clock, as in all other stores
-//	  server's clock
-//	a request has FenceAbove                above that fence
-//	RaiseFence is called                    to the given fence
-//	a hold is promoted, or Break is called  above every fence so far
+//	when                                                   the new fence is
+//	a fence is more than maxLag behind the server's clock  that clock, as in all other stores
+//	a request has FenceAbove                               above that FenceAbove
+//	RaiseFence is called                                   at least the given fence
+//	a hold is promoted, or Break is called                 above every fence so far
 //
 // Readers that hold the lock together have the same fence, which is in the data of their nodes. The
 // first reader gets the fence of its number. A reader that joins takes the fence from the first
@@ -31,8 +31,9 @@ import (
 // maxLag is how far a new fence may be behind the server's clock.
 const maxLag = 10 * time.Second
 
-// A mapping says which fence belongs to the number of a node. Number has the fence Fence. Each
-// later number has a fence that is greater by one.
+// A mapping says which fence belongs to the number of a node. It stores one pair: a node with the
+// number in the field Number has the fence in the field Fence. The fence of each later number is
+// greater by one.
 type mapping struct {
 	Fence  uint64 `json:"fence"`
 	Number int32  `json:"number"`
@@ -55,8 +56,8 @@ func (m mapping) encode() []byte {
 	return text
 }
 
-// fences holds the mappings that the store has read.
-type fences struct {
+// A mappingCache contains the mappings that the store has read.
+type mappingCache struct {
 	mu    sync.Mutex
 	known map[string]mapping // by the node of the lock
 }
@@ -64,14 +65,14 @@ type fences struct {
 // maxKnown is how many mappings the store remembers.
 const maxKnown = 10_000
 
-func (f *fences) get(dir string, mzxid int64) (mapping, bool) {
+func (f *mappingCache) get(dir string, mzxid int64) (mapping, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.known[dir]
 	return m, ok && m.mzxid == mzxid
 }
 
-func (f *fences) put(dir string, m mapping) {
+func (f *mappingCache) put(dir string, m mapping) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if old, ok := f.known[dir]; ok && old.mzxid > m.mzxid {
@@ -84,14 +85,14 @@ func (f *fences) put(dir string, m mapping) {
 }
 
 // forget drops all mappings.
-func (f *fences) forget() {
+func (f *mappingCache) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.known)
 }
 
-// mapping returns the mapping of a lock. The argument at describes the lock's node as the caller
-// has read it. The mapping is at least as new as that.
+// mapping returns the mapping of a lock. The caller has read the lock's node and passes its
+// metadata. The result is the mapping at the time of that reading, or a later one.
 func (ss *session) mapping(dir string, at *zk.Stat) (mapping, error) {
 	if m, ok := ss.fences.get(dir, at.Mzxid); ok {
 		return m, nil
@@ -188,9 +189,9 @@ func (ss *session) fenceOf(h *hold, n node, q *queue, above uint64) (uint64, err
 	return m.fenceAt(n.number), err
 }
 
-// advance raises a mapping if the fence of n lags behind the clock, or if the request wants a
-// greater fence. The server's clock is computed from the time at which n was made and the time that
-// has passed since then.
+// advance changes the mapping of a lock if the fence of the node n lags behind the server's clock,
+// or if the request wants a greater fence. It computes the server's clock from the time at which
+// the node was made and the time that has passed since then.
 func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, error) {
 	f := m.fenceAt(n.number)
 	minFence, floor := f, uint64(0)
@@ -216,7 +217,8 @@ func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, e
 	return m, nil
 }
 
-// raiseAgain is like raiseMapping for the number of the node n, and repeats it after a lost reply.
+// raiseAgain calls raiseMapping for the number of the node n. If the reply is lost, it calls
+// raiseMapping again.
 func (ss *session) raiseAgain(dir string, n node, minFence, floor uint64) (m mapping, err error) {
 	err = ss.retryRequest(func() error {
 		m, err = ss.raiseMapping(dir, n, n.number, minFence, floor)

@@ -33,9 +33,10 @@ type hold struct {
 	turn chan struct{}
 	refs int // the number of operations that run or wait; guarded by holds.mu
 
-	// The fields from here on belong to the operation that has sent to the channel turn; see enter.
-	// Others may read the next four fields while they hold holds.mu. So that operation must hold
-	// holds.mu while it changes one of these four.
+	// The fields from here on belong to the operation that runs on the hold. An operation runs
+	// after it has called enter, and until it calls leave. Other operations may read the next four
+	// fields while they have locked holds.mu. So the operation that runs must also lock holds.mu to
+	// change one of these four.
 	state   state
 	ss      *session
 	node    node
@@ -182,7 +183,7 @@ func (hs *holds) clear(h *hold, why error) {
 	h.bound, h.cancel, h.watched = nil, nil, false
 }
 
-// watchAgain records that no watch is on the node of h.
+// watchAgain records that the node of h has no watch any more, so that the store sets a new one.
 func (hs *holds) watchAgain(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

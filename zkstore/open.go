@@ -31,7 +31,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	}
 	s.promises = s.cfg.guarantees()
 	s.holds.byID, s.fences.known = map[id]*hold{}, map[string]mapping{}
-	s.host = host{&s.cfg, s.clock, &s.fences, s.spawn, s.watchHolds, s.nodeGone}
+	s.host = storeParts{&s.cfg, s.clock, &s.fences, s.spawn, s.watchHolds, s.nodeGone}
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.work.Add(1)
 	if s.cfg.lazy {
@@ -44,8 +44,8 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// prepare connects and makes the root node. It records when the root was created, because SamePlace
-// recognises an ensemble by that.
+// prepare connects and makes the root node. It also records when the root node was created.
+// SamePlace compares this time to find out whether two stores use the same servers.
 func (s *Store) prepare(ctx context.Context) error {
 	ss, err := s.session(ctx)
 	if err != nil || s.cfg.root == "/" {

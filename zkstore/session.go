@@ -16,15 +16,15 @@ import (
 // A session is one session of ZooKeeper, which has one connection at a time. A session that was
 // lost is never used again.
 //
-//	state         meaning                                     holds
-//	connected     the servers answer                          held
-//	disconnected  the client looks for a server               held, until its clock runs out
-//	lost          the servers ended it, or its clock ran out  lost
+//	state         meaning                              holds
+//	connected     the servers answer                   held
+//	disconnected  the client looks for a server        held until the session's clock runs out
+//	lost          the servers or the clock ended it    lost
 //
-// The store decides by its own clock when the session ends, because the client learns of the end
-// only while it is connected.
+// The session's clock is a sessionClock. It runs out when the servers may have ended the session.
+// The store needs this clock because the client learns of the end only while it is connected.
 type session struct {
-	host
+	storeParts
 	conn  *zk.Conn
 	known sessionClock
 	bound context.Context // cancelled when the session is lost
@@ -40,19 +40,19 @@ type session struct {
 	kept     map[string]*hold // holds whose nodes are watched
 }
 
-// A host holds the parts of a store that its sessions need.
-type host struct {
+// storeParts contains the parts of a store that its sessions need.
+type storeParts struct {
 	cfg        *config
 	clock      driver.Clock
-	fences     *fences
+	fences     *mappingCache
 	spawn      func(f func())           // runs f in the background
 	watchHolds func(ss *session)        // watches the nodes of holds; called from time to time
 	nodeGone   func(name, token string) // called when the node of a hold was deleted or changed
 }
 
 // newSession returns a new session, which connects in the background.
-func newSession(of host) (*session, error) {
-	ss := &session{host: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]chan struct{}{}, kept: map[string]*hold{}}
+func newSession(of storeParts) (*session, error) {
+	ss := &session{storeParts: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]chan struct{}{}, kept: map[string]*hold{}}
 	ss.bound, ss.end = context.WithCancelCause(context.Background())
 	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers report the timeout that they chose
 	ready := make(chan struct{})
@@ -88,9 +88,10 @@ func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
 
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next returns the next server. If the second result is true, the client pauses for a second, which
-// is too long for a session with a short timeout, and checks whether it was closed. So Next makes a
-// shorter pause itself, and returns true only after the end of the session.
+// Next returns the server to which the client connects next. If the second result is true, the
+// client pauses for a second, and then checks whether the client was closed. A second is too long
+// for a session with a short timeout. So Next makes a shorter pause itself, and returns true only
+// after the end of the session.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +169,8 @@ func (ss *session) connected() {
 	})
 }
 
-// unreachable records that the client has tried every server without success.
+// unreachable is called when the client has tried every server without success. It closes the
+// channel ss.down.
 func (ss *session) unreachable() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -244,8 +246,9 @@ func (ss *session) lose(why error) {
 	ss.spawn(ss.conn.Close)
 }
 
-// keepAlive sends a request to the leader from time to time, until the session ends. It ends the
-// session itself when the session's clock has run out.
+// keepAlive sends a request to the leader from time to time, until the session ends. If no answer
+// has come for so long that the servers may have ended the session, keepAlive ends the session
+// itself.
 func (ss *session) keepAlive() {
 	timer := make(chan struct{}, 1)
 	var asking sync.Mutex

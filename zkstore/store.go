@@ -16,13 +16,16 @@ import (
 type Store struct {
 	cfg      config
 	clock    driver.Clock
-	host     host // for the sessions
+	host     storeParts // for the sessions
 	promises driver.Guarantees
 	holds    holds
-	fences   fences
+	fences   mappingCache
 
-	work    sync.WaitGroup // counts operations and clean-ups, plus one until Close
-	ending  sync.Mutex     // guards closed and drained, and additions to work
+	// work counts running operations and clean-ups. Until Close, it also counts the open store
+	// itself.
+	work sync.WaitGroup
+	// ending guards the fields closed and drained. Callers of work.Add must hold it, too.
+	ending  sync.Mutex
 	closed  bool
 	drained bool
 	closing context.Context
@@ -142,8 +145,8 @@ func (s *Store) spawn(f func()) {
 	}
 }
 
-// afterClose replaces an error that occurred after Close was called by one that wraps ErrClosed. It
-// returns any other error unchanged.
+// afterClose returns the error of an operation for its caller. If Close has been called meanwhile,
+// the returned error wraps ErrClosed. Otherwise it is err itself.
 func (s *Store) afterClose(err error) error {
 	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
@@ -180,8 +183,8 @@ func (s *Store) Close() error {
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
-// SamePlace implements driver.SamePlacer. Two stores are in the same place if they have the same
-// root node or a server's address in common.
+// SamePlace implements driver.SamePlacer. It returns true if both stores have the same root node.
+// It also returns true if both were given the address of the same server.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	if !ok {

@@ -145,7 +145,8 @@ func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, err
 	return "", false, nil
 }
 
-// nodeOf returns the GUID of the node of a token's hold, or "".
+// nodeOf returns the GUID of the node with which a token has the lock. It returns "" if the token
+// does not have the lock.
 func (s *Store) nodeOf(name, token string) string {
 	s.holds.mu.Lock()
 	defer s.holds.mu.Unlock()

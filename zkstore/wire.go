@@ -74,7 +74,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// fill copies the head of a packet from data, and calls answer when the head is complete. It
+// fill copies the head of a packet from data, and calls handleHead when the head is complete. It
 // returns the rest of data.
 func (w *wire) fill(data []byte) []byte {
 	for len(data) > 0 && w.skip == 0 {
@@ -85,16 +85,16 @@ func (w *wire) fill(data []byte) []byte {
 		}
 		size := int(binary.BigEndian.Uint32(w.head[:]))
 		if w.have == 4+min(size, headSize-4) {
-			w.answer(w.head[4:w.have])
+			w.handleHead(w.head[4:w.have])
 			w.skip, w.have = 4+size-w.have, 0
 		}
 	}
 	return data
 }
 
-// answer is called with the first bytes of each packet from the server. It records which request
-// the packet answers.
-func (w *wire) answer(packet []byte) {
+// handleHead is called with the first bytes of each packet from the server. It finds out which
+// request the packet answers, and records that this request was answered.
+func (w *wire) handleHead(packet []byte) {
 	if len(packet) < headSize-4 {
 		return
 	}
