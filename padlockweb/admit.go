@@ -32,9 +32,9 @@ func (w *Web) admit(rw http.ResponseWriter, r *http.Request, need Right) (*visit
 	return nil, false
 }
 
-// visitor finds out who sent a request. If the client has to wait because of failed logins, the
-// result wait is above 0, and no secret was compared.
-func (w *Web) visitor(r *http.Request) (v *visitor, wait time.Duration) {
+// visitor finds out who sent a request. After failed logins a client has to wait before it may try
+// again. For such a client retryAfter is greater than 0, and visitor has not compared any secret.
+func (w *Web) visitor(r *http.Request) (v *visitor, retryAfter time.Duration) {
 	if w.authorize != nil {
 		found := w.authorize(r)
 		return newVisitor(token{name: found.Name, right: found.Right, prefix: found.Prefix}), 0
@@ -48,9 +48,9 @@ func (w *Web) visitor(r *http.Request) (v *visitor, wait time.Duration) {
 	}
 	w.refreshTokens()
 	if secret, ok := bearer(r); ok {
-		k, wait := w.tryLogin(r, secret)
+		k, retryAfter := w.tryLogin(r, secret)
 		if k.name == "" {
-			return &visitor{}, wait
+			return &visitor{}, retryAfter
 		}
 		return newVisitor(k), 0
 	}

@@ -97,7 +97,7 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	}
 	s := w.snapshot(r.Context())
 	list := rows(s, v, newQuery(kind, values))
-	out := listing{Store: s.Store, Place: w.place, Taken: known(s.Taken), Locks: []lockJSON{}}
+	out := listing{Store: s.Store, Place: w.place, Taken: timeOrNil(s.Taken), Locks: []lockJSON{}}
 	if s.Err != nil {
 		out.Error = s.Err.Error()
 	}
@@ -125,7 +125,7 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 func lockOf(r row) lockJSON {
 	out := lockJSON{
 		Name: r.Name.Name, Path: r.Path, Group: r.Group, State: string(r.State), Why: r.Why, Level: r.Level, Holders: []holderJSON{},
-		Fence: r.seenFence(), WaitSince: known(r.WaitSince), Grants: r.Grants, Missed: r.Missed, Expired: r.Expired,
+		Fence: r.seenFence(), WaitSince: timeOrNil(r.WaitSince), Grants: r.Grants, Missed: r.Missed, Expired: r.Expired,
 	}
 	if !utf8.ValidString(out.Name) {
 		out.Bytes = []byte(out.Name)
@@ -148,7 +148,7 @@ func lockOf(r row) lockJSON {
 func holderOf(h sampler.Hold) holderJSON {
 	out := holderJSON{
 		Fence: h.Fence, Host: h.Host, PID: h.PID, Label: h.Label, Shared: h.Shared, Foreign: h.Foreign, Cooling: h.Cooling,
-		Since: known(h.Since), Until: known(h.Until), Planned: known(h.PlannedEnd),
+		Since: timeOrNil(h.Since), Until: timeOrNil(h.Until), Planned: timeOrNil(h.PlannedEnd),
 		Held: h.Held.Seconds(), AtLeast: h.AtLeast, Missed: h.Missed,
 	}
 	if h.Slot >= 0 {
@@ -157,8 +157,9 @@ func holderOf(h sampler.Hold) holderJSON {
 	return out
 }
 
-// known returns a time for JSON, or nil if it is not known.
-func known(t time.Time) *time.Time {
+// timeOrNil returns a time for JSON. It returns nil for the zero time, which means that the time is
+// not known.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

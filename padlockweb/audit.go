@@ -30,9 +30,9 @@ func (w *Web) audit(r *http.Request, level slog.Level, event, token string, more
 	w.logger.LogAttrs(r.Context(), level, event, append(attrs, more...)...)
 }
 
-// records limits the records of refusals to perSecond in each second. It is safe for concurrent
-// use.
-type records struct {
+// recordLimit limits how many refused requests are written to the audit log: perSecond in each
+// second. It is safe for concurrent use.
+type recordLimit struct {
 	mu      sync.Mutex
 	second  int64
 	written int // in that second
@@ -41,9 +41,9 @@ type records struct {
 
 const perSecond = 20
 
-// nextRecord reports whether a record may be written in the given second, and how many were left
-// out before it.
-func (c *records) nextRecord(second int64) (ok bool, left int) {
+// nextRecord reports whether a record may be written in the given second. If so, left is how many
+// records were left out since the last record was written.
+func (c *recordLimit) nextRecord(second int64) (ok bool, left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.second != second {

@@ -49,7 +49,7 @@ func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stor
 		w.refused(r, "", "a break needs a visitor with a name", slog.String("name", name))
 		w.message(rw, r, http.StatusForbidden, v, "A break needs a visitor with a name.")
 		return nil, false
-	case stored == "" || slot < 0 || !v.breaks(name):
+	case stored == "" || slot < 0 || !v.canBreak(name):
 		w.refused(r, v.token.name, "the name is not one of the visitor's", slog.String("name", name), slog.String("prefix", v.prefix))
 		w.message(rw, r, http.StatusNotFound, v, "There is no lock of this name that you may break.")
 		return nil, false
@@ -87,8 +87,9 @@ func unbreakable(t *target) string {
 	return ""
 }
 
-// breakLock breaks a lock. The form has the name (n, or hex for a name that is not text), the fence
-// that was seen, and the reason.
+// breakLock breaks a lock. The form has the lock's name, the fence that the visitor saw, and the
+// reason. The name is in the field n. If the name is not text, it is in the field hex, as
+// hexadecimal digits.
 func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	if err := r.ParseForm(); err != nil {
 		w.message(rw, r, http.StatusBadRequest, v, "The form could not be read.")
@@ -136,7 +137,8 @@ func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 // maxLogged is how many holders of a broken lock the record names. Many readers can hold one lock.
 const maxLogged = 10
 
-// reallyBreak breaks the hold with the fence that was seen, and writes the audit record.
+// reallyBreak breaks the hold if it still has the fence that the visitor saw, and writes the audit
+// record.
 func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t *target, reason string) {
 	fence, err := w.locker.Break(r.Context(), t.Name, t.Fence)
 	event := "break"

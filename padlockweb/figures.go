@@ -105,8 +105,9 @@ func (f *figures) ofCost(s *sampler.Snapshot) {
 	f.line("padlock_sampler_requests_per_second", "", s.Cost.Requests)
 }
 
-// ofNames writes the figures of the names that a visitor with a prefix sees. It leaves out the
-// counters: the sampler has them by group, and a group may have other names too.
+// ofNames writes figures for a visitor who may see only the names with a certain prefix. The
+// argument list has these names. ofNames leaves out the counters: the sampler counts for a whole
+// group of names, and a group may contain names that the visitor must not see.
 func (f *figures) ofNames(list []row) {
 	groups := map[string][]row{}
 	for _, r := range list {

@@ -35,10 +35,11 @@ type fragment struct {
 	body markup.Page
 }
 
-// maxDrawn is how many parts are kept. A further part is made again for each request.
+// maxDrawn is how many fragments are kept for one snapshot. Further fragments are made again for
+// each request.
 const maxDrawn = 256
 
-// livePages are the pages that change by themselves, by the kind of their query.
+// livePages has the pages that are updated in the browser without a reload. The key is query.kind.
 var livePages = map[string]func(*content) markup.Part{"table": tablePage, "host": hostPage, "name": namePage}
 
 // fragment returns the part of a page that shows the snapshot.

@@ -96,7 +96,8 @@ func tableRow(parts ...markup.Part) markup.Part {
 	return markup.El("tr", markup.Fixed("role", "row"), markup.Group(parts))
 }
 
-// table returns a table that scrolls by itself if it is wider than the screen.
+// table returns a table. If the table is wider than the screen, it gets a scroll bar of its own, so
+// that the rest of the page does not scroll.
 func table(caption string, heads, rows markup.Part) markup.Part {
 	rowGroup := markup.Fixed("role", "rowgroup")
 	return markup.El("div", markup.Class("scroll"), markup.El("table", markup.Fixed("role", "table"),

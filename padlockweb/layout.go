@@ -53,7 +53,7 @@ func filterForm(q query) markup.Part {
 		button("Filter"))
 }
 
-// hidden returns a field of a form that the page does not show.
+// hidden returns an input field that the browser does not show but sends together with its form.
 func hidden(name, value string) markup.Part {
 	return markup.El("input", markup.Fixed("type", "hidden"), markup.Name(name), markup.Value(value))
 }

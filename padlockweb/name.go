@@ -58,7 +58,8 @@ func nameFigures(r *row) markup.Part {
 		markup.If(r.Path != "", term("File", markup.Text(printable.Name(r.Path)))))
 }
 
-// holdsTable shows the holds of a name, and for each hold with a fence the way to break it.
+// holdsTable shows the holds of a name. If the visitor may break locks, each hold that has a fence
+// gets a button for that.
 func holdsTable(c *content) markup.Part {
 	if len(c.One.Holds) == 0 {
 		return nil

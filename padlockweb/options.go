@@ -59,11 +59,13 @@ func Authorize(f func(r *http.Request) Visitor) Option {
 // AllowBreak lets visitors with RightBreak break locks. Without it the Handler is read-only.
 func AllowBreak() Option { return func(set *settings) { set.allowBreak = true } }
 
-// Hosts names the hosts by which browsers reach the Handler, without ports. A request for another
-// host name is refused with status 421. Otherwise an attacker could point a host name at this
-// server, and a page of that name could read the locks (DNS rebinding). "localhost" and IP
-// addresses are always allowed. Without Hosts, the names are checked on connections that arrive at
-// a loopback address only. The name "*" allows every host.
+// Hosts names the hosts under which browsers reach the Handler, without ports. A request for any
+// other host name is refused with status 421. Without this check, an attacker could make a host
+// name of his own point at this server, and then a web page of the attacker could read the locks
+// (DNS rebinding).
+//
+// "localhost" and IP addresses are always allowed. Without Hosts, host names are checked only on
+// connections that arrive at a loopback address. The name "*" allows every host.
 func Hosts(names ...string) Option {
 	return func(set *settings) {
 		if set.hosts == nil {
@@ -88,9 +90,9 @@ func Logger(l *slog.Logger) Option {
 	}
 }
 
-// MaxStreams limits how many pages can be live at the same time, if n is above 0. One client can
-// have at most a quarter of them, and at least one. Further pages show no changes until they are
-// reloaded.
+// MaxStreams limits how many pages can show changes live at the same time. If n is not above 0, the
+// default stays. One client can have at most a quarter of these live pages, but always at least
+// one. Further pages show no changes until they are reloaded.
 func MaxStreams(n int) Option {
 	return func(set *settings) {
 		if n > 0 {

@@ -12,7 +12,7 @@ func (w *Web) showTable(rw http.ResponseWriter, r *http.Request, v *visitor) {
 
 func (w *Web) showName(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	q := newQuery("name", r.URL.Query())
-	if q.name == "" || !v.sees(q.name) {
+	if q.name == "" || !v.canSee(q.name) {
 		w.message(rw, r, http.StatusNotFound, v, "There is no lock of this name that you may see.")
 		return
 	}

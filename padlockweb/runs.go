@@ -91,8 +91,9 @@ func newRun(r *history.Run) run {
 	return out
 }
 
-// runFigures keeps the figures of past runs for a while, for each prefix of a visitor, because all
-// histories have to be read to make them.
+// runFigures keeps the figures of past runs for a while, because computing them means reading all
+// histories. It has separate figures for each prefix, because a visitor may be limited to the names
+// with one prefix.
 type runFigures struct {
 	mu  sync.Mutex
 	all map[string]*keptFigures
@@ -124,7 +125,7 @@ func (w *Web) writeRuns(ctx context.Context, out io.Writer, v *visitor) error {
 	return err
 }
 
-// maxKeptFigures is for how many prefixes figures are kept at most.
+// maxKeptFigures is the largest number of prefixes whose figures are kept.
 const maxKeptFigures = 100
 
 func (f *runFigures) of(prefix string) *keptFigures {

@@ -25,7 +25,7 @@ func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		kind = "table"
 	}
 	q := newQuery(kind, values)
-	if kind == "name" && !v.sees(q.name) {
+	if kind == "name" && !v.canSee(q.name) {
 		plain(rw, http.StatusNotFound, "there is no lock of this name that you may see")
 		return
 	}

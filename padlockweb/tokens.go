@@ -140,8 +140,8 @@ func (t *Tokens) load() error {
 	return nil
 }
 
-// refresh reads the file again if it has changed. It returns an error once for each change that
-// cannot be used.
+// refresh reads the token file again if the file has changed. If the new file cannot be used,
+// refresh returns an error. If the next calls find the same error, they return nil.
 func (t *Tokens) refresh(now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,22 +16,22 @@ type visitor struct {
 	prefix string
 }
 
-// sees reports whether the visitor may know that a lock of this name exists.
-func (v *visitor) sees(name string) bool {
+// canSee reports whether the visitor may know that a lock of this name exists.
+func (v *visitor) canSee(name string) bool {
 	return v.right >= RightRead && strings.HasPrefix(name, v.prefix)
 }
 
-// breaks reports whether the visitor may break a lock of this name.
-func (v *visitor) breaks(name string) bool { return v.right >= RightBreak && v.sees(name) }
+// canBreak reports whether the visitor may break a lock of this name.
+func (v *visitor) canBreak(name string) bool { return v.right >= RightBreak && v.canSee(name) }
 
 // known reports whether the visitor has a token.
 func (v *visitor) known() bool { return v.token.name != "" }
 
 func newVisitor(k token) *visitor { return &visitor{k, k.right, k.prefix} }
 
-// visits are the browsers that are logged in. The cookie holds a random number, and only its hash
-// is kept here. A visit ends at a logout, after visitTime, when its token is removed, or when the
-// process ends.
+// visits has one visit for each browser that is logged in. The browser has a cookie with a random
+// number, and visits keeps only the hash of that number. A visit ends at a logout, after visitTime,
+// when its token is removed, or when the process ends.
 type visits struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]visit
@@ -47,8 +47,8 @@ const (
 	maxVisits = 1024
 )
 
-// beginVisit starts a visit and returns the text for the cookie. If there are too many visits, it
-// ends the one that would end first.
+// beginVisit starts a visit and returns the value of the cookie. If there are too many visits, it
+// ends the visit that would end first.
 func (v *visits) beginVisit(k token, now time.Time) string {
 	secret := rand.Text()
 	v.mu.Lock()

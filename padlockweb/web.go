@@ -20,7 +20,7 @@ type Web struct {
 
 	attempts attempts
 	visits   visits
-	records  records
+	records  recordLimit
 	places   places
 	drawn    drawn
 	kept     runFigures
@@ -125,8 +125,8 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mux.ServeHTTP(rw, r)
 }
 
-// maxBody is the size of the largest body: a name of 1,024 bytes, each byte escaped as three, and a
-// reason.
+// maxBody is the size of the largest request body, which has a name and a reason. A name has up to
+// 1,024 bytes, and each byte may be written as three characters (%XX).
 const maxBody = 16 << 10
 
 // serveReady tells load balancers and monitors whether the store can be read.

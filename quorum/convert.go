@@ -9,10 +9,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Convert implements driver.Converter. A promotion needs a quorum of members on which this is the
-// only hold. If the promotion fails, the members that had promoted are converted back. If two
-// readers want to be promoted, the first member decides: the reader whose intent it has noted may
-// wait. The other reader gets ErrPromotionConflict.
+// Convert implements driver.Converter. A promotion needs a quorum of members at which this hold is
+// the only one. If the promotion fails, the members that had promoted the hold convert it back. If
+// two readers want to be promoted, the first member notes the intent of only one of them. That
+// reader may wait, and the other reader gets ErrPromotionConflict.
 //
 // If a demotion returns ErrUncertain, other readers may already share the lock.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -74,10 +74,10 @@ func (c *conversion) convertMember(ctx context.Context, i int, m *member, report
 	}
 }
 
-// convertAt converts the hold at member i. The caller must have the hold's turn at that member
-// (slot.turn). If the outcome of a demotion is unknown, that demotion may still arrive at the
-// member. Meanwhile, convertAt refuses a promotion, because the late demotion would let readers in
-// afterwards.
+// convertAt converts the hold at member i. The caller must have the turn of the hold at that member
+// (slot.turn). If the outcome of an earlier demotion is unknown, the request for it may still
+// arrive at the member. Until it can no longer arrive, convertAt refuses to promote the hold.
+// Otherwise the demotion could take effect after the promotion, and let readers in.
 func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
 	sl := &h.slots[i]
 	s.mu.Lock()
@@ -114,15 +114,15 @@ func (c *conversion) convertAll(ctx context.Context) error {
 	c.round = r
 	defer r.endRound()
 	if s.rule == Majority || c.r.Shared {
-		c.answers = r.everybody(c.convertMember)
+		c.answers = r.askEveryMember(c.convertMember)
 		return r.collect(ctx, c.answers, c.patience+grace, s.reachesQuorum(c.answers))
 	}
-	r.patience = min(c.patience, seqBudget/time.Duration(len(s.members)))
+	r.timeout = min(c.patience, seqBudget/time.Duration(len(s.members)))
 	c.answers = s.ballot(unasked)
 	for i := range c.answers {
 		c.answers[i].verdict = pending
 		r.askLater(i, c.convertMember)
-		if err := r.collect(ctx, c.answers, r.patience+grace, s.reachesQuorum(c.answers)); err != nil || c.answers[i].verdict != yes {
+		if err := r.collect(ctx, c.answers, r.timeout+grace, s.reachesQuorum(c.answers)); err != nil || c.answers[i].verdict != yes {
 			return err
 		}
 	}
@@ -196,8 +196,9 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, c.failed(ctx, conflicted, back, cause)
 }
 
-// failed returns the error of a promotion that failed and left the shared hold as it was. back has
-// the answers of the members to the request to convert the hold back to shared.
+// failed returns the error of a promotion that failed and left the shared hold as it was. Each
+// member was asked to convert the hold back to shared, and the argument back has the answers to
+// that request.
 func (c *conversion) failed(ctx context.Context, conflicted bool, back []answer, cause error) error {
 	s := c.s
 	unknown := count(back, unsure) + count(back, pending) + count(back, busy)
@@ -253,10 +254,10 @@ func (c *conversion) raiseFence(ctx context.Context) bool {
 	return count(raised, yes) >= s.need
 }
 
-// revert makes the hold shared again at the members that promoted it. If intents is true, it also
-// withdraws the intent of this hold where a member has noted it, because that intent would keep
-// another reader from being promoted. The result tells for each member whether it then has the
-// shared hold.
+// revert makes the hold shared again at the members that promoted it. If intents is true, revert
+// also asks the members that may have noted the intent of this hold to forget that intent, because
+// it would keep another reader from being promoted. The result has one answer for each member. Its
+// verdict is yes if the member has the shared hold after revert.
 func (c *conversion) revert(intents bool) []answer {
 	s := c.s
 	back := s.ballot(pending)
@@ -312,7 +313,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	patience := s.timeout(h.request.TTL)
 	r := s.newRound(ctx, h, patience, len(s.members))
 	defer r.endRound()
-	answers := r.everybody(func(ctx context.Context, _ int, m *member, report func(answer)) {
+	answers := r.askEveryMember(func(ctx context.Context, _ int, m *member, report func(answer)) {
 		err := m.raiser.RaiseFence(ctx, name, token, fence)
 		report(answer{verdict: judge(err), err: err})
 	})

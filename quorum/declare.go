@@ -11,7 +11,7 @@ import (
 // that there is no quorum after all, win returns false. If a member grants later, acquireMember
 // writes the fence to that member.
 func (t *try) win(ctx context.Context) bool {
-	t.second = t.s.newRound(ctx, t.h, t.round.patience, len(t.answers))
+	t.second = t.s.newRound(ctx, t.h, t.round.timeout, len(t.answers))
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.round.drain(t.answers)
@@ -44,7 +44,7 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 			r.askMember(i, func(_ context.Context, i int, m *member, report func(answer)) { report(t.secure(i, m, a.grant)) })
 		}
 	}
-	if err := r.collect(ctx, secured, r.patience+grace, s.reachesQuorum(secured)); err != nil {
+	if err := r.collect(ctx, secured, r.timeout+grace, s.reachesQuorum(secured)); err != nil {
 		return driver.Grant{}, err
 	}
 	if count(secured, yes) < s.need {
@@ -53,7 +53,7 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	}
 	g := t.settled(secured)
 	if count(t.answers, held)+count(t.answers, leftover)+count(t.answers, unsure)+count(t.answers, gone) > 0 {
-		s.mendSoon(t.h, r.patience)
+		s.mendSoon(t.h, r.timeout)
 	}
 	return g, nil
 }
@@ -62,14 +62,14 @@ func (t *try) isSecure(g driver.Grant) bool {
 	return (t.swap || t.r.AtLeast == 0) && (!t.s.fences || g.Fence >= t.fence)
 }
 
-// secure sets AtLeast and raises the fence at a member that granted. The caller must have the
-// hold's turn at that member (slot.turn).
+// secure sets AtLeast and raises the fence at a member that granted the hold. The caller must have
+// the turn of the hold at that member (slot.turn).
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
 	if t.isSecure(g) {
 		return a
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), t.round.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), t.round.timeout)
 	defer cancel()
 	if !t.swap && t.r.AtLeast > 0 {
 		a = t.s.armAt(ctx, t.h, i, m, t.r)
@@ -114,7 +114,7 @@ func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.R
 	g, err := m.store.Acquire(ctx, r)
 	a := answer{member: i, verdict: judge(err), grant: g, err: err}
 	s.mu.Lock()
-	h.slots[i].repeated(a.verdict)
+	h.slots[i].noteRepeated(a.verdict)
 	s.mu.Unlock()
 	return a
 }
@@ -154,11 +154,11 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	if t.swap && !s.refuses(count(t.answers, gone)) {
 		return t.swapOpen(cause)
 	}
-	unknown := s.withdraw(t.h, t.round.patience)
+	unknown := s.withdraw(t.h, t.round.timeout)
 	if unknown > 0 {
-		// Members that still have the hold block other callers only if the remaining members are
-		// too few for a quorum. A member that cannot be asked does not help to make that quorum, so
-		// it counts here too.
+		// If some members still have the hold, they block other callers only if the remaining
+		// members are too few for a quorum. A member with the verdict never cannot be asked, so it
+		// cannot be part of such a quorum. Therefore it counts as if it still had the hold.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {
@@ -180,20 +180,21 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	return s.fail(driver.ErrUnavailable, t.answers, nil)
 }
 
-// contended reports whether another try may succeed. In one case, something was in the way that an
-// earlier try of this caller had left behind. In the other case, the members that granted the lock
-// and those that refused it because of other callers would together be a quorum. Usually this
-// caller and the others have split the vote then, but it is also possible that one of the others
-// holds the name.
+// contended reports whether another try may succeed. That is so in two cases:
+//
+//   - A member refused because of something that an earlier try of this caller had left there.
+//   - The members that granted the lock, together with the members that refused it because of other
+//     callers, are a quorum. Then this caller and the others have usually split the vote. But it is
+//     also possible that another caller holds the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
 	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
 }
 
-// swapOpen returns the error of a hand-over that may or may not have a quorum. The members that
-// handed the hold over keep the new token, because a repeated request with this token may win the
-// other members. The hold cannot be handed back, because that would need the members that do not
-// answer.
+// swapOpen returns the error of a hand-over if it is unknown whether a quorum has handed the hold
+// over. Some members may have done so. swapOpen leaves the new token there: if the caller repeats
+// the request with the new token, the other members may hand the hold over, too. The hold cannot go
+// back to the old token, because members that do not answer would have to take part in that.
 func (t *try) swapOpen(cause error) error {
 	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {
 		return err

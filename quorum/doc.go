@@ -12,9 +12,9 @@
 //
 // The members must fail independently: a member that is itself replicated counts as one. Every
 // member gets the same token. A hold counts from the instant before the first request was sent. It
-// lasts as long as the shortest lease among the members that are needed. A member that cannot be
-// reached, or does not answer in time, never counts as one that says "held", because its state is
-// not known.
+// lasts as long as the shortest lease among the members that are needed. If a member cannot be
+// reached or does not answer in time, it is not known whether the lock is held there. Such a member
+// never counts as one that has answered "held".
 //
 // Any two quorums have a member in common. So there is at most one exclusive hold as long as that
 // member does not forget a hold before its lease is over. If a member forgets a hold, for example
@@ -29,8 +29,8 @@
 // step the fence could become smaller from one quorum to the next. For example, if {1,2,3} granted
 // first and the greatest fence came from member 1, a later grant from {3,4,5} would not know that
 // fence. The idea comes from the second phase of a read in Attiya, Bar-Noy and Dolev, "Sharing
-// Memory Robustly in Message-Passing Systems", Journal of the ACM 42(1), 1995. [NoFences] turns it
-// off.
+// Memory Robustly in Message-Passing Systems", Journal of the ACM 42(1), 1995. The option
+// [NoFences] turns fences off.
 //
 // # Time
 //

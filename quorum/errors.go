@@ -71,21 +71,22 @@ func (s *Store) openError(answers []answer, also error) error {
 	return s.fail(driver.ErrUnavailable, answers, also)
 }
 
-// undecided returns the error of a request that may or may not have a quorum. The argument changes
-// is false for a request that changes nothing.
-func (s *Store) undecided(answers []answer, changes bool, cause error) error {
+// undecided returns the error of a request if it is not known whether a quorum accepts the request.
+// The argument isChange is false for a request that changes nothing.
+func (s *Store) undecided(answers []answer, isChange bool, cause error) error {
 	if err := refusal(answers); err != nil {
 		return err
 	}
-	if !changes && cause == nil {
+	if !isChange && cause == nil {
 		return s.fail(driver.ErrUnavailable, answers, nil)
 	}
 	return s.openError(answers, cause)
 }
 
-// loss returns ErrExpired or ErrLost if so many members deny the hold that no quorum is left, else
-// nil. It returns ErrExpired if so many of them report ErrExpired that no other caller can have had
-// a quorum since.
+// loss returns an error if so many members deny the hold that the other members are fewer than a
+// quorum, and otherwise nil. The error is ErrExpired if so many members answered ErrExpired that
+// the others are fewer than a quorum. In that case, no other caller can have had the lock since the
+// lease expired. In any other case, the error is ErrLost.
 func (s *Store) loss(answers []answer) error {
 	if !s.refuses(count(answers, gone)) {
 		return nil
@@ -133,8 +134,9 @@ func (s *Store) heldError(answers []answer) error {
 // member reports two such holds, they count as two.
 type merger struct{ groups []group }
 
-// dropReleased drops a hold if at least as many other members report a cool-down that the same
-// holder left. The hold was released, and the release has not reached all members yet.
+// dropReleased drops a hold if a cool-down of the same holder is reported by at least as many
+// members as the hold itself. Then the holder has released the hold, but the release has not
+// reached all members yet.
 func (m *merger) dropReleased() {
 	left := func(g group) bool {
 		return !g.who.cooling && slices.ContainsFunc(m.groups, func(c group) bool {

@@ -47,7 +47,7 @@ func (s *Store) confirm(ctx context.Context, h *hold, ttl time.Duration) (driver
 	sent := s.clock.Now()
 	r := s.newRound(ctx, h, patience, len(s.members))
 	defer r.endRound()
-	answers := r.everybody(c.extendMember)
+	answers := r.askEveryMember(c.extendMember)
 	err := r.collect(ctx, answers, patience+grace, func() bool {
 		return count(answers, yes) >= s.need || s.refuses(count(answers, gone))
 	})
@@ -78,8 +78,8 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 }
 
 // extendMember is the memberCall that extends the hold at one member. If the member denies the
-// hold, extendMember waits until the round is decided. If the other members confirmed the hold, it
-// gives the hold back to this member.
+// hold, extendMember waits until the round is decided. If a quorum of the other members has
+// confirmed the hold, extendMember then asks the member to grant the hold again (mend).
 func (c *confirmation) extendMember(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.slots[i]
 	var a answer
@@ -127,7 +127,7 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 		awake := s.sleep(ctx, patience/8)
 		s.mu.Lock()
 		h.mending = false
-		p := h.turn.line()
+		p := h.turn.enqueue()
 		s.mu.Unlock()
 		if s.await(ctx, &h.turn, p) != nil {
 			return
@@ -139,10 +139,12 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	}()
 }
 
-// mend gives the hold, or its mode, back to member i. The caller must have the hold's turn at that
-// member (slot.turn). mend is called only right after a quorum of other members confirmed the hold,
-// because then no other caller can have had the name. At any other time, another caller may have
-// had the name since the hold was last confirmed, and the hold must not come back.
+// mend asks member i to grant the hold again. If the member has the hold in another mode, mend
+// converts it. The caller must have the turn of the hold at that member (slot.turn).
+//
+// mend is called only right after a quorum of other members confirmed the hold. That shows that no
+// other caller can have had the name in the meantime. At any other time, another caller may
+// have had the name since the last confirmation, and then the hold must not come back.
 func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	m, sl := s.members[i], &h.slots[i]
 	s.mu.Lock()

@@ -15,8 +15,8 @@ type gate struct {
 // place is a place in the line of a gate. A place is nil if its turn came at once.
 type place chan struct{}
 
-// line adds a place to the end of the line and returns it. The caller holds mu.
-func (g *gate) line() place {
+// enqueue adds a place to the end of the queue and returns it. The caller holds mu.
+func (g *gate) enqueue() place {
 	if !g.taken {
 		g.taken = true
 		return nil

@@ -69,9 +69,12 @@ func (s *Store) counted(is func(*member) bool) (n int) {
 	return n
 }
 
-// safeClockJump returns the promise that a clock jump never leads to two holders; it does not cover
-// the loss of a hold. Two quorums have at least 2·need − n members in common. As long as one of
-// these members is safe, clock jumps of the others let no second holder in.
+// safeClockJump returns whether it is certain that a clock jump never leads to two holders. A hold
+// may still be lost because of a clock jump.
+//
+// Of n members, any two quorums have at least 2×need−n in common. If fewer members than that are
+// unsafe, two quorums always have a safe member in common. That member lets no second holder in,
+// even if the clocks of the others jump.
 func (s *Store) safeClockJump() driver.Promise {
 	for p := driver.Yes; p > driver.No; p-- {
 		unsafe := s.counted(func(m *member) bool { return m.g.SafeClockJump < p })
@@ -94,7 +97,8 @@ func smallestLimit[T int | time.Duration](s *Store, of func(*member) T) (limit T
 
 // promotion returns Atomic if the members that promote atomically are a quorum. Then no other
 // caller can get the name at a quorum during a promotion. The other members promote by a re-grant.
-// If that fails, the atomic members are enough to keep the shared hold.
+// A re-grant may fail, but then the members that promote atomically are enough to keep the shared
+// hold.
 func (s *Store) promotion() driver.Promotion {
 	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
 	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })

@@ -11,13 +11,13 @@ import (
 
 type id struct{ name, token string }
 
-// hold is what this process knows of one token for one name. It exists from the first request for
-// the token until the hold is over and no request is under way. This knowledge may be incomplete,
-// so the members are asked too.
+// hold has what this process knows of the hold with one name and one token. It exists from the
+// first request with the token until the hold has ended and no request is under way. This process
+// may not know everything about the hold, so the members are asked, too.
 type hold struct {
 	id
 	refs  int    // how many calls and requests use it
-	turn  gate   // lets in one call at a time that may change the hold
+	turn  gate   // one call at a time has this turn, and only that call may change the hold
 	slots []slot // one for each member
 
 	tried   bool // this process took the hold, so slots are complete
@@ -75,7 +75,7 @@ func (s *Store) beginCall(ctx context.Context, name, token string) (*hold, error
 	}
 	h := s.use(name, token)
 	s.mu.Lock()
-	p := h.turn.line()
+	p := h.turn.enqueue()
 	s.mu.Unlock()
 	if p == nil {
 		return h, nil
@@ -153,8 +153,9 @@ func (h *hold) unwatch() {
 	}
 }
 
-// watch makes the hold at member i end when the context bound ends. bound ends together with the
-// connection or process that the hold at this member depends on. The caller holds mu.
+// watch notes the loss of the hold at member i as soon as the context bound ends. That context ends
+// together with the connection or process that the hold at this member depends on. The caller holds
+// mu.
 func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl := &h.slots[i]
 	if bound == nil || bound == sl.bound {
@@ -203,8 +204,9 @@ func (s *Store) leaseOf(h *hold) time.Duration {
 // unknownLease is the lease of a token for which this process has seen no request.
 const unknownLease = time.Minute
 
-// restAtLeast returns how much longer the name must stay taken because of AtLeast. It is 0 if that
-// time is over, or shorter than the shortest lease of a store. The caller holds mu.
+// restAtLeast returns how much longer the name must stay taken because of AtLeast. It returns 0 if
+// that time has passed. It also returns 0 if the time left is shorter than driver.MinTTL or than
+// the shortest lease of this store. The caller holds mu.
 func (s *Store) restAtLeast(h *hold) time.Duration {
 	rest := h.atLeast.Sub(s.clock.Now())
 	if h.atLeast == 0 || rest < max(driver.MinTTL, s.guarantees.MinTTL) {
@@ -216,8 +218,8 @@ func (s *Store) restAtLeast(h *hold) time.Duration {
 // forever is the length of a lease that does not end by itself.
 const forever = time.Duration(math.MaxInt64)
 
-// leaseLeft returns how much of a lease is certain. It counts from sentAt, the instant just before
-// the request.
+// leaseLeft returns how long the lease of g lasts for certain, counted from sentAt. sentAt is the
+// instant just before the request was sent.
 func leaseLeft(sentAt driver.Instant, g *driver.Grant) time.Duration {
 	if g.TTL == 0 {
 		return forever
@@ -229,9 +231,9 @@ func leaseLeft(sentAt driver.Instant, g *driver.Grant) time.Duration {
 	return max(d, 1)
 }
 
-// leaseOfQuorum returns how long a quorum of the members that said yes keeps the hold. It counts
-// from sentAt, the instant just before the first request. It returns 0 if the hold does not end by
-// itself.
+// leaseOfQuorum returns how long a quorum keeps the hold, counted from sentAt. It uses only the
+// answers whose verdict is yes. sentAt is the instant just before the first request was sent. If
+// the hold does not end by itself, leaseOfQuorum returns 0.
 func (s *Store) leaseOfQuorum(sentAt driver.Instant, answers []answer) time.Duration {
 	var ends []time.Duration
 	for i := range answers {

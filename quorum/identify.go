@@ -17,9 +17,10 @@ import (
 // while this Store is open.
 //
 // StoreID returns driver.ErrUnavailable while the id of a member is not known, and
-// errors.ErrUnsupported if a member has none. Under Majority it always returns
-// errors.ErrUnsupported. A member that lost its data has a new id, but a key must stay valid as
-// long as a majority has its hold.
+// errors.ErrUnsupported if a member has no id. Under Majority it always returns
+// errors.ErrUnsupported. A member that lost its data gets a new id, and the id of the whole store
+// would change with it. But under Majority, a key must stay valid as long as a majority of the
+// members has the key's hold.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.rule == Majority || s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)
@@ -33,11 +34,11 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	}
 	r := s.newRound(ctx, nil, maxPatience, len(s.members))
 	defer r.endRound()
-	answers := r.everybody(func(ctx context.Context, _ int, m *member, report func(answer)) {
+	answers := r.askEveryMember(func(ctx context.Context, _ int, m *member, report func(answer)) {
 		err := m.identify(ctx)
 		report(answer{verdict: judge(err), err: err})
 	})
-	if err := r.collect(ctx, answers, r.patience+grace, func() bool { return false }); err != nil {
+	if err := r.collect(ctx, answers, r.timeout+grace, func() bool { return false }); err != nil {
 		return "", err
 	}
 	if id := s.id(); id != "" {

@@ -33,11 +33,11 @@ func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
 	defer s.work.Done()
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
 	defer r.endRound()
-	answers := r.everybody(func(ctx context.Context, _ int, m *member, report func(answer)) {
+	answers := r.askEveryMember(func(ctx context.Context, _ int, m *member, report func(answer)) {
 		state, err := m.inspector.Inspect(ctx, name)
 		report(answer{verdict: judge(err), state: state, err: err})
 	})
-	cause := r.collect(ctx, answers, r.patience+grace, func() bool { return false })
+	cause := r.collect(ctx, answers, r.timeout+grace, func() bool { return false })
 	return answers, s.enoughAnswers(answers, cause)
 }
 
@@ -76,9 +76,9 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 	return out
 }
 
-// fenceOf returns a fence that is at least as great as that of every grant so far. The fence of a
-// grant is on a quorum, and members that did not answer may be a part of that quorum. If all
-// members answered, no later grant has a smaller fence.
+// fenceOf returns a fence that is at least as great as the fence of every grant so far. The fence
+// of a grant is known to a quorum of members, but some of these members may not have answered. If
+// all members answered, no later grant has a smaller fence than the result.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {
@@ -104,14 +104,14 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	lists := make([][]driver.State, len(s.members))
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
 	defer r.endRound()
-	answers := r.everybody(func(ctx context.Context, i int, m *member, report func(answer)) {
+	answers := r.askEveryMember(func(ctx context.Context, i int, m *member, report func(answer)) {
 		list, err := m.lister.List(ctx, prefix)
 		s.mu.Lock()
 		lists[i] = list
 		s.mu.Unlock()
 		report(answer{verdict: judge(err), err: err})
 	})
-	cause := r.collect(ctx, answers, r.patience+grace, func() bool { return false })
+	cause := r.collect(ctx, answers, r.timeout+grace, func() bool { return false })
 	if err := s.enoughAnswers(answers, cause); err != nil {
 		return nil, err
 	}
@@ -143,12 +143,13 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 }
 
 // Break implements driver.Breaker. seenFence is the fence that Inspect reported. Break first asks
-// each member for its present hold, and then makes the member break exactly that hold. It succeeds
-// if the former holder is left with fewer members than a quorum. The fence that Break returns is
-// greater than the former holder's and less than all later ones.
+// each member for its present hold, and then makes the member break exactly that hold. Break
+// succeeds if the members that may still have the hold are fewer than a quorum. It returns a fence
+// that is greater than the former holder's fence and less than all later fences.
 //
-// ErrUncertain means that too few members are known to have broken their hold, or that there is no
-// such fence because the members' clocks are too far apart.
+// ErrUncertain means that too few members are known to have broken the hold. It can also mean that
+// no fence fits between the former holder's fence and all later fences, because the members' clocks
+// are too far apart.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
@@ -184,7 +185,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 			report(answer{verdict: judge(err), grant: driver.Grant{Fence: fence}, err: err})
 		})
 	}
-	cause := r.collect(ctx, answers, r.patience+grace, func() bool { return false })
+	cause := r.collect(ctx, answers, r.timeout+grace, func() bool { return false })
 	var minted []uint64
 	for i := range answers {
 		if answers[i].verdict == yes {
@@ -221,14 +222,14 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	found := make([][]driver.Finding, len(s.members))
 	r := s.newRound(ctx, nil, maxPatience, len(s.members))
 	defer r.endRound()
-	answers := r.everybody(func(ctx context.Context, i int, m *member, report func(answer)) {
+	answers := r.askEveryMember(func(ctx context.Context, i int, m *member, report func(answer)) {
 		list, err := m.status(ctx)
 		s.mu.Lock()
 		found[i] = list
 		s.mu.Unlock()
 		report(answer{verdict: judge(err), err: err})
 	})
-	if err := r.collect(ctx, answers, r.patience+grace, func() bool { return false }); err != nil {
+	if err := r.collect(ctx, answers, r.timeout+grace, func() bool { return false }); err != nil {
 		return nil, err
 	}
 	if count(answers, yes) == 0 {

@@ -14,7 +14,7 @@ type member struct {
 	store     driver.Store
 	index     int
 	g         driver.Guarantees
-	waiter    driver.Waiter // nil if the store does not have this ability; the same for the next seven fields
+	waiter    driver.Waiter // this field and the next seven are nil if the store lacks the ability
 	converter driver.Converter
 	inspector driver.Inspector
 	lister    driver.Lister
@@ -24,11 +24,12 @@ type member struct {
 	ids       driver.Identifier
 
 	id        atomic.Pointer[string] // the id of the store, once it is known
-	unsettled atomic.Int64           // how many releases are under way here without a certain outcome
+	unsettled atomic.Int64           // how many releases at this member are under way without a certain outcome
 }
 
 // maxUnsettled is the number of unsettled releases at which a member counts as out of order. Such a
-// member gets no new holds until some releases are settled, so that it does not delay them.
+// member gets no new holds until some of its releases are settled. Otherwise it would delay the new
+// holds.
 const maxUnsettled = 256
 
 func newMember(i int, store driver.Store) *member {

@@ -40,8 +40,9 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	released := func() bool { return countOutcome(answers, driver.Released) >= s.need }
 	err := r.collect(ctx, answers, patience+grace, released)
 	if err == nil && released() {
-		// The other members usually answer at about the same time. Release waits for them, so that
-		// the next holder finds all members free, but no longer than the first answers took.
+		// The other members usually answer at about the same time. If they do, the next holder
+		// finds all members free. So Release waits for them a little: as long as the first answers
+		// took, but at least 1 ms.
 		r.collect(ctx, answers, max(time.Millisecond, time.Since(began)), func() bool { return false })
 	}
 	if out, certain := s.outcome(answers); certain {
@@ -53,8 +54,9 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	return driver.Gone, s.openError(answers, err)
 }
 
-// whomToRelease returns in ask the members that may still have the hold. Its first result has the
-// answers of the other members, which are known without a request. The caller holds mu.
+// whomToRelease finds out which members may still have the hold. The result ask has their indexes.
+// The result answers has the answers of the other members, which are known without a request. The
+// caller holds mu.
 func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
 	for i := range h.slots {
@@ -68,10 +70,10 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	return answers, ask
 }
 
-// outcome returns what became of the hold, if that is certain. It is not certain just because the
-// hold is over: the name must be free when Release returns, and members that have not answered may
-// still keep other callers from a quorum. A member's answer that it has no hold does not count if
-// this process has asked that member to release the hold before.
+// outcome returns what became of the hold, if that is certain. When Release returns, the name must
+// be free. So it is not enough that this hold has certainly ended: if members have not answered,
+// another caller may find too few free members for a quorum. If a member answers that it has no
+// hold, that answer does not count if this process has asked the member to release the hold before.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -155,10 +157,11 @@ func countSettled(answers []answer) (n int) {
 	return n
 }
 
-// freeAt begins to release h at the members in ask. Under [All] it goes through them in reverse
-// order. As long as they answer in time, it waits for the answer of each member that granted before
-// it asks the next one. Otherwise a caller that asks the members in order could find the first one
-// free and the second one taken.
+// freeAt begins to release h at the members whose indexes are in ask. Under [All], it begins with
+// the last member and ends with the first. If a member has the hold, freeAt waits for its answer
+// before it goes on to the next member, as long as the members answer in time. Without this order,
+// a caller that asks the members in order could find the first member free and the second one
+// taken.
 func (s *Store) freeAt(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
 	r := s.newRound(ctx, h, patience, 2*len(s.members))
 	inOrder := s.rule == All
@@ -179,22 +182,26 @@ const (
 )
 
 // settlement is the release of a hold at one member. It lasts until it is certain that nothing of
-// the hold is left at the member and that no earlier request can still arrive there. A late request
-// could grant the hold again, and a late release could end a later grant of the same token. As long
-// as the settlement lasts, it keeps the hold's turn at the member, so that no new request with the
-// token is sent there.
+// the hold is left at the member and that no earlier request can still arrive there. A request to
+// acquire that arrives late could grant the hold again, and a release that arrives late could end a
+// later grant of the same token. Until it ends, a settlement keeps the turn of the hold at the
+// member (slot.turn), so no new request with the token is sent there.
 //
 // A token at one member (slot) is in one of these states:
 //
-//	state      how the slot shows it        what the member may have
-//	unasked    !sent                        It has nothing, and no request can arrive.
-//	asked      sent, and the turn is taken  It may have the hold: a request is under way.
-//	granted    sent and has                 It has the hold.
-//	unsure     sent, late is in the future  It may have the hold, or get it until late.
-//	releasing  settling                     It may have the hold: it has not answered a release yet.
-//	released   settling, late is in the     It has nothing, but a request may arrive until late.
-//	           future
-//	given up   sent and !settling           It may have the hold until the end of the lease.
+//	state      the slot                     what the member may have
+//	unasked    sent is false                It has nothing, and no request can arrive.
+//	asked      sent is true, and turn is    It may have the hold: a request is under way.
+//	           taken
+//	granted    sent and has are true        It has the hold.
+//	unsure     sent is true, and lateUntil  It may have the hold, or get it until
+//	           is in the future             lateUntil.
+//	releasing  settling is set              It may have the hold: it has not answered a
+//	                                        release yet.
+//	released   settling is set, and         It has nothing, but a request may arrive
+//	           lateUntil is in the future   until lateUntil.
+//	given up   sent is true, and settling   It may have the hold until the end of the
+//	           is nil                       lease.
 //
 // The transitions are:
 //
@@ -207,18 +214,16 @@ const (
 //	            known
 //	granted,    the try is lost, or Release is called     releasing, as soon as the requests
 //	unsure                                                before it have returned
-//	releasing   the release is answered, and late is      unasked: the hold is settled there
-//	            over
-//	releasing   the release is answered, and late is not  released
-//	            over
+//	releasing   the release is answered after lateUntil   unasked: the hold is settled there
+//	releasing   the release is answered before lateUntil  released
 //	releasing   no answer comes                           releasing: the release is sent again
-//	                                                      after a pause, with a new late
+//	                                                      after a pause, with a new lateUntil
 //	releasing   the member refuses the release as         given up
 //	            invalid
 //	releasing   the lease is over, the member has too     given up, after a last try
 //	            many unsettled releases, or the store
 //	            closes
-//	released    late is over                              releasing: the release is sent once
+//	released    lateUntil has passed                      releasing: the release is sent once
 //	                                                      more, for a request that has arrived
 type settlement struct {
 	s        *Store
@@ -231,8 +236,8 @@ type settlement struct {
 	cleared  chan struct{} // closed when the member has answered for the first time that it no longer has the hold
 }
 
-// settle begins a settlement, or joins the one that is under way. It reports whether the member is
-// known to have granted.
+// settle begins a settlement at member i, or joins the settlement that is under way there. It
+// reports whether the member is known to have granted the hold.
 func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	s.work.Add(1)
 	s.mu.Lock()
@@ -244,7 +249,7 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 		return false
 	}
 	until := s.clock.Now().Add(s.leaseOf(r.h))
-	x := &settlement{s, r.h, i, keep, r.patience, nil, until, make(chan struct{})}
+	x := &settlement{s, r.h, i, keep, r.timeout, nil, until, make(chan struct{})}
 	sl.settling = x
 	told := 0
 	x.report = func(a answer) {
@@ -253,16 +258,16 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 			r.answers <- a
 		}
 	}
-	go x.run(sl.turn.line())
+	go x.run(sl.turn.enqueue())
 	return sl.has
 }
 
-// join waits for the settlement on behalf of another release of the same token, and reports its
-// result.
+// join is for a second release of the same token, whose round is r. It waits until the member no
+// longer has the hold, but no longer than the timeout of r. Then it puts an answer into r.
 func (x *settlement) join(r *round) {
 	defer x.s.work.Done()
 	defer x.s.unuse(x.h)
-	t := time.NewTimer(r.patience)
+	t := time.NewTimer(r.timeout)
 	defer t.Stop()
 	select {
 	case <-x.cleared:
@@ -309,8 +314,9 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	for !a.settled && a.verdict != refused {
 		switch {
 		case a.verdict == yes:
-			// Nothing is left at the member, but a late request may still arrive there. The wait
-			// for that is short, so it continues even if the store closes.
+			// Nothing is left at the member, but an earlier request may still arrive there. The
+			// time until it can no longer arrive is short, so askAgain waits even if the store
+			// closes.
 			<-time.After(late)
 		case last || x.s.clock.Now() > x.until:
 			return
@@ -322,8 +328,8 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	}
 }
 
-// askOnce sends the member one release. The result late is the time during which an earlier request
-// may still arrive.
+// askOnce sends the member one release. The result late is how much longer an earlier request may
+// still arrive at the member.
 func (x *settlement) askOnce() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.slots[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)
@@ -335,11 +341,11 @@ func (x *settlement) askOnce() (a answer, late time.Duration) {
 	a.released = sl.given && a.outcome == driver.Gone
 	switch {
 	case a.verdict == unsure:
-		sl.late, sl.given = time.Now().Add(lateRequest), true
+		sl.lateUntil, sl.given = time.Now().Add(lateRequest), true
 	case a.verdict == yes && a.outcome == driver.Released:
 		sl.given = true
 	}
-	late = time.Until(sl.late)
+	late = time.Until(sl.lateUntil)
 	if a.verdict == yes {
 		sl.has, sl.sent = false, late > 0
 		a.settled = late <= 0

@@ -8,25 +8,26 @@ import (
 
 // round is a group of requests to members that are under way at once. The requests do not end with
 // the caller's context, so a request is completed even if the caller stops waiting for it. Each
-// request has the timeout patience.
+// request ends after the round's timeout.
 type round struct {
-	s        *Store
-	h        *hold           // the hold that the requests are for; nil if they need no order
-	base     context.Context // for requests that begin later
-	ctx      context.Context // for the first requests; it ends when the time patience is over
-	cancel   context.CancelFunc
-	patience time.Duration
-	answers  chan answer
-	running  atomic.Int32
+	s       *Store
+	h       *hold           // the hold that the requests are for; nil if the requests may arrive in any order
+	base    context.Context // for requests that begin later; each gets a timeout of its own
+	ctx     context.Context // for the first requests; it ends when the timeout is over
+	cancel  context.CancelFunc
+	timeout time.Duration
+	answers chan answer
+	running atomic.Int32
 }
 
-// memberCall makes requests to one member. It runs while it has the hold's turn at that member
-// (slot.turn). It reports one answer, and may continue after that.
+// memberCall makes requests to one member. If the round has a hold, the memberCall has the turn of
+// the hold at that member (slot.turn) while it runs. It reports one answer, and may continue after
+// that.
 type memberCall func(ctx context.Context, i int, m *member, report func(answer))
 
 // newRound returns a round for at most n answers.
 func (s *Store) newRound(ctx context.Context, h *hold, patience time.Duration, n int) *round {
-	r := &round{s: s, h: h, patience: patience, answers: make(chan answer, n)}
+	r := &round{s: s, h: h, timeout: patience, answers: make(chan answer, n)}
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	first, stop := context.WithTimeout(base, patience)
 	r.base, r.ctx, r.cancel = base, first, func() { stop(); end() }
@@ -42,13 +43,14 @@ func (r *round) endRound() {
 	}
 }
 
-// askMember begins f at member i. It takes a place in the hold's line there at once. So the
-// requests of one hold arrive in the order of the calls of askMember.
+// askMember runs f for member i in a new goroutine. Before it returns, it takes a place in the
+// queue for the turn of the hold at that member. So the requests of one hold arrive at the member
+// in the order of the calls of askMember.
 func (r *round) askMember(i int, f memberCall) { r.beginAt(r.ctx, i, f) }
 
 // askLater is like askMember, but the timeout begins now, not when the round began.
 func (r *round) askLater(i int, f memberCall) {
-	ctx, cancel := context.WithTimeout(r.base, r.patience)
+	ctx, cancel := context.WithTimeout(r.base, r.timeout)
 	r.beginAt(ctx, i, func(ctx context.Context, i int, m *member, report func(answer)) {
 		defer cancel()
 		f(ctx, i, m, report)
@@ -62,7 +64,7 @@ func (r *round) beginAt(ctx context.Context, i int, f memberCall) {
 	if r.h != nil {
 		r.s.mu.Lock()
 		r.h.refs++
-		p = r.h.slots[i].turn.line()
+		p = r.h.slots[i].turn.enqueue()
 		r.s.mu.Unlock()
 	}
 	go r.perform(ctx, i, p, f)
@@ -89,21 +91,21 @@ func (r *round) perform(ctx context.Context, i int, p place, f memberCall) {
 	f(ctx, i, r.s.members[i], report)
 }
 
-// everybody begins f at all members, and returns pending answers for them.
-func (r *round) everybody(f memberCall) []answer {
+// askEveryMember calls askMember for each member. It returns one pending answer for each member.
+func (r *round) askEveryMember(f memberCall) []answer {
 	for i := range r.s.members {
 		r.askMember(i, f)
 	}
 	return r.s.ballot(pending)
 }
 
-// collect puts incoming answers into answers. It returns when the function enough returns true,
-// when all members have answered, or after the time limit. If ctx ends first, it returns the error
-// of ctx. Members that have not answered stay pending.
-func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, enough func() bool) error {
+// collect stores each answer that comes in answers. It returns when isEnough returns true, when all
+// members have answered, or after the time limit. If ctx ends first, it returns the error of ctx.
+// Members that have not answered stay pending.
+func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, isEnough func() bool) error {
 	overdue := time.NewTimer(limit)
 	defer overdue.Stop()
-	for !enough() && count(answers, pending) > 0 {
+	for !isEnough() && count(answers, pending) > 0 {
 		select {
 		case a := <-r.answers:
 			answers[a.member] = a
@@ -116,8 +118,8 @@ func (r *round) collect(ctx context.Context, answers []answer, limit time.Durati
 	return nil
 }
 
-// drain reads the answers that have come so far into answers, without waiting for more. The caller
-// holds mu.
+// drain stores in answers what the members have answered so far. It does not wait for more answers.
+// The caller holds mu.
 func (r *round) drain(answers []answer) {
 	for {
 		select {

@@ -7,16 +7,16 @@ import (
 
 // slot is what this process knows of a hold at one member.
 type slot struct {
-	turn       gate        // lets in one request at a time, in the order in which they came
+	turn       gate        // one request at a time has this turn, in the order in which they came
 	waiting    bool        // Wait is under way
 	sent       bool        // a request was sent that may have granted the hold
-	sentBefore bool        // the field sent, as it was before the present request
+	sentBefore bool        // the value that sent had before the present request
 	has        bool        // the member confirmed the hold in its last answer
 	otherMode  bool        // the member may have the hold in another mode
 	settling   *settlement // a release that is under way or will be repeated
 	given      bool        // a release succeeded, or may have succeeded
-	late       time.Time   // a request whose outcome is unknown may arrive until then
-	demotes    time.Time   // a demotion whose outcome is unknown may arrive until then
+	lateUntil  time.Time   // until this time, a request whose outcome is unknown may still arrive
+	demotes    time.Time   // until this time, a demotion whose outcome is unknown may still arrive
 	bound      context.Context
 	stop       func() bool // stops watching bound
 }
@@ -34,7 +34,7 @@ func (sl *slot) noteAnswer(v verdict) {
 	case yes:
 		sl.has, sl.otherMode = true, false
 	case unsure, pending:
-		sl.late = time.Now().Add(lateRequest)
+		sl.lateUntil = time.Now().Add(lateRequest)
 	case held, gone:
 		sl.has, sl.sent = false, sl.sentBefore
 	default:
@@ -42,12 +42,12 @@ func (sl *slot) noteAnswer(v verdict) {
 	}
 }
 
-// repeated notes the answer to a repeated request for a hold that was granted.
-func (sl *slot) repeated(v verdict) {
+// noteRepeated records the answer to a repeated request for a hold that was granted.
+func (sl *slot) noteRepeated(v verdict) {
 	switch v {
 	case held, gone:
 		sl.has = false
 	case unsure:
-		sl.late = time.Now().Add(lateRequest)
+		sl.lateUntil = time.Now().Add(lateRequest)
 	}
 }

@@ -22,7 +22,7 @@ type try struct {
 	answers []answer
 
 	pause     time.Duration // how long to wait before members that refused are asked again
-	asksUntil time.Time     // the time until which such members are asked again
+	asksUntil time.Time     // until this time, members that refused are asked again
 
 	stage stage  // guarded by Store.mu
 	fence uint64 // set before the stage becomes won, and not changed afterwards
@@ -36,32 +36,38 @@ type try struct {
 //	undecided   too many refused for a quorum            lost; the error is ErrHeld
 //	undecided   too few members can be asked             lost; the error is ErrUnavailable
 //	undecided   the time is up                           lost; the error is ErrUncertain
-//	undecided   a member finds the request invalid       lost; the error is the member's, or ErrUncertain
-//	                                                     if other members may have granted
+//	undecided   a member finds the request invalid       lost; the error is the member's, or
+//	                                                     ErrUncertain if other members may have
+//	                                                     granted
 //	undecided   the caller's context ends                lost; the error is the context's
 //	won         a quorum has the fence and AtLeast       still won; Acquire returns the grant
-//	won         no quorum accepts the fence and AtLeast  lost; the error follows from the answers
-//	won         no quorum confirms them in time          lost; the error is ErrUncertain
+//	won         too many members do not accept the       lost; the error follows from the answers
+//	            fence and AtLeast
+//	won         a quorum does not confirm the fence      lost; the error is ErrUncertain
+//	            and AtLeast in time
 //	won         the caller's context ends                lost; the error is the context's
 //
 // The effect of one member's answer depends on the stage in which it comes:
 //
-//	answer     effect if undecided              effect if won                effect if lost
-//	yes        It is a vote for the hold.       The member gets the fence    The member releases the
-//	                                            and AtLeast (secure).        hold (settlement).
-//	held       It is a refusal. The member is   mendSoon gives the hold to   It has no effect.
-//	           asked again if the first member  the member.
-//	           granted to this try.
-//	leftover   It is no vote. The member is     The same as for held.        It has no effect.
-//	           asked again as for held.
-//	unsure     It is no vote. The member is     The same as for held.        A late grant is released
-//	           asked again if the answer came                                (settlement).
-//	           early.
-//	never      It is no vote, and the member    It has no effect.            It has no effect.
-//	           is not asked again.
-//	busy       The same as for never.           It has no effect.            It has no effect.
-//	gone       It is a refusal of a hand-over.  The same as for held.        It has no effect.
-//	refused    It ends the vote.                It has no effect.            It has no effect.
+//	answer     effect if undecided             effect if won                 effect if lost
+//	yes        It is a vote for the hold.      The member gets the fence     The member releases
+//	                                           and AtLeast (secure).         the hold (settlement).
+//	held       It is a refusal. If the first   mendSoon gives the hold to    none
+//	           member granted to this try,     the member.
+//	           the member is asked again.
+//	leftover   It is no vote. The member is    mendSoon gives the hold to    none
+//	           asked again in the same case    the member.
+//	           as after held.
+//	unsure     It is no vote. The member is    mendSoon gives the hold to    If the member grants
+//	           asked again if the answer came  the member.                   late, it releases the
+//	           early.                                                        hold (settlement).
+//	never      It is no vote. The member is    none                          none
+//	           not asked again.
+//	busy       It is no vote. The member is    none                          none
+//	           not asked again.
+//	gone       It is a refusal of a            mendSoon gives the hold to    none
+//	           hand-over.                      the member.
+//	refused    It ends the vote.               none                          none
 //
 // The stage lost is final: the token is spent, and no member is asked to grant it again. The method
 // withdraw releases the holds that members may have granted to the token.
@@ -92,9 +98,9 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 	return t
 }
 
-// leftAt reports whether an earlier try of this caller may have left something at member i. Once
-// leftAt has returned false, it always returns false, because no request with a spent token is sent
-// any more. The caller holds mu.
+// leftAt reports whether an earlier try of this caller may have left something at member i. If
+// leftAt returns false for a member, it does so for that member in all later calls, too, because no
+// request with a token of an earlier try is sent any more. The caller holds mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.slots[i]
@@ -102,7 +108,7 @@ func (t *try) leftAt(i int) bool {
 	})
 }
 
-// isOwn reports whether all holds in err may belong to the caller of r.
+// isOwn reports whether the caller that sent r may itself have all the holds that are in err.
 func isOwn(err error, r *driver.Request) bool {
 	var e *driver.HeldError
 	if !errors.As(err, &e) || isFirm(err) {
@@ -156,9 +162,10 @@ func (t *try) probe() driver.Request {
 	return r
 }
 
-// acquireMember is the memberCall of a first request. If the member grants after the vote is won,
-// acquireMember secures the hold there. If the vote is lost by then, a release is already in line
-// behind this request.
+// acquireMember is the memberCall that asks one member to grant the hold. If the member grants the
+// hold when the vote is already won, acquireMember secures the hold there. If the vote is already
+// lost, acquireMember need not do anything, because the release of the hold at this member already
+// waits for its turn.
 func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
@@ -169,7 +176,7 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	}
 	a.grant, a.err = m.store.Acquire(ctx, t.probe())
 	a.verdict = judge(a.err)
-	a.fast = time.Since(began) < t.round.patience/2
+	a.fast = time.Since(began) < t.round.timeout/2
 	s.mu.Lock()
 	t.h.slots[i].noteAnswer(a.verdict)
 	if a.verdict == held && left && isOwn(a.err, &t.r) {
@@ -179,7 +186,7 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
 	}
-	report(a) // report while mu is locked, so that win and lose see every earlier answer
+	report(a) // report while mu is locked, so that t.win and t.lose find every earlier answer
 	s.mu.Unlock()
 	if stage != won {
 		return
@@ -188,14 +195,14 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	case yes:
 		a = t.secure(i, m, a.grant)
 	case held, leftover, unsure, gone:
-		s.mendSoon(t.h, t.round.patience)
+		s.mendSoon(t.h, t.round.timeout)
 	}
-	t.second.answers <- a // a late grant counts for writing the fence, like the others
+	t.second.answers <- a // a grant that comes now also counts for the quorum that needs the fence
 }
 
-// mayAsk reports whether a request may be sent, and notes that it is being sent. If it may not be
-// sent, mayAsk puts the reason into the answer a. left tells whether the member may still have
-// something that an earlier try of this caller left there.
+// mayAsk reports whether a request may be sent to member i. If so, it records that the request is
+// being sent. If not, it puts the reason into the answer a. left tells whether the member may still
+// have something that an earlier try of this caller left there.
 func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -215,7 +222,7 @@ func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 // an error only if ctx ends.
 func (t *try) vote(ctx context.Context) error {
 	t.askFirst()
-	overdue := time.NewTimer(t.round.patience + grace)
+	overdue := time.NewTimer(t.round.timeout + grace)
 	defer overdue.Stop()
 	var again <-chan time.Time
 	for now := time.Now(); t.standing(now) == undecided; now = time.Now() {
@@ -227,12 +234,12 @@ func (t *try) vote(ctx context.Context) error {
 		case a := <-t.round.answers:
 			t.answers[a.member] = a
 			if t.inOrder() && t.askNext(a) {
-				overdue.Reset(t.round.patience + grace)
+				overdue.Reset(t.round.timeout + grace)
 			}
 		case <-again:
 			again = nil
 			t.askAgain()
-			overdue.Reset(t.round.patience + grace)
+			overdue.Reset(t.round.timeout + grace)
 		case <-overdue.C:
 			t.overdue()
 		case <-ctx.Done():
@@ -245,10 +252,10 @@ func (t *try) vote(ctx context.Context) error {
 // minRest is the shortest time for which a reader that has a quorum waits for the other members.
 const minRest = 2 * time.Millisecond
 
-// hearRest makes a reader that has a quorum wait a little for the other members. Each member gives
-// all its readers the fence that it minted for the first of them. So all readers that get answers
-// from all members find the same greatest fence. A member that answers too late may have a greater
-// fence, which only the next reader gets.
+// hearRest makes a reader that has a quorum wait a little for the other members. Each member mints
+// a fence for the first reader, and gives that same fence to the readers that follow. So all
+// readers that get answers from all members find the same greatest fence. If the member with the
+// greatest fence answers too late, this reader does not get that fence, but the next reader may.
 func (t *try) hearRest(ctx context.Context, limit time.Duration) {
 	if count(t.answers, yes) >= t.s.need {
 		t.round.collect(ctx, t.answers, limit, func() bool { return false })
@@ -285,7 +292,11 @@ func (t *try) overdue() {
 	}
 }
 
-// standing returns the stage that follows from the answers so far.
+// If several callers come at once, each may get a part of the members and none a quorum. Then one
+// caller goes on asking for a while, and all others release what they have. The answers decide
+// which caller goes on. Among the members that answer, the first one decides, in the order of the
+// members: the caller to which this member has granted the hold goes on. So one caller always
+// succeeds, without depending on chance.
 //
 // If several callers come at once, each may get a part of the members and none a quorum. Then one
 // caller goes on asking for a while, and all others release what they have. Which caller goes on is
@@ -303,7 +314,7 @@ func (t *try) standing(now time.Time) stage {
 		return undecided
 	case t.swap && count(t.answers, pending) > 0 && !s.refuses(count(t.answers, gone)):
 		return undecided
-	case t.swap || t.inOrder() || s.refuses(t.firmly()):
+	case t.swap || t.inOrder() || s.refuses(t.firmRefusals()):
 		return lost
 	}
 	switch t.lead() {
@@ -323,9 +334,8 @@ func (t *try) standing(now time.Time) stage {
 	return lost
 }
 
-// lead returns the verdict of the first member, in order, that answered yes or held. It returns
-// pending if a member before that one may still answer, and unasked if no member answered yes or
-// held.
+// lead returns the verdict of the first member whose verdict is yes, held or pending, in the order
+// of the members. If there is no such member, lead returns unasked.
 func (t *try) lead() verdict {
 	for i := range t.answers {
 		if v := t.answers[i].verdict; v == yes || v == held || v == pending {
@@ -335,8 +345,8 @@ func (t *try) lead() verdict {
 	return unasked
 }
 
-// firmly counts the members that refuse because of a cool-down or an old hold; see isFirm.
-func (t *try) firmly() (n int) {
+// firmRefusals counts the members that refuse because of a cool-down or an old hold; see isFirm.
+func (t *try) firmRefusals() (n int) {
 	for i := range t.answers {
 		if t.answers[i].verdict == held && isFirm(t.answers[i].err) {
 			n++
@@ -348,8 +358,9 @@ func (t *try) firmly() (n int) {
 // firmAge is longer than any vote takes.
 const firmAge = 2 * driver.MaxSilence
 
-// isFirm reports whether err is about a cool-down, or about a hold that is too old to belong to a
-// vote that is still going on.
+// isFirm reports whether err says that the name is cooling down, or that a holder has had it for
+// longer than firmAge. Such a holder no longer takes part in a vote, so it is of no use to ask
+// again.
 func isFirm(err error) bool {
 	var h *driver.HeldError
 	if !errors.As(err, &h) {
