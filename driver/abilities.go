@@ -13,11 +13,11 @@ import (
 
 // Waiter waits until a name may be free, or until the store hands the name over.
 type Waiter interface {
-	// Wait returns when another try for r may succeed. After joining the queue, it checks the name
-	// once more, so that it misses no wake-up that came after the caller's try. A wake-up is only a
-	// hint. Wait also returns when the holder's lease ends. If other programs use the same locks
-	// and wake nobody, Wait also returns from time to time. Wait survives a short loss of the
-	// connection, and returns an error only if its place is lost.
+	// Wait returns when another try for r may succeed: when the store wakes the waiter, or when the
+	// holder's lease ends. A wake-up is only a hint. After joining the queue, Wait checks the name
+	// once more, so that it misses no wake-up that came after the caller's try. If other programs
+	// use the same locks and wake nobody, Wait also returns from time to time. Wait survives a
+	// short loss of the connection, and returns an error only if its place is lost.
 	//
 	// If reserve is true, Wait joins the store's queue, if there is one, and the store may hand the
 	// name over. Then Wait returns a Grant with TTL > 0, which is one of these:
@@ -33,8 +33,8 @@ type Waiter interface {
 	//     be shorter than r.TTL at first. Extend and Acquire with the same token give the hold its
 	//     full lease. If the caller calls neither, the store gives it the full lease.
 	//
-	// A store with Guarantees.InProcess hands over only holds, whatever their TTL, and with their
-	// full lease.
+	// A store with Guarantees.InProcess makes no reservations. Whatever the TTL is, each Grant that
+	// it hands over is a hold with its full lease.
 	//
 	// If reserve is false, Wait takes no place, keeps nobody out and hands nothing over. When the
 	// name may be free, all such waiters are woken together. A holder of a shared lock that wants
@@ -53,8 +53,8 @@ type Waiter interface {
 
 // Enqueuer is a Waiter whose waiters need no goroutine: the store calls a function when a waiter's
 // turn comes. It is for a store that lives in this process (Guarantees.InProcess). The caller keeps
-// no queue of its own in front of an Enqueuer. So either every call of Enqueue returns
-// errors.ErrUnsupported or none does.
+// no queue of its own in front of an Enqueuer. So a store either supports every call of Enqueue, or
+// returns errors.ErrUnsupported from every call.
 type Enqueuer interface {
 	Waiter
 
@@ -69,17 +69,18 @@ type Enqueuer interface {
 
 // QueueAdviser knows, without a request, that a name is probably held and waited for.
 type QueueAdviser interface {
-	// JoinFirst reports whether a caller that may wait for name should join the queue at once, by
-	// Wait with reserve true, and leave out the try before it. The answer is a guess from the
-	// hand-overs that the store has seen a moment ago. It may be wrong: if the name is free, Wait
-	// grants it with the request that would have joined the queue. The guess is for exclusive
-	// requests without Replaces, AtLeast and FenceAbove, and with a TTL above MaxReservation.
+	// JoinFirst reports whether a caller that may wait for name should call Wait with reserve true
+	// at once, without a try before it. The answer is a guess from the hand-overs that the store
+	// has seen a moment ago. The guess may be wrong and the name may be free. Then Wait takes the
+	// name with the request that would have joined the queue. The guess is for exclusive requests
+	// without Replaces, AtLeast and FenceAbove, and with a TTL above MaxReservation.
 	//
 	// JoinFirst sends nothing and returns at once. It returns false if the store cannot be reached.
 	JoinFirst(name string) bool
 }
 
-// SlotTaker takes one of the permits of a name with slots in one step; see [SlotName].
+// SlotTaker tries all permits of a name with slots in one step, and takes one of them; see
+// [SlotName].
 type SlotTaker interface {
 	// AcquireSlot makes one try for any of the permits 0 to n-1 of r.Name. In one step it does what
 	// Acquire would do for the names SlotName(r.Name, 0) to SlotName(r.Name, n-1), one after the
@@ -88,9 +89,10 @@ type SlotTaker interface {
 	// hold.
 	//
 	// If none of the permits can be granted, the error is a *HeldError with the holds of all of
-	// them. Callers that wait for one of n permits queue for the lock SlotGate(r.Name, n). The
-	// argument ahead is true if the caller has this lock. If ahead is false, and this lock is held
-	// or waited for, the error is a *HeldError even if a permit is free.
+	// them. Callers that wait for one of n permits queue for the lock SlotGate(r.Name, n). If this
+	// lock is held or waited for, other callers are waiting. Then the error is a *HeldError even if
+	// a permit is free, unless the parameter ahead is true. It is true if the caller has the lock
+	// itself, or does not wait and so may overtake the waiting callers.
 	//
 	// If r is shared or has Replaces, the error is ErrInvalid. A store may return
 	// errors.ErrUnsupported for some requests only, for example if n is large. Then the caller
@@ -98,11 +100,11 @@ type SlotTaker interface {
 	AcquireSlot(ctx context.Context, r Request, n int, ahead bool) (slot int, g Grant, err error)
 }
 
-// SlotWaiter waits for one of the permits of a name with slots.
+// SlotWaiter waits until one of the permits of a name with slots may be free.
 type SlotWaiter interface {
-	// WaitSlot returns nil when a try for one of the n permits of r.Name may succeed. It is like
-	// Wait with reserve false for all these permits at once: it takes no place, and keeps nothing
-	// for r.Token. It ignores the lock SlotGate(r.Name, n).
+	// WaitSlot returns nil when a try for one of the n permits of r.Name may succeed. It waits for
+	// all these permits at once. Like Wait with reserve false, it takes no place in a queue, and
+	// keeps nothing for r.Token. It ignores the lock SlotGate(r.Name, n).
 	WaitSlot(ctx context.Context, r Request, n int) error
 }
 
@@ -149,10 +151,10 @@ type Passer interface {
 	// store's queue may get the name in between. The request must be exclusive and for the same
 	// name, without Replaces, and with a token of its own.
 	//
-	// The Outcome is that of the Release. A Grant with TTL > 0 is the new hold; it is possible only
-	// if the Outcome is Released. Without a Grant, next.Token is spent, as a token is when Acquire
-	// returns a *HeldError. That happens if other callers wait, if the name cools down, or if token
-	// held nothing. A store may also end the hold without making the try.
+	// The Outcome is that of the Release. If the Grant has a TTL above 0, it is the new hold. This
+	// is possible only if the Outcome is Released. Pass grants nothing if other callers wait, if
+	// the name cools down, or if token held nothing. A store may also end the hold without making
+	// the try. If Pass grants nothing, next.Token is spent: the caller must not use it again.
 	//
 	// If Pass is repeated with the same tokens while the new hold is live, it returns the same
 	// result as the first time. After ErrUncertain, the outcomes of the release and of the try are
@@ -166,10 +168,10 @@ type Converter interface {
 	//
 	// If r is exclusive and the hold is shared (promotion), Convert succeeds if this is the only
 	// hold, and the hold gets a new fence. If other readers hold the name, Convert returns a
-	// *HeldError. It also records that this reader wants to be promoted, its intent, so that no new
-	// reader is let in. If there is an intent of another reader already, Convert returns
-	// ErrPromotionConflict. A failed promotion leaves the shared hold as it was, or returns
-	// ErrLost. An intent lapses within MaxIntent unless another Convert renews it.
+	// *HeldError. It also records an intent, which says that this reader wants to be promoted. As
+	// long as the intent lasts, no new reader gets the name. If another reader has an intent
+	// already, Convert returns ErrPromotionConflict. A failed promotion leaves the shared hold as
+	// it was, or returns ErrLost. An intent ends within MaxIntent unless another Convert renews it.
 	//
 	// If r is shared and the hold is exclusive (demotion), Convert always succeeds while the name
 	// is held, and keeps the fence.
@@ -178,8 +180,9 @@ type Converter interface {
 	//
 	// Afterwards the lease lasts as long as before, or for r.TTL if that is longer.
 	//
-	// A store whose promotion is a re-grant says so in its Guarantees. Another holder may then have
-	// had the name between the two holds. The new fence shows this.
+	// Some stores cannot promote a hold in one step: they end the shared hold and then grant an
+	// exclusive one (see Regrant). Another holder may have had the name in between. The new fence
+	// shows this.
 	Convert(ctx context.Context, r Request) (Grant, error)
 }
 
@@ -251,9 +254,9 @@ type Locator interface {
 
 // SamePlacer reports, without a request, whether two stores keep their locks in the same place.
 type SamePlacer interface {
-	// SamePlace reports whether the store other keeps its locks in the same memory or on the same
-	// server as this store, so that both fail together. False means that they do not, or that it is
-	// not known. Callers use the function [SamePlace], which removes wrappers first.
+	// SamePlace reports whether this store and the store in the parameter keep their locks in the
+	// same memory or on the same server, so that both fail together. It also returns false if it
+	// cannot tell. Callers use the function [SamePlace], which removes wrappers first.
 	SamePlace(other Store) bool
 }
 

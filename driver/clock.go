@@ -18,9 +18,9 @@ type Clock interface {
 	// Now returns the current instant. It costs about as much as time.Now.
 	Now() Instant
 
-	// AfterFunc calls f in its own goroutine when d has passed, unless the returned function is
-	// called before that. This function reports whether it prevented the call of f. The call of f
-	// may come late, for example after a suspend, so f must check Now.
+	// AfterFunc calls f in its own goroutine when d has passed. A call of stop prevents the call of
+	// f if it comes early enough, and reports whether it did. The call of f may come late, for
+	// example after a suspend, so f must check Now.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 
 	// Nap returns the longest d that the caller should pass to AfterFunc, or 0 if there is no

@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// bootClock is CLOCK_BOOTTIME, which goes on while the machine is suspended. Go's timers do not run
-// during a suspend, so Nap limits how long they are.
+// bootClock is CLOCK_BOOTTIME, which goes on while the machine is suspended. Go's timers stand
+// still while the machine is suspended, so Nap limits the length of a timer.
 //
 // Reading CLOCK_BOOTTIME is a system call, about five times as expensive as time.Now. But it
 // differs from the monotonic clock only by the time spent suspended, and a suspend changes the
 // difference between the wall clock and the monotonic clock by the same amount. So CLOCK_BOOTTIME
-// is read again whenever that difference has changed. Setting the wall clock also changes it. A
-// suspend is missed only if the wall clock is also set back by the length of the suspend, with an
-// error of less than maxDrift.
+// is read again whenever that difference has changed. Setting the wall clock also changes that
+// difference. So a suspend is missed only if the wall clock is also set back by nearly the same
+// time: the two times differ by less than maxDrift.
 type bootClock struct{}
 
 // maxDrift is how much the difference between wall clock and monotonic clock may change before

@@ -59,9 +59,10 @@
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
 //
-// Only a composite store may send a spent token again: to a member at which it has not released the
-// token. So if Release finds nothing for a token, the store may remember that token for a while. If
-// a delayed Acquire with that token arrives later, the store may then return ErrLost.
+// There is one exception. A composite store, such as a quorum, may send a spent token again, but
+// only to a member at which it has not released the token. So if Release finds nothing for a token,
+// the store may remember that token for a while. If a delayed Acquire with that token arrives
+// later, the store may then return ErrLost.
 //
 // # Errors
 //
@@ -105,13 +106,13 @@ type Store interface {
 	// lease of the hold has run out, the same request is a new try, and its grant has a new fence.
 	//
 	// In a store whose holds are bound to a connection, only the process that sent the first
-	// request can repeat it. An earlier try with this token may have left a connection behind.
-	// While that connection may still hold the name, Acquire returns ErrUncertain.
+	// request can repeat it. The connection of an earlier try with this token may still be open on
+	// the server and hold the name. As long as this is possible, Acquire returns ErrUncertain.
 	//
 	// Acquire returns a *HeldError if others hold the name, if the name cools down, or, in a store
 	// with a queue, if others wait for the name ahead of this caller. The *HeldError lists the
-	// holds that are in the way, with their times, as far as the store knows them. A reservation
-	// that [Waiter.Wait] handed over is claimed with the token that waited.
+	// holds that are in the way, with their times, as far as the store knows them. To claim a
+	// reservation, the caller sends Acquire with the token that it has given to [Waiter.Wait].
 	//
 	// A shared request is granted only together with other shared holds. A store without shared
 	// mode returns errors.ErrUnsupported, and never silently grants an exclusive hold.
@@ -123,15 +124,16 @@ type Store interface {
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It never shortens a lease
-	// and never revives one that has run out. If the lease has run out, Extend returns ErrExpired
-	// if the store can tell that nobody took the name since, and otherwise ErrLost. If ttl is 0,
-	// Extend changes nothing and only verifies the hold. Grant.Fence is the fence of the hold, or 0
-	// if the store did not read it.
+	// and never revives a lease that has run out. If ttl is 0, Extend changes nothing and only
+	// verifies the hold. Grant.Fence is the fence of the hold, or 0 if the store did not read it.
+	//
+	// If the lease has run out, the error is ErrExpired or ErrLost. ErrExpired means that nobody
+	// has taken the name since. If the store cannot tell, the error is ErrLost.
 	//
 	// A store may renew several holds with one request. Then ttl counts from the time at which that
 	// request was sent. Grant.From gives this time, which is at most ttl/10 ago. Extend of one hold
-	// never fails because of another hold, and never keeps another hold alive. A hold that nobody
-	// extends ends at most [RenewalInterval] after its TTL.
+	// never fails because of another hold, and never keeps another hold alive. If nobody extends a
+	// hold, it ends when its TTL is over, or up to [RenewalInterval] later.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue that token has. It never
@@ -161,27 +163,34 @@ type Request struct {
 	TTL    time.Duration // length of the lease; a store without leases checks and ignores it
 
 	// AtLeast, if longer than TTL, is the length of the first lease. So the name stays taken for
-	// that long even if the holder dies. Extend never ends the hold earlier than that, and a
-	// Release before that leaves a cool-down for the rest. If a repeat of Acquire has AtLeast, that
-	// time counts from the repeat, even if the first request had no AtLeast. A repeat never makes
-	// the time end earlier.
+	// that long even if the holder dies. Extend never ends the hold earlier. If Release comes
+	// earlier, it leaves a cool-down for the rest of the time.
+	//
+	// The caller may send the same Acquire again, with AtLeast. Then the time counts from the
+	// second request, even if the first request had no AtLeast. The second request never makes the
+	// time end earlier.
 	AtLeast time.Duration
 
-	// Replaces, if not empty, is the token of a hold that Token is to take over. If Token is live,
-	// the request is a repeat. Otherwise, if the hold of Replaces is live, Token gets it in the
-	// same mode with a new fence, and Replaces is lost. The new hold also keeps the rest of
-	// AtLeast. If neither token is live, the error is ErrLost, even if the name is free. If the
-	// holds of a store are bound to a process or connection, the store returns
-	// errors.ErrUnsupported unless the request is Detached and Guarantees.Detached is true; every
-	// other store supports Replaces.
+	// Replaces, if not empty, is the token of an existing hold of the name. The request asks for
+	// this hold to be replaced by a hold of Token:
+	//
+	//   - If Token has a live hold already, the request is a repeat.
+	//   - Otherwise, if the token in Replaces has a live hold, that hold is lost, and Token gets a
+	//     hold in the same mode with a new fence. The new hold also keeps the rest of AtLeast.
+	//   - If neither token has a live hold, the error is ErrLost, even if the name is free.
+	//
+	// A store whose holds are bound to a process or connection returns errors.ErrUnsupported,
+	// unless the request is Detached and Guarantees.Detached is true. Every other store supports
+	// Replaces.
 	Replaces string
 
-	// Detached asks for a hold that is not bound to this process or to a connection, in a store
-	// whose holds otherwise are (Guarantees.Bound). Such a hold has a lease (Grant.TTL is above 0),
-	// outlives the process, and ends with its lease or with Release. Every program that knows the
-	// token can extend, verify, replace and release it. If Guarantees.Detached is false, or the
-	// request is shared, the store returns errors.ErrUnsupported. A store whose holds are bound to
-	// nothing ignores Detached. Convert is not possible on a detached hold.
+	// Detached is for a store that binds its holds to a process or to a connection; see
+	// Guarantees.Bound. It asks for a hold that is not bound in this way. Such a hold has a lease
+	// (Grant.TTL is above 0), outlives the process, and ends with its lease or with Release. Every
+	// program that knows the token can extend, verify, replace and release it. If
+	// Guarantees.Detached is false, or the request is shared, the store returns
+	// errors.ErrUnsupported. A store whose holds are bound to nothing ignores Detached. Convert is
+	// not possible on a detached hold.
 	Detached bool
 
 	// FenceAbove, if not 0, makes the fence of a new grant greater than FenceAbove. So every later
@@ -189,8 +198,8 @@ type Request struct {
 	FenceAbove uint64
 
 	// Spent lists up to MaxSpent tokens that the same caller spent for the same name, the latest
-	// last. Only a composite store uses it. A hold that such a token left behind at a member ends
-	// soon, so it is no reason to report that the name is held.
+	// last. Only a composite store uses it. A member may still have a hold of such a token, which
+	// will end soon. So this hold is no reason to report that the name is held.
 	Spent []string
 
 	Holder Holder // the caller, as it appears to others that find the name held
@@ -221,9 +230,9 @@ type Grant struct {
 	// until Bound ends; the caller does not renew such a hold.
 	TTL time.Duration
 
-	// Shared means that the hold was shared when the store answered. Extend sets it, and Acquire
-	// sets it if the request has Replaces. No other method sets it, and a store that cannot tell
-	// does not. So false may also mean that the mode is not known.
+	// Shared means that the hold was shared when the store answered. Extend sets Shared, and
+	// Acquire sets it if the request has Replaces. No other method sets it. A store that cannot
+	// tell the mode never sets it. So false may also mean that the mode is not known.
 	Shared bool
 
 	// Bound, if not nil, ends with the hold. All holds of one connection or session share it, and

@@ -22,11 +22,12 @@ var (
 	ErrLost = errors.New("lock is lost")
 	// ErrUncertain means that the request may or may not have been carried out.
 	ErrUncertain = errors.New("outcome is uncertain")
-	// ErrSpent is returned only by Acquire of a composite store. The store has abandoned the try:
-	// retry with a new token. Together with ErrUncertain, it means that the try is no grant and
-	// will not become one, but may have left something behind at the members. Together with
-	// ErrUnavailable, it means that nothing is left behind. Other callers had some of the members
-	// and the rest could not be reached, so the caller should try again.
+	// ErrSpent is returned only by Acquire of a composite store, such as a quorum. The store has
+	// abandoned the try: it has granted nothing for this token, and never will. To try again, use a
+	// new token. ErrSpent is always joined with one of two errors. With ErrUncertain, some members
+	// may still hold the name for the abandoned token. With ErrUnavailable, no member does. In this
+	// case other callers held some of the members, and the store could not reach the others, so the
+	// caller should try again.
 	ErrSpent = errors.New("the try was given up")
 	// ErrUnavailable means that the store could not be reached or refused new holds, and that
 	// nothing was changed.
@@ -58,7 +59,7 @@ func (usedUp) Is(target error) bool { return target == ErrInvalid }
 // in it.
 type HeldError struct {
 	Holds   []Hold    // the holds, or the cool-down, that are in the way; may be empty
-	Until   time.Time // when the last of these leases ends if it is not renewed; zero if unknown
+	Until   time.Time // when all these holds will have ended if none is renewed; zero if unknown
 	Waiters int       // waiters ahead of this caller; -1 if unknown
 }
 

@@ -16,8 +16,8 @@ type Guarantees struct {
 	// machine) restarts.
 	SurvivesRestart Promise
 
-	// SurvivesFailover says whether holds and fences are kept in a fail-over to a replica. It is No
-	// if there is no replica.
+	// SurvivesFailover says whether holds and fences are kept when a replica takes over from a
+	// server that has failed. It is No for a server without replicas.
 	SurvivesFailover Promise
 
 	// SafeClockJump says that a name never gets two holders because somebody set the clock by which
@@ -41,8 +41,9 @@ type Guarantees struct {
 	// checks fences refuses none of them.
 	SharedFence Promise
 
-	// LossDelay is how late a holder may learn that its Bound ended. 0 means that the holder learns
-	// of it no later than the end of its lease.
+	// LossDelay is the longest time from the end of the connection or process that a hold is bound
+	// to until the holder learns that the hold is lost. 0 means that the holder learns of the loss
+	// no later than the end of its lease.
 	LossDelay time.Duration
 
 	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than
@@ -74,8 +75,8 @@ type Guarantees struct {
 	// supports Request.AtLeast.
 	CoolDown bool
 
-	// InProcess says that the store lives in this process. Every Grant has From. The holds that
-	// Wait hands over have their full lease and need no claim.
+	// InProcess says that the store lives in this process. Such a store sets the field From in
+	// every Grant. The holds that Wait hands over have their full lease and need no claim.
 	InProcess bool
 
 	// Notes are conditions and exceptions, one sentence each.
@@ -94,7 +95,7 @@ const (
 	Yes
 )
 
-// Bound tells whether a hold ends with its connection or its process, at the latest.
+// Bound says whether a hold ends when a connection or a process ends.
 type Bound int
 
 const (
@@ -152,8 +153,9 @@ func (o Outcome) String() string {
 	return word("Outcome", int(o), "gone", "released", "expired", "taken", "inherited")
 }
 
-// word returns the name of value i of the type kind. A value that has no name, for example one of a
-// later version, is shown as a number.
+// word returns the name of a constant of an integer type: i is its value, and names are the names
+// of all constants of the type. If the value has no name, for example because a later version added
+// it, word returns the type and the number.
 func word(kind string, i int, names ...string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", kind, i)

@@ -26,8 +26,8 @@ const (
 	// reserved if the waiter does not claim it.
 	MaxReservation = 500 * time.Millisecond
 
-	// MaxIntent is the longest time for which a reader that wants to be promoted keeps new readers
-	// out after its last Convert.
+	// MaxIntent is how long, at most, a Convert keeps new readers out when it could not promote its
+	// reader. To keep them out for longer, the reader calls Convert again.
 	MaxIntent = 2 * time.Second
 
 	// MaxFence is the first number that is not a fence. Fences follow the clock, so they reach
@@ -50,8 +50,9 @@ const reservedToken = "__write__"
 
 // Validate checks r against the limits of this package and the narrower ones of g. Acquire, Wait,
 // Convert and similar methods of a store call it first. The error is ErrInvalid and names the
-// parameter. If r has AtLeast and g has no cool-downs, or r is Detached and g binds all holds, the
-// error is errors.ErrUnsupported.
+// parameter. There are two exceptions, in which the error is errors.ErrUnsupported: r has AtLeast
+// and the store has no cool-downs, or r is Detached and the store cannot detach a hold from its
+// process or connection.
 func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckHold(r.Name, r.Token, g); err != nil {
 		return err
@@ -157,8 +158,8 @@ func CheckFence(fence uint64) error {
 	return nil
 }
 
-// CheckTTL returns ErrInvalid, naming param, for a lease that is shorter or longer than the limits
-// or than g allows.
+// CheckTTL checks that a lease of length ttl is neither too short nor too long, by the limits of
+// this package and by those of g. The error is ErrInvalid, and its text contains param.
 func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 	low, high := max(MinTTL, g.MinTTL), MaxTTL
 	if g.MaxTTL > 0 {

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// WithPrefix returns a store that keeps its locks in s, under names that begin with prefix: its
-// lock "job" is the lock prefix + "job" of s. No other name of s can be reached through it. So
-// tenants that must not see each other's locks can share a server:
+// WithPrefix returns a store that keeps its locks in s. The returned store puts prefix before each
+// name. For example, with the prefix "tenant-7:" its lock "job" is the lock "tenant-7:job" in s.
+// The other names of s cannot be reached through the returned store. So tenants that must not see
+// each other's locks can share a server:
 //
 //	tenant := padlock.NewShared(driver.WithPrefix(store, "tenant-7:"))
 //
@@ -60,8 +61,8 @@ func WithPrefix(s Store, prefix string) Store {
 }
 
 // prefixed is a store whose names begin with prefix in the inner store. It has the methods of all
-// interfaces in abilities.go; a test checks that. As finds only the interfaces that the inner store
-// has.
+// interfaces in abilities.go; a test checks that. The function As finds only those that the inner
+// store has, too.
 type prefixed struct {
 	inner      Store
 	prefix     string

@@ -5,8 +5,9 @@ import (
 	"net/url"
 )
 
-// A Scheme describes the URLs of one kind of store and opens them. The package of each store
-// exports its Scheme, and a program passes the Schemes that it wants to package open:
+// A Scheme describes the URLs of one kind of store and opens them. The package of each store has a
+// function that returns its Scheme. A program gives package open the Schemes of the stores that it
+// uses:
 //
 //	store, err := open.Store(ctx, rawURL, open.Schemes(redisstore.Scheme()))
 //
@@ -41,8 +42,9 @@ type Scheme struct {
 	// FromSymfony translates such a DSN to a URL of the store.
 	Symfony     []string
 	FromSymfony func(dsn string) (*url.URL, error)
-	// Instead returns the URL to write in place of text, if another program would understand text
-	// as a URL of this kind of store. Otherwise it returns "". The result must not repeat a secret.
+	// Instead is for a text that is not a URL of padlock, but that another program would understand
+	// as the address of this kind of store. It returns the URL that the user must write instead,
+	// and "" for any other text. The result must not repeat a secret.
 	Instead func(text string) string
 
 	// Servers returns the addresses of the servers that a URL names, as HOST:PORT, and whether the

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A name that is used with slots has up to n holders, each with a permit. A permit is the lock on a
-// name that is derived from the name and the number of the slot. So a permit is a lock like any
-// other for every store. The derived names are the name, the byte slotMark and a short text:
+// A name that is used with slots has up to n holders at the same time. Each of them has one of n
+// permits. Every permit is a lock of its own, so stores treat permits like other locks. The name of
+// such a lock is the user's name, followed by slotMark and a number:
 //
 //	reports <US> slot:0     the permit 0 of "reports"
 //	reports <US> slots:3    the gate: waiters for one of 3 permits of "reports" queue for this lock
@@ -32,16 +32,17 @@ func AppendSlotName(b []byte, name string, slot int) []byte {
 }
 
 // SlotGate returns the name of the gate for n permits of name. The gate is the lock for which
-// callers queue while they wait for one of n permits. Callers with another n have another gate. The
-// reason is that a caller with a smaller n may use fewer of the permits. At the head of a common
-// queue it could wait while a permit is free that a caller behind it could take.
+// callers queue while they wait for one of n permits. Callers with another n have another gate,
+// because a caller with a smaller n may use fewer of the permits. If they shared a queue, such a
+// caller at its head might find none of its permits free, while the caller behind it could take one
+// of the others.
 func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
-// SplitSlot splits a name that SlotName or SlotGate made. For a gate, the result slot is -1. For
-// every other name, the result ok is false.
+// SplitSlot returns the name and the permit from which SlotName or SlotGate made the derived name.
+// For a gate, slot is -1. If the derived name was made by neither of them, ok is false.
 //
-// A store that spreads its locks over several servers must keep all derived names of a name on one
-// server.
+// A store that spreads its locks over several servers must keep all permits of a name, and their
+// gates, on one server.
 func SplitSlot(derived string) (name string, slot int, ok bool) {
 	at := strings.LastIndexByte(derived, slotMark[0])
 	if at <= 0 {
@@ -91,8 +92,8 @@ func slotNumber(digits string) (int, bool) {
 	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)
 }
 
-// SlotPrefix returns the prefix that the names of all permits and gates of name have. Normally no
-// other name has this prefix.
+// SlotPrefix returns the text with which the names of all permits and gates of name begin. Normally
+// no other name begins with this text.
 func SlotPrefix(name string) string { return name + slotMark }
 
 // CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.

@@ -27,10 +27,10 @@ var acquireCases = []testCase{
 		about:  "Store.Acquire ErrHeld HeldError.Is",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.refused(c.a, c.request(l.req.Name), "by another token of the same process", l)
-			c.refused(c.b, c.request(l.req.Name), "by another process", l)
+			c.mustRefuse(c.a, c.request(l.req.Name), "by another token of the same process", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "by another process", l)
 			if c.g.Shared {
-				c.refused(c.b, c.readRequest(l.req.Name), "to read", l)
+				c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read", l)
 			}
 			c.verify(l, "after others asked for the name")
 		},
@@ -44,7 +44,7 @@ var acquireCases = []testCase{
 			for _, cl := range []*client{c.a, c.b} {
 				r := c.request(l.req.Name)
 				r.Spent = []string{newToken(), l.req.Token}
-				c.refused(cl, r, "of a held name, with the holder's token in Spent", l)
+				c.mustRefuse(cl, r, "of a held name, with the holder's token in Spent", l)
 			}
 			c.verify(l, "after others asked for the name")
 			c.releaseFreely(l)
@@ -65,7 +65,7 @@ var acquireCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for range 3 {
-				c.refused(c.b, c.request(l.req.Name), "of a held name", l)
+				c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
 			}
 			c.releaseFreely(l)
 			c.within(driver.MaxReservation/4, c.a, c.request(l.req.Name), "after the release, when others were refused before it")
@@ -78,7 +78,7 @@ var acquireCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for range 3 {
-				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
+				if g := c.acquireAgain(l, l.req); g.Fence != l.grant.Fence {
 					c.failf("the first grant has fence %d, a repeat has %d", l.grant.Fence, g.Fence)
 				}
 			}
@@ -96,7 +96,7 @@ var acquireCases = []testCase{
 			r := c.brief(c.newName(), 4)
 			l := c.take(c.a, r, "of a free name")
 			c.passTime(c.units(2))
-			c.checkLease(c.repeat(l, r), r.TTL, "a repeat of Acquire")
+			c.checkLease(c.acquireAgain(l, r), r.TTL, "a repeat of Acquire")
 			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.TTL), "by another process, after a repeat")
 		},
 	},
@@ -110,7 +110,7 @@ var acquireCases = []testCase{
 			c.releaseFreely(c.readToo(c.b, l))
 			again := l.req
 			again.Shared = false
-			c.repeat(l, again)
+			c.acquireAgain(l, again)
 			other := c.take(c.b, c.readRequest(l.req.Name), "to read while there is a reader that asked again for an exclusive hold")
 			c.releaseFreely(l)
 			c.releaseFreely(other)
@@ -118,8 +118,8 @@ var acquireCases = []testCase{
 			x := c.takeSoon(c.a, c.request(c.newName()), "of a free name")
 			again = x.req
 			again.Shared = true
-			c.repeat(x, again)
-			c.refused(c.b, c.readRequest(x.req.Name), "to read while there is an exclusive hold that was asked for again as shared", x)
+			c.acquireAgain(x, again)
+			c.mustRefuse(c.b, c.readRequest(x.req.Name), "to read while there is an exclusive hold that was asked for again as shared", x)
 		},
 	},
 	{
@@ -179,7 +179,7 @@ func opaqueTokens(c *check) {
 		l := c.take(c.a, r, "of a free name")
 		other := r
 		other.Token = p[1]
-		c.refused(c.a, other, "with a token that differs a little from the holder's", l)
+		c.mustRefuse(c.a, other, "with a token that differs a little from the holder's", l)
 		c.a.Release(c.ctx, r.Name, p[1], 0)
 		c.verify(l, "after a token that differs a little was released")
 		c.releaseFreely(l)

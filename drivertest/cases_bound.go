@@ -16,7 +16,7 @@ var boundCases = []testCase{
 				c.failf("Grant.Bound of a live hold has ended after another's release")
 			}
 			c.verify(l, "after another hold's release")
-			c.refused(c.b, c.request(l.req.Name), "after the holder released another name", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "after the holder released another name", l)
 		},
 	},
 	{
@@ -28,7 +28,7 @@ var boundCases = []testCase{
 			cl := c.openAnother()
 			l := c.take(cl, c.brief(c.newName(), 4), "of a free name")
 			c.closed(cl)
-			c.refused(c.b, c.request(l.req.Name), "of a held name, after the holder's store was closed", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name, after the holder's store was closed", l)
 			c.takeOver(c.b, c.request(l.req.Name), l.sure, "after the holder's store was closed")
 		},
 	},
@@ -60,7 +60,7 @@ var boundCases = []testCase{
 			}
 			defer f.Close()
 			c.release(l, 0, "while a copy of its file is open", driver.Inherited)
-			c.refused(c.b, c.request(l.req.Name), "of a name whose file is still open", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "of a name whose file is still open", l)
 			if err := f.Close(); err != nil {
 				c.failf("close of the copy: %v", err)
 			}

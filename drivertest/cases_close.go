@@ -60,7 +60,7 @@ var closeCases = []testCase{
 				c.closed(cl)
 			}
 			c.verify(l, "after another store was closed")
-			c.refused(c.b, c.request(l.req.Name), "after another store was closed", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "after another store was closed", l)
 			c.releaseFreely(l)
 		},
 	},

@@ -19,7 +19,7 @@ var promoteCases = []testCase{
 				c.errorf("the shared hold had fence %d, the exclusive one has %d", l.grant.Fence, g.Fence)
 			}
 			c.verify(l, "after promotion")
-			c.refused(c.b, c.readRequest(l.req.Name), "to read while there is a promoted hold", l)
+			c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read while there is a promoted hold", l)
 			c.releaseFreely(l)
 			n := c.takeSoon(c.b, c.request(l.req.Name), "after the promoted hold's release")
 			if c.g.Fence != driver.NoFence {
@@ -54,7 +54,7 @@ var promoteCases = []testCase{
 			}
 			c.verify(l, "after a promotion that returned ErrHeld")
 			c.releaseFreely(other)
-			c.refused(c.b, c.request(l.req.Name), "to write while there is a reader whose promotion had failed", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "to write while there is a reader whose promotion had failed", l)
 		},
 	},
 	{
@@ -168,7 +168,7 @@ var convertCases = []testCase{
 				c.errorf("the hold had fence %d, after demotion it has %d", l.grant.Fence, g.Fence)
 			}
 			other := c.takeSoon(c.b, c.readRequest(l.req.Name), "to read, after demotion")
-			c.refused(c.b, c.request(l.req.Name), "to write while there is a demoted hold", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "to write while there is a demoted hold", l)
 			c.verify(l, "after demotion")
 			c.releaseFreely(l)
 			c.verify(other, "after the demoted hold's release")
@@ -186,7 +186,7 @@ var convertCases = []testCase{
 				c.failf("Convert to the mode already held: %v", err)
 			}
 			c.sameFence(l, g, "Convert to the mode already held")
-			c.refused(c.b, c.request(l.req.Name), "after Convert to the mode already held", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "after Convert to the mode already held", l)
 			c.releaseFreely(l)
 		},
 	},
@@ -253,9 +253,10 @@ func (c *check) notPromoted(l *lease) error {
 	return err
 }
 
-// refusedPromotion makes two readers and tries to promote the first, which the store should refuse.
-// ok is false if the result is different. A re-grant may lose the hold, and other results are
-// checked by promote/needs-to-be-alone and promote/failed-keeps-the-hold.
+// refusedPromotion makes two readers and tries to promote the first. The store should refuse the
+// promotion, and the first reader should keep its hold. Otherwise ok is false, and the caller does
+// not go on. That is no failure of the caller's case: a re-grant may lose the hold, and
+// promote/needs-to-be-alone and promote/failed-keeps-the-hold check the other results.
 func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 	l, other = c.twoReaders()
 	_, err := c.convert(l, false)
@@ -271,7 +272,7 @@ func (c *check) alive(l *lease) bool {
 func promotionConflict(c *check) {
 	var l, second *lease
 	var err error
-	for range 5 { // the intent of the first reader lapses, so a single slow try proves nothing
+	for range 5 { // a slow try may come after the end of the first reader's intent: then try again
 		var ok bool
 		if l, second, ok = c.refusedPromotion(); !ok {
 			return

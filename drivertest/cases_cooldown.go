@@ -34,7 +34,7 @@ var coolDownCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.cool(l, c.long())
-			held := c.refused(c.b, c.request(l.req.Name), "during a cool-down")
+			held := c.mustRefuse(c.b, c.request(l.req.Name), "during a cool-down")
 			if len(held.Holds) != 1 || !held.Holds[0].Cooling {
 				c.failf("the name cools down, but HeldError has %+v", held.Holds)
 			}
@@ -168,11 +168,11 @@ var atLeastCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			again := l.req
 			again.AtLeast = c.units(5)
-			c.repeat(l, again)
+			c.acquireAgain(l, again)
 			armed := l.sent.Add(again.AtLeast)
 			again.AtLeast = c.units(1)
-			c.repeat(l, again)
-			c.repeat(l, l.req)
+			c.acquireAgain(l, again)
+			c.acquireAgain(l, l.req)
 			c.releaseFreely(l)
 			c.takeOver(c.b, c.request(l.req.Name), armed, "after a Release before the AtLeast of a repeat")
 		},

@@ -42,7 +42,7 @@ var detachedCases = []testCase{
 			if _, err := c.b.Extend(c.ctx, r.Name, r.Token, r.TTL); err != nil {
 				c.failf("after the Close of the store that took it, another store cannot extend a detached hold: %v", err)
 			}
-			c.refused(c.a, c.request(r.Name), "while a detached hold is live", l)
+			c.mustRefuse(c.a, c.request(r.Name), "while a detached hold is live", l)
 			next := c.swap(l)
 			next.Detached = true
 			if _, err := c.a.Acquire(c.ctx, next); err != nil {

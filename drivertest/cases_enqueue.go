@@ -104,8 +104,8 @@ var enqueueCases = []testCase{
 }
 
 // enqueue takes a place in the queue. Each call of the callback sends its arguments to done.
-func (c *check) enqueue(cl *client, r driver.Request) *turn {
-	t := &turn{cl: cl, req: r, done: make(chan answer, 2)}
+func (c *check) enqueue(cl *client, r driver.Request) *testWaiter {
+	t := &testWaiter{cl: cl, req: r, done: make(chan answer, 2)}
 	sent := c.clockTime()
 	leave, err := ability[driver.Enqueuer](cl.store).Enqueue(r, func(g driver.Grant, err error) {
 		t.done <- answer{l: c.leased(cl, r, g, sent), grant: g, err: err}

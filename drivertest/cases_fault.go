@@ -21,7 +21,7 @@ var faultCases = []testCase{
 			err := c.blind(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
 			c.notNo(err, "Acquire whose reply was lost", driver.ErrHeld, driver.ErrUnavailable)
 			l := c.repeatRequest(cl, r, errors.Is(err, driver.ErrSpent))
-			c.refused(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
+			c.mustRefuse(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
 			c.releaseFreely(l)
 			c.takeSoon(c.b, c.request(r.Name), "after one Release")
 		},
@@ -92,7 +92,7 @@ var faultCases = []testCase{
 			cl := c.openAnother()
 			l := c.take(cl, c.request(c.newName()), "of a free name")
 			c.cut(cl)
-			c.refused(c.b, c.request(l.req.Name), "of a held name, after the holder's connection was cut", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name, after the holder's connection was cut", l)
 			c.livesOn(l, "after the holder's connection was cut")
 		},
 	},
@@ -174,7 +174,7 @@ var faultCases = []testCase{
 			c.restart(true)
 			c.livesOn(l, "after a restart")
 			c.answersAgain(c.b, l.req.Name)
-			c.refused(c.b, c.request(l.req.Name), "of a held name, after a restart", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name, after a restart", l)
 		},
 	},
 }

@@ -69,7 +69,7 @@ var fenceCases = []testCase{
 		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name keep growing below 2^53, and the fences of other names are not raised.",
 		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",
 		needs:  []need{fences},
-		alone:  true, // a store with this bug raises the fences of all names
+		alone:  true, // a store that breaks the rule may raise the fences of all names
 		f: func(c *check) {
 			other := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.releaseFreely(other)
@@ -144,7 +144,7 @@ var raiseCases = []testCase{
 				if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, to); err != nil {
 					c.failf("RaiseFence of a live hold: %v", err)
 				}
-				if g := c.repeat(l, l.req); g.Fence < raised {
+				if g := c.acquireAgain(l, l.req); g.Fence < raised {
 					c.failf("the fence was raised to %d, and after RaiseFence(%d) the hold has %d", raised, to, g.Fence)
 				}
 			}
@@ -184,7 +184,7 @@ var raiseCases = []testCase{
 		clause: "After the last fence below 2^53, everything that needs a new fence fails with ErrFencesUsedUp and changes nothing.",
 		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
 		needs:  []need{raises, fences},
-		alone:  true, // a store with this bug uses up the fences of all names
+		alone:  true, // a store that breaks the rule may use up the fences of all names
 		f:      fencesUsedUp,
 	},
 }
@@ -196,7 +196,7 @@ func fencesUsedUp(c *check) {
 		for _, cl := range []*client{c.a, c.b} {
 			r := c.request(l.req.Name)
 			r.Shared = shared
-			c.wantUsedUp(c.unlessHeld(cl, r), "Acquire")
+			c.wantUsedUp(c.acquireUntilNotHeld(cl, r), "Acquire")
 		}
 	}
 	if c.g.Shared && c.g.Promotion == driver.Atomic {
@@ -207,7 +207,7 @@ func fencesUsedUp(c *check) {
 	}
 }
 
-// lastFence takes a name with the last fence that the name can have.
+// lastFence takes a name and gets the greatest fence that a store can grant.
 func (c *check) lastFence(shared bool) *lease {
 	l := c.take(c.a, c.request(c.newName()), "of a free name")
 	if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence-2); err != nil {
@@ -223,9 +223,9 @@ func (c *check) lastFence(shared bool) *lease {
 	return l
 }
 
-// unlessHeld repeats the request as long as the error is ErrHeld, and returns the first other
-// result.
-func (c *check) unlessHeld(cl *client, r driver.Request) (err error) {
+// acquireUntilNotHeld repeats the request while the error is ErrHeld. It returns nil or the first
+// error that is not ErrHeld.
+func (c *check) acquireUntilNotHeld(cl *client, r driver.Request) (err error) {
 	c.poll(c.patience, func() bool {
 		r.Token = newToken()
 		_, err = cl.Acquire(c.ctx, r)
@@ -240,8 +240,9 @@ func (c *check) wantUsedUp(err error, what string) {
 	}
 }
 
-// takeAhead takes the name of r with a fence a minute ahead of the clock. If the fence were not
-// ahead, a store that forgot this fence could still make a greater one from its clock.
+// takeAhead takes the name of r with a fence that is a minute ahead of the clock. A store that
+// forgets this fence makes its next fence from its clock. That fence is smaller, so the case sees
+// the mistake.
 func (c *check) takeAhead(r driver.Request) *lease {
 	l := c.take(c.a, c.request(r.Name), "of a free name")
 	c.releaseFreely(l)
@@ -290,7 +291,7 @@ func fenceAbove(c *check) {
 	floor := l.grant.Fence + 1e6
 	again := l.req
 	again.FenceAbove = floor
-	if g := c.repeat(l, again); g.Fence != l.grant.Fence {
+	if g := c.acquireAgain(l, again); g.Fence != l.grant.Fence {
 		c.failf("the fence was %d, a repeat with FenceAbove has %d", l.grant.Fence, g.Fence)
 	}
 	c.releaseFreely(l)

@@ -15,11 +15,11 @@ var heldCases = []testCase{
 		needs:  []need{named},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.wantHolder(c.refused(c.b, c.request(l.req.Name), "of a held name", l).Holds, false)
+			c.wantHolder(c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Holds, false)
 			r := c.request(c.newName())
 			r.Holder = driver.Holder{Host: "höst \"b\"\n", PID: 1, Label: "a\tlabel, 'with' {odd} \\ bytes: %s"}
 			odd := c.take(c.a, r, "with an odd label")
-			h := c.refused(c.b, c.request(r.Name), "of a held name", odd)
+			h := c.mustRefuse(c.b, c.request(r.Name), "of a held name", odd)
 			if len(h.Holds) != 1 || h.Holds[0].Holder != r.Holder {
 				c.failf("the holder was %+v; others see %+v", r.Holder, h.Holds)
 			}
@@ -40,7 +40,7 @@ var heldCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			c.readToo(c.b, l)
-			held := c.refused(c.b, c.request(l.req.Name), "while there are two readers", l)
+			held := c.mustRefuse(c.b, c.request(l.req.Name), "while there are two readers", l)
 			if len(held.Holds) != 2 || !held.Holds[0].Shared || !held.Holds[1].Shared {
 				c.failf("two readers are in the way; HeldError has %+v", held.Holds)
 			}
@@ -53,9 +53,9 @@ var heldCases = []testCase{
 		needs:  []need{leases, named},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 20), "of a free name")
-			before := c.refused(c.b, c.request(l.req.Name), "of a held name", l).Until
+			before := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Until
 			c.extend(l, c.long())
-			after := c.refused(c.b, c.request(l.req.Name), "of a held name", l).Until
+			after := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Until
 			if !after.After(before) {
 				c.failf("Until was %v, and after a renewal by %v it is %v", before, c.long(), after)
 			}
@@ -86,7 +86,7 @@ var heldCases = []testCase{
 			if err != nil {
 				c.failf("Harness.Foreign: %v", err)
 			}
-			held := c.refused(c.a, c.request(name), "of a name that another program holds")
+			held := c.mustRefuse(c.a, c.request(name), "of a name that another program holds")
 			if len(held.Holds) > 0 && !held.Foreign() {
 				c.errorf("the holder is not marked as foreign: %+v", held.Holds)
 			}
@@ -115,7 +115,7 @@ func (c *check) wantHolder(holds []driver.Hold, shared bool) {
 
 func heldTimes(c *check) {
 	l := c.take(c.a, c.request(c.newName()), "of a free name")
-	held := c.refused(c.b, c.request(l.req.Name), "of a held name", l)
+	held := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
 	if len(held.Holds) != 1 {
 		c.failf("one hold is in the way; HeldError has %+v", held.Holds)
 	}
@@ -129,7 +129,7 @@ func heldTimes(c *check) {
 	r := c.request(c.newName())
 	r.Holder.Plan = 0
 	c.take(c.a, r, "without a plan")
-	for _, h := range c.refused(c.b, c.request(r.Name), "of a held name").Holds {
+	for _, h := range c.mustRefuse(c.b, c.request(r.Name), "of a held name").Holds {
 		if !h.PlannedEnd.IsZero() {
 			c.errorf("the holder has no plan; PlannedEnd is %v", h.PlannedEnd)
 		}

@@ -74,8 +74,8 @@ func (c *check) storeID(cl *client) (id string) {
 	return id
 }
 
-// stranger is a kind of store of its own, so it keeps its locks in another place than every store
-// that is checked.
+// stranger is a store of a kind that exists only here. No store that is checked keeps its locks in
+// the same place.
 type stranger struct{}
 
 func (stranger) Acquire(context.Context, driver.Request) (driver.Grant, error) {

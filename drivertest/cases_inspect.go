@@ -114,8 +114,8 @@ var listCases = []testCase{
 			for _, n := range append(inside, stem, stem+"a", stem+"0/", n+"LIST/a") {
 				c.take(c.a, c.request(n), "of a free name")
 			}
-			c.lists(stem+"/", inside)
-			c.lists(stem+"/nobody", nil)
+			c.wantNames(stem+"/", inside)
+			c.wantNames(stem+"/nobody", nil)
 		},
 	},
 	{
@@ -128,7 +128,7 @@ var listCases = []testCase{
 				stem := c.newName()
 				c.take(c.a, c.request(stem+"xx"), "of a free name")
 				c.take(c.a, c.request(stem+odd+"x"), "of a free name")
-				c.lists(stem+odd, []string{stem + odd + "x"})
+				c.wantNames(stem+odd, []string{stem + odd + "x"})
 			}
 		},
 	},
@@ -145,7 +145,7 @@ var listCases = []testCase{
 				names = append(names, stem+odd+strconv.Itoa(i)+odd)
 				c.take(c.a, c.request(names[i]), "of a free name")
 			}
-			c.lists(stem, names)
+			c.wantNames(stem, names)
 		},
 	},
 	{
@@ -164,7 +164,7 @@ var listCases = []testCase{
 				names = append(names, stem+strconv.Itoa(i))
 				c.take(c.a, c.request(names[i]), "of a free name")
 			}
-			c.lists(stem, names)
+			c.wantNames(stem, names)
 		},
 	},
 	{
@@ -183,7 +183,7 @@ var listCases = []testCase{
 				c.cool(l, c.long())
 				want = append(want, stem+"cooling")
 			}
-			for _, s := range c.lists(stem, want) {
+			for _, s := range c.wantNames(stem, want) {
 				if len(s.Holds) != 1 || s.Holds[0].Cooling != strings.HasSuffix(s.Name, "cooling") {
 					c.errorf("List returns %+v", s)
 				}
@@ -230,9 +230,9 @@ func (c *check) noHolds(l *lease, what string) {
 	}
 }
 
-// lists checks that List returns exactly the names in want for prefix. The order does not matter,
-// and a name may be repeated.
-func (c *check) lists(prefix string, want []string) map[string]driver.State {
+// wantNames calls List with the prefix, and checks that it returns exactly the names in want. The
+// order does not matter, and a name may be repeated.
+func (c *check) wantNames(prefix string, want []string) map[string]driver.State {
 	states, err := c.b.List(c.ctx, prefix)
 	if err != nil {
 		c.failf("List: %v", err)

@@ -36,7 +36,7 @@ var limitCases = []testCase{
 			r.Token = newToken() + strings.Repeat("t", driver.MaxToken-len(newToken()))
 			l := c.take(c.a, r, "with the longest token")
 			r.Token = r.Token[:driver.MaxToken-1] + "u"
-			c.refused(c.b, r, "with a token that differs from the holder's in the last byte", l)
+			c.mustRefuse(c.b, r, "with a token that differs from the holder's in the last byte", l)
 			c.releaseFreely(l)
 		},
 	},
@@ -52,9 +52,9 @@ var limitCases = []testCase{
 					c.verify(l, "after "+method+" with token "+shortName(t))
 				}
 			}
-			c.refused(c.b, c.request(l.req.Name), "while there is a writer, after tokens that no hold can have", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "while there is a writer, after tokens that no hold can have", l)
 			if c.g.Shared {
-				c.refused(c.b, c.readRequest(l.req.Name), "to read while there is a writer, after tokens that no hold can have", l)
+				c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read while there is a writer, after tokens that no hold can have", l)
 			}
 		},
 	},
@@ -98,7 +98,7 @@ var limitCases = []testCase{
 			l := c.take(c.a, r, "with a TTL")
 			c.passTime(3 * driver.MinTTL)
 			c.verify(l, "after a TTL that the store must ignore")
-			c.refused(c.b, c.request(r.Name), "after a TTL that the store must ignore", l)
+			c.mustRefuse(c.b, c.request(r.Name), "after a TTL that the store must ignore", l)
 			if _, err := c.a.Extend(c.ctx, r.Name, r.Token, driver.MinTTL); err != nil {
 				c.failf("Extend of a hold without a lease: %v", err)
 			}
@@ -132,7 +132,7 @@ var limitCases = []testCase{
 			r := c.request(c.newName())
 			r.Holder.Label, r.Holder.Host = full, full
 			l := c.take(c.a, r, "with the longest label and host")
-			held := c.refused(c.b, c.request(r.Name), "of a held name", l)
+			held := c.mustRefuse(c.b, c.request(r.Name), "of a held name", l)
 			if !c.h.Anonymous && (len(held.Holds) != 1 || held.Holds[0].Label != full || held.Holds[0].Host != full) {
 				c.errorf("a label and a host of %d bytes came back as %+v", len(full), held.Holds)
 			}
@@ -154,7 +154,7 @@ var limitCases = []testCase{
 		name:   "limits/fence",
 		clause: "A FenceAbove of more than MaxFenceAbove is ErrInvalid, naming the fence.",
 		about:  "Request.FenceAbove MaxFenceAbove MaxFence ErrInvalid",
-		alone:  true, // a store that accepts it has no fences left
+		alone:  true, // a store that accepts such a FenceAbove may have no fences left for other cases
 		f: func(c *check) {
 			for _, above := range []uint64{driver.MaxFenceAbove + 1, driver.MaxFence - 1, driver.MaxFence, 1<<64 - 1} {
 				r := c.request(c.newName())

@@ -73,7 +73,7 @@ var nameCases = []testCase{
 			}
 			if c.location(n) == c.location(n+"2") {
 				l := c.take(c.a, c.request(n), "of a free name")
-				c.refused(c.b, c.request(n+"2"), "of a name with the same location", l)
+				c.mustRefuse(c.b, c.request(n+"2"), "of a name with the same location", l)
 			}
 			v, _ := driver.As[driver.Locator](c.a.store)
 			_, err := v.Location("")
@@ -158,7 +158,7 @@ func (c *check) takeApart(names []string) {
 		holds[i] = l
 	}
 	for _, l := range holds {
-		c.refused(c.b, c.request(l.req.Name), "of "+shortName(l.req.Name)+", which another process holds", l)
+		c.mustRefuse(c.b, c.request(l.req.Name), "of "+shortName(l.req.Name)+", which another process holds", l)
 	}
 	for i, l := range holds {
 		c.releaseFreely(l)
@@ -169,9 +169,8 @@ func (c *check) takeApart(names []string) {
 }
 
 // collisions finds pairs of names with equal 32-bit hashes, for several hashes that programs use to
-// turn names into numbers. A name is a stem with an ending. For the first three hashes, two endings
-// of the same length that collide after one stem collide after every stem, so these pairs are found
-// only once.
+// turn names into numbers. A name consists of the stem and an ending. For the first three hashes,
+// the same endings collide after every stem, so fixedCollisions finds these endings only once.
 func collisions(stem string) (names []string) {
 	for _, p := range fixedCollisions() {
 		names = append(names, stem+p[0], stem+p[1])
@@ -214,7 +213,8 @@ func collide(hash func([]byte) uint32) [2]string {
 	var number [8]byte
 	var buf [16]byte
 	end := func(i uint32) []byte {
-		// The factor makes sure that a linear hash does not simply count with i.
+		// Without the factor, the endings would be consecutive numbers. A linear hash of them would
+		// be no better than a counter, and would not collide.
 		binary.BigEndian.PutUint64(number[:], uint64(i)*0x9e3779b97f4a7c15)
 		hex.Encode(buf[:], number[:])
 		return buf[:]

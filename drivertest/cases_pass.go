@@ -22,7 +22,7 @@ var passCases = []testCase{
 			c.verify(n, "after Pass")
 			c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was passed on")
 			c.outcome(c.a, l.req.Name, l.req.Token, 0, "of a hold that was passed on", driver.Gone)
-			c.refused(c.b, c.request(l.req.Name), "of a name that was passed on", n)
+			c.mustRefuse(c.b, c.request(l.req.Name), "of a name that was passed on", n)
 			c.outcome(c.a, l.req.Name, n.req.Token, 0, "of the next", driver.Released)
 			c.takeSoon(c.b, c.request(l.req.Name), "after a passed hold was released")
 		},
@@ -35,7 +35,7 @@ var passCases = []testCase{
 		f: func(c *check) {
 			for _, mine := range []*client{c.b, c.a} {
 				l := c.take(c.a, c.request(c.newName()), "of a free name")
-				w := c.line(mine, c.request(l.req.Name), true)
+				w := c.waitForName(mine, c.request(l.req.Name), true)
 				c.queued(l.req.Name, 1)
 				stands := c.waiters(l.req.Name) > 0 // false if the waiter was too slow or is not counted
 				n, out := c.passOn(l, c.request(l.req.Name))
@@ -159,8 +159,8 @@ func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
 	return c.leased(l.cl, r, g, sent), out
 }
 
-// mustPass passes l on while nothing is in the way. A store may sometimes release the lock without
-// a try for the new token, but not always.
+// mustPass passes the lock of l on when no other caller wants it, so the store should grant it. A
+// store may sometimes release the lock and grant nothing. So mustPass tries several times.
 func (c *check) mustPass(l *lease) *lease {
 	for range 5 {
 		n, out := c.passOn(l, c.request(l.req.Name))

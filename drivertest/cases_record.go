@@ -18,10 +18,10 @@ var recordCases = []testCase{
 		f: func(c *check) {
 			n, other := c.newName(), c.newName()
 			c.hasRecords(n, nil)
-			c.record(c.a, n, driver.Record{ID: "r2", Text: `{"a":"é\u0001"}`}, driver.Record{ID: "l-last", Text: "'; -- %s"})
-			c.record(c.b, n, driver.Record{ID: "r1", Text: "first"})
-			c.record(c.b, other, driver.Record{ID: "r1", Text: "of another name"})
-			c.record(c.a, n, driver.Record{ID: "r1", Text: "again"})
+			c.mustRecord(c.a, n, driver.Record{ID: "r2", Text: `{"a":"é\u0001"}`}, driver.Record{ID: "l-last", Text: "'; -- %s"})
+			c.mustRecord(c.b, n, driver.Record{ID: "r1", Text: "first"})
+			c.mustRecord(c.b, other, driver.Record{ID: "r1", Text: "of another name"})
+			c.mustRecord(c.a, n, driver.Record{ID: "r1", Text: "again"})
 			c.hasRecords(n, []driver.Record{{ID: "l-last", Text: "'; -- %s"}, {ID: "r1", Text: "again"}, {ID: "r2", Text: `{"a":"é\u0001"}`}})
 			c.hasRecords(other, []driver.Record{{ID: "r1", Text: "of another name"}})
 		},
@@ -40,13 +40,13 @@ var recordCases = []testCase{
 					want = append(want, r)
 				}
 			}
-			c.record(c.a, n, driver.Record{ID: "s0", Text: "of another series"})
-			c.record(c.a, n, want[:20]...)
+			c.mustRecord(c.a, n, driver.Record{ID: "s0", Text: "of another series"})
+			c.mustRecord(c.a, n, want[:20]...)
 			for i := range spare {
-				c.record(c.a, n, driver.Record{ID: fmt.Sprintf("r%03d-x", i), Text: "old"})
+				c.mustRecord(c.a, n, driver.Record{ID: fmt.Sprintf("r%03d-x", i), Text: "old"})
 			}
-			c.record(c.b, n, want[20:]...)
-			c.record(c.a, n, driver.Record{ID: "r000-x", Text: "older than all others"})
+			c.mustRecord(c.b, n, want[20:]...)
+			c.mustRecord(c.a, n, driver.Record{ID: "r000-x", Text: "older than all others"})
 			c.hasRecords(n, append(want, driver.Record{ID: "s0", Text: "of another series"}))
 		},
 	},
@@ -77,7 +77,7 @@ var recordCases = []testCase{
 			}
 			n += strings.Repeat("\xff", c.maxName()-len(n))
 			longest := driver.Record{ID: strings.Repeat("z", driver.MaxRecordID), Text: strings.Repeat("é", driver.MaxRecord/2)}
-			c.record(c.a, n, longest)
+			c.mustRecord(c.a, n, longest)
 			c.hasRecords(n, []driver.Record{longest})
 		},
 	},
@@ -88,11 +88,11 @@ var recordCases = []testCase{
 		needs:  []need{records},
 		f: func(c *check) {
 			stem := c.newName() + "/"
-			c.record(c.a, c.newName(), driver.Record{ID: "r", Text: "x"})
+			c.mustRecord(c.a, c.newName(), driver.Record{ID: "r", Text: "x"})
 			var names []string
 			for _, odd := range []string{"a", "A", "a ", "\x00", "\n", "{a}", "../a", "\xff", "%", "_", "*", "a*", "[a]", "'", "\\"} {
 				names = append(names, stem+odd)
-				c.record(c.a, stem+odd, driver.Record{ID: "r", Text: "x"}, driver.Record{ID: "s", Text: "x"})
+				c.mustRecord(c.a, stem+odd, driver.Record{ID: "r", Text: "x"}, driver.Record{ID: "s", Text: "x"})
 			}
 			c.recordedNames(stem, names)
 			c.recordedNames(stem+"*", []string{stem + "*"})
@@ -106,9 +106,9 @@ var recordCases = []testCase{
 		needs:  []need{records},
 		f: func(c *check) {
 			n, r := c.newName(), driver.Record{ID: "r", Text: "x"}
-			c.record(c.a, n, r)
+			c.mustRecord(c.a, n, r)
 			l := c.take(c.b, c.request(n), "of a name with records")
-			c.record(c.a, n, driver.Record{ID: "s", Text: "while it is held"})
+			c.mustRecord(c.a, n, driver.Record{ID: "s", Text: "while it is held"})
 			c.verify(l, "after Record")
 			c.releaseFreely(l)
 			c.hasRecords(n, []driver.Record{r, {ID: "s", Text: "while it is held"}})
@@ -116,8 +116,8 @@ var recordCases = []testCase{
 	},
 }
 
-// record writes records, which may take several attempts.
-func (c *check) record(cl *client, name string, rs ...driver.Record) {
+// mustRecord writes records. It tries again while the store cannot be reached.
+func (c *check) mustRecord(cl *client, name string, rs ...driver.Record) {
 	var err error
 	c.poll(c.patience, func() bool {
 		err = cl.Record(c.ctx, name, rs)

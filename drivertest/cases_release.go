@@ -45,7 +45,7 @@ var releaseCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.outcome(c.b, l.req.Name, newToken(), 0, "with a token that never held anything", driver.Gone)
 			c.verify(l, "after Release of another token")
-			c.refused(c.b, c.request(l.req.Name), "after Release of a wrong token", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "after Release of a wrong token", l)
 		},
 	},
 	{
@@ -70,7 +70,7 @@ var releaseCases = []testCase{
 			n := c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the lease ran out")
 			c.release(l, 0, "after the name was taken", driver.Taken, driver.Gone)
 			c.verify(n, "after a late Release by the former holder")
-			c.refused(c.a, c.request(l.req.Name), "after a late Release by the former holder", n)
+			c.mustRefuse(c.a, c.request(l.req.Name), "after a late Release by the former holder", n)
 		},
 	},
 	{
@@ -83,7 +83,7 @@ var releaseCases = []testCase{
 			other := c.readToo(c.b, l)
 			c.releaseFreely(other)
 			c.verify(l, "after another reader's Release")
-			c.refused(c.b, c.request(l.req.Name), "while one reader is left", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "while one reader is left", l)
 			c.releaseFreely(l)
 			c.takeSoon(c.b, c.request(l.req.Name), "after the last reader's Release")
 		},

@@ -18,7 +18,7 @@ var replacesCases = []testCase{
 			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was replaced"), "Extend of a hold that was replaced")
 			c.release(l, 0, "of a hold that was replaced", driver.Taken, driver.Gone)
 			c.verify(n, "after the exporter's Release")
-			c.refused(c.a, c.request(l.req.Name), "after a swap", n)
+			c.mustRefuse(c.a, c.request(l.req.Name), "after a swap", n)
 		},
 	},
 	{
@@ -29,7 +29,7 @@ var replacesCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.take(c.b, c.swap(l), "with Replaces, of a live hold")
-			if g := c.repeat(n, n.req); g.Fence != n.grant.Fence {
+			if g := c.acquireAgain(n, n.req); g.Fence != n.grant.Fence {
 				c.failf("the swap had fence %d, its repeat has %d", n.grant.Fence, g.Fence)
 			}
 		},
@@ -78,7 +78,7 @@ var replacesCases = []testCase{
 			c.verify(second, "after another reader was replaced")
 			c.releaseFreely(second)
 			c.take(c.a, c.readRequest(l.req.Name), "to read after a reader was replaced")
-			c.refused(c.a, c.request(l.req.Name), "after a reader was replaced", n)
+			c.mustRefuse(c.a, c.request(l.req.Name), "after a reader was replaced", n)
 		},
 	},
 	{

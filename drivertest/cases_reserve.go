@@ -17,11 +17,11 @@ var reserveCases = []testCase{
 			if !ok {
 				return // a store need not make reservations
 			}
-			c.refused(c.a, c.request(l.req.Name), "of a name that was handed over to a waiter", l)
-			c.checkLease(c.repeat(l, l.req), l.req.TTL, "the claim of a reservation")
+			c.mustRefuse(c.a, c.request(l.req.Name), "of a name that was handed over to a waiter", l)
+			c.checkLease(c.acquireAgain(l, l.req), l.req.TTL, "the claim of a reservation")
 			c.verify(l, "after the claim")
 			c.passTime(driver.MaxReservation)
-			c.refused(c.a, c.request(l.req.Name), "of a name that was handed over and claimed", l)
+			c.mustRefuse(c.a, c.request(l.req.Name), "of a name that was handed over and claimed", l)
 			c.releaseFreely(l)
 		},
 	},
@@ -36,7 +36,7 @@ var reserveCases = []testCase{
 				return
 			}
 			before := l.grant.Fence
-			if g := c.repeat(l, l.req); g.Fence != before {
+			if g := c.acquireAgain(l, l.req); g.Fence != before {
 				c.failf("the reservation had fence %d, the claim has %d", before, g.Fence)
 			}
 			c.releaseFreely(l)
@@ -98,7 +98,7 @@ var reserveCases = []testCase{
 				}
 				c.verify(l, "that Wait handed over as a hold, and nobody claimed")
 				c.checkLease(c.extend(l, l.req.TTL), l.req.TTL, "Extend of a hold that Wait handed over")
-				if g := c.repeat(l, l.req); g.Fence != l.grant.Fence {
+				if g := c.acquireAgain(l, l.req); g.Fence != l.grant.Fence {
 					c.failf("Wait handed over fence %d, Acquire returns %d", l.grant.Fence, g.Fence)
 				}
 			}
@@ -114,7 +114,7 @@ var reserveCases = []testCase{
 			if !ok {
 				return
 			}
-			w := c.line(c.a, c.request(l.req.Name), true)
+			w := c.waitForName(c.a, c.request(l.req.Name), true)
 			c.releaseFreely(l)
 			c.awaitHold(w, "waiting behind a reservation that was given up")
 		},

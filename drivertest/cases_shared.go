@@ -29,8 +29,8 @@ var sharedCases = []testCase{
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-			c.refused(c.a, c.request(l.req.Name), "to write while there is a reader of the same process", l)
-			c.refused(c.b, c.request(l.req.Name), "to write while there is a reader of another process", l)
+			c.mustRefuse(c.a, c.request(l.req.Name), "to write while there is a reader of the same process", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "to write while there is a reader of another process", l)
 			c.verify(l, "after a writer was refused")
 		},
 	},
@@ -41,8 +41,8 @@ var sharedCases = []testCase{
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.refused(c.a, c.readRequest(l.req.Name), "to read while there is a writer of the same process", l)
-			c.refused(c.b, c.readRequest(l.req.Name), "to read while there is a writer of another process", l)
+			c.mustRefuse(c.a, c.readRequest(l.req.Name), "to read while there is a writer of the same process", l)
+			c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read while there is a writer of another process", l)
 			c.releaseFreely(l)
 			c.takeSoon(c.b, c.readRequest(l.req.Name), "to read, after the writer's release")
 		},
@@ -76,7 +76,7 @@ var sharedCases = []testCase{
 			r.Shared = true
 			short := c.take(c.b, r, "to read while there is a reader")
 			c.lapse(short)
-			c.refused(c.b, c.request(r.Name), "to write while there is a reader, after a shorter reader's lease ran out", long)
+			c.mustRefuse(c.b, c.request(r.Name), "to write while there is a reader, after a shorter reader's lease ran out", long)
 			c.verify(long, "after a shorter reader's lease ran out")
 		},
 	},

@@ -22,7 +22,7 @@ var slotCases = []testCase{
 				}
 				c.verify(l, "of a permit")
 				c.checkLease(l.grant, r.TTL, "AcquireSlot")
-				c.refused(c.b, c.request(l.req.Name), "for a permit that is held", l)
+				c.mustRefuse(c.b, c.request(l.req.Name), "for a permit that is held", l)
 				held[slot] = l
 				r.Token = newToken()
 			}
@@ -180,8 +180,8 @@ func (c *check) slotRefused(r driver.Request, n int, ahead bool, when string, in
 }
 
 // waitSlot calls WaitSlot once.
-func (c *check) waitSlot(cl *client, name string, n int) *turn {
-	return c.turn(cl, c.request(name), func(ctx context.Context, t *turn) answer {
+func (c *check) waitSlot(cl *client, name string, n int) *testWaiter {
+	return c.startWaiter(cl, c.request(name), func(ctx context.Context, t *testWaiter) answer {
 		return answer{err: cl.WaitSlot(ctx, t.req, n)}
 	})
 }

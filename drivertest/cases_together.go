@@ -32,7 +32,7 @@ var togetherCases = []testCase{
 					c.releaseFreely(l)
 				}
 			}
-			c.refused(c.b, c.request(first.req.Name), "next to the reader that is left", first)
+			c.mustRefuse(c.b, c.request(first.req.Name), "next to the reader that is left", first)
 			c.releaseFreely(first)
 		},
 	},

@@ -23,7 +23,7 @@ var waitCases = []testCase{
 			if adviser.JoinFirst(name) || adviser.JoinFirst(c.newName()) {
 				c.failf("JoinFirst is true for a name that was not handed over")
 			}
-			w := c.line(c.b, c.request(name), true)
+			w := c.waitForName(c.b, c.request(name), true)
 			c.queued(name, 1)
 			c.releaseFreely(l)
 			c.releaseFreely(c.awaitHold(w, "in the queue when the holder releases"))
@@ -43,7 +43,7 @@ var waitCases = []testCase{
 		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.refused(c.b, c.request(l.req.Name), "of a held name", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
 			c.releaseFreely(l)
 			for _, reserve := range []bool{false, true} {
 				a := c.awaitAnswer(c.waitOnce(c.b, c.request(l.req.Name), reserve), "Wait for a name that became free before")
@@ -67,7 +67,7 @@ var waitCases = []testCase{
 			holders, waiters := []*client{c.a, c.b, c.a}, []*client{c.b, c.a, c.a}
 			for i := range holders {
 				l := c.takeSoon(holders[i], c.request(name), "of a free name")
-				w := c.line(waiters[i], c.request(name), i%2 == 0)
+				w := c.waitForName(waiters[i], c.request(name), i%2 == 0)
 				if c.settle(); i%2 == 0 {
 					c.queued(name, 1)
 				}
@@ -83,7 +83,7 @@ var waitCases = []testCase{
 		needs:  []need{waits, leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
-			w := c.line(c.b, c.request(l.req.Name), true)
+			w := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.releaseFreely(c.awaitHold(w, "waiting for a lease to run out"))
 			if now := c.clockTime(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
 				c.failf("a waiter had its turn %v before the lease ended", l.sure.Sub(now))
@@ -97,7 +97,7 @@ var waitCases = []testCase{
 		needs:  []need{waits, coolDowns},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.line(c.b, c.request(l.req.Name), true)
+			w := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
 			sent := c.clockTime()
 			c.cool(l, c.units(3))
@@ -114,7 +114,7 @@ var waitCases = []testCase{
 		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.line(c.b, c.request(l.req.Name), true)
+			w := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.passTime(5 * driver.MinTTL)
 			c.releaseFreely(l)
 			c.awaitHold(w, "waiting for a release")
@@ -130,7 +130,7 @@ var waitCases = []testCase{
 		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := []*turn{c.waitOnce(c.a, c.request(l.req.Name), false), c.waitOnce(c.b, c.request(l.req.Name), false)}
+			w := []*testWaiter{c.waitOnce(c.a, c.request(l.req.Name), false), c.waitOnce(c.b, c.request(l.req.Name), false)}
 			c.settle()
 			if n := c.waiters(l.req.Name); n > 0 {
 				c.failf("nobody has a place in the queue, but the store counts %d", n)
@@ -178,8 +178,8 @@ var waitCases = []testCase{
 		needs:  []need{waits, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.line(c.a, c.readRequest(l.req.Name), true)
-			other := c.line(c.b, c.readRequest(l.req.Name), true)
+			w := c.waitForName(c.a, c.readRequest(l.req.Name), true)
+			other := c.waitForName(c.b, c.readRequest(l.req.Name), true)
 			c.queued(l.req.Name, 2)
 			c.releaseFreely(l)
 			first := c.awaitHold(w, "waiting to read")
@@ -228,7 +228,7 @@ var waitCases = []testCase{
 		needs:  []need{waits, breaks, inspects},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.line(c.b, c.request(l.req.Name), true)
+			w := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
 			c.broken(l.req.Name)
 			c.awaitHold(w, "waiting for a hold that was broken")
@@ -245,7 +245,7 @@ var waitCases = []testCase{
 			if err != nil {
 				c.failf("Harness.Foreign: %v", err)
 			}
-			w := c.line(c.b, c.request(name), true)
+			w := c.waitForName(c.b, c.request(name), true)
 			c.passTime(c.units(2))
 			if err := release(); err != nil {
 				c.failf("release of Harness.Foreign: %v", err)
@@ -272,7 +272,7 @@ var queueCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := c.waitOnce(c.a, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
-			second := c.line(c.b, c.request(l.req.Name), true)
+			second := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
 			c.releaseFreely(l)
 			c.awaitAnswer(w, "waiting for a release")
@@ -290,9 +290,9 @@ var queueCases = []testCase{
 		needs:  []need{waits, fifo, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-			w := c.line(c.b, c.request(l.req.Name), true)
+			w := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
-			c.refused(c.a, c.readRequest(l.req.Name), "to read while a writer waits", l)
+			c.mustRefuse(c.a, c.readRequest(l.req.Name), "to read while a writer waits", l)
 			c.releaseFreely(l)
 			c.awaitHold(w, "waiting to write")
 		},
@@ -313,7 +313,7 @@ var queueCases = []testCase{
 			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n == 2 || n == -1 }) && w.waiting() && other.waiting() {
 				c.failf("two waiters wait, but the store counts %d", n)
 			}
-			if held := c.refused(c.b, c.request(l.req.Name), "of a held name", l); w.waiting() && other.waiting() && held.Waiters != 2 && held.Waiters != -1 {
+			if held := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l); w.waiting() && other.waiting() && held.Waiters != 2 && held.Waiters != -1 {
 				c.failf("two waiters wait, but HeldError.Waiters is %d", held.Waiters)
 			}
 		},
@@ -346,7 +346,7 @@ var queueCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.waitOnce(c.b, c.brief(l.req.Name, 5), true) // this waiter does nothing when its turn comes
 			c.queued(l.req.Name, 1)
-			living := c.line(c.a, c.request(l.req.Name), true)
+			living := c.waitForName(c.a, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
 			c.releaseFreely(l)
 			c.behindDead(living, "waiting behind a waiter that died when it was its turn")
@@ -363,7 +363,7 @@ var queueCases = []testCase{
 			d := c.openAnother()
 			dead := c.waitOnce(d, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 1)
-			living := c.line(c.b, c.request(l.req.Name), true)
+			living := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
 			c.cut(d)
 			dead.cancel()
@@ -378,7 +378,7 @@ func firstCome(c *check) {
 	l := c.take(c.a, c.request(c.newName()), "of a free name")
 	order := make(chan int, n)
 	for i := range n {
-		w := c.line([]*client{c.a, c.b}[i%2], c.request(l.req.Name), true)
+		w := c.waitForName([]*client{c.a, c.b}[i%2], c.request(l.req.Name), true)
 		c.queued(l.req.Name, i+1)
 		go func() {
 			if a := <-w.done; a.err == nil {

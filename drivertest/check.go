@@ -24,8 +24,8 @@ type check struct {
 	unit time.Duration // the unit of time for leases that are meant to run out
 
 	// patience is how long a result may take in this attempt. It is longer than run.patience,
-	// because the leases of this attempt may be longer. Like unit, it hides the field of the
-	// embedded run.
+	// because the leases of this attempt may be longer. The embedded run has fields named unit and
+	// patience too, which are hidden by those of check.
 	patience time.Duration
 
 	stem string // the beginning of all names of this attempt
@@ -44,13 +44,13 @@ func (r *run) newCheck(k *testCase, unit time.Duration) *check {
 	c := &check{run: r, k: k, unit: unit, stem: r.uniqueStem()}
 	c.patience = r.patience + c.units(10)
 	c.ctx, c.end = context.WithTimeout(context.Background(), 20*c.patience)
-	c.stir()
+	c.noteProgress()
 	c.a, c.b = &client{c, r.a}, &client{c, r.b}
 	return c
 }
 
-// stir notes that the case is still making progress.
-func (c *check) stir() { c.lively.Store(time.Now().UnixNano()) }
+// noteProgress notes the time, because the case has just done something.
+func (c *check) noteProgress() { c.lively.Store(time.Now().UnixNano()) }
 
 // errorf notes a failure, with the line of the case. failf does the same and then ends the case.
 func (c *check) errorf(format string, args ...any) {
@@ -101,7 +101,7 @@ func (c *check) cleanUp() {
 	c.undo = nil
 	c.mu.Unlock()
 	for i := len(undo) - 1; i >= 0; i-- {
-		c.stir()
+		c.noteProgress()
 		undo[i]()
 	}
 	c.end()
@@ -166,14 +166,14 @@ func (c *check) passTime(d time.Duration) {
 	c.run.mu.Lock()
 	c.advanced += d
 	c.run.mu.Unlock()
-	c.nap(time.Millisecond) // lets those goroutines run that the clock woke
+	c.nap(time.Millisecond) // the clock has woken goroutines: let them run
 }
 
 func (c *check) passUntil(t time.Time) { c.passTime(t.Sub(c.clockTime())) }
 
 // nap waits on Go's clock, even if the store has another clock.
 func (c *check) nap(d time.Duration) {
-	c.stir()
+	c.noteProgress()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -9,14 +9,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// client stands for one process. It passes every result of its store to the cases that watch.
+// client stands for one process. It calls the methods of its store. Some cases check the results in
+// all other cases (testCase.watch), so client passes every result to them.
 type client struct {
 	c     *check
 	store driver.Store
 }
 
-// ability returns s as the optional interface T. The method probe has found that s has this
-// interface.
+// ability returns s as the optional interface T. The run found at its start that s has this
+// interface; see probe.
 func ability[T any](s driver.Store) T {
 	t, _ := driver.As[T](s)
 	return t
@@ -34,12 +35,12 @@ type call struct {
 // limit bounds how long a request takes, so that a method that never returns makes only one case
 // slow.
 func (cl *client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	cl.c.stir()
+	cl.c.noteProgress()
 	return context.WithTimeout(ctx, 3*cl.c.patience)
 }
 
 func (cl *client) saw(k *call) {
-	cl.c.stir()
+	cl.c.noteProgress()
 	for i := range table {
 		w := &table[i]
 		if w.watch == nil {

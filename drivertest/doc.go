@@ -14,7 +14,7 @@
 // The example of this package is a whole store together with its test.
 //
 // Run asks the store for its Guarantees, finds out which optional interfaces it has, and runs every
-// case that applies. Each is a subtest, so one rule can be checked alone:
+// case that applies. Each case is a subtest, so one rule can be checked alone:
 //
 //	go test -run TestContract/extend/never-shortens
 //
@@ -22,7 +22,8 @@
 // could not be checked. With the hooks of [Harness], Run checks more. For example, if a hook can
 // restart the server, Run compares the fences before and after the restart.
 //
-// A failure names the rule that was broken, then what was seen, and where:
+// A failure names the rule that was broken. Then it says what the case saw, and where it saw this.
+// In this example, Extend was called with a time shorter than the rest of the lease:
 //
 //	extend/never-shortens: Extend never shortens a lease.
 //		seen: Acquire by another process, after Extend by less than was left: granted 300ms too early
@@ -49,8 +50,8 @@
 // reports repetitions. So a slow machine makes no case fail, unless a result takes longer than 10
 // s; then it counts as missing.
 //
-// Some rules hold for every result, for example that no error shows a token. They are checked on
-// the results in all other cases, and reported under their own names.
+// Some rules hold for every result, for example that no error shows a token. Such a rule is checked
+// on the results in all cases, and a failure names this rule.
 //
 // If a store breaks one rule and therefore also breaks another, only the case about the first rule
 // fails. If a case cannot be set up, for example because readers are not let in together, it ends

@@ -47,8 +47,8 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 	l.ended = to.Add(max(g.TTL, l.sure.Sub(to)))
 }
 
-// slack is how much too early a lease may end. Clocks are read in milliseconds, and the speed of
-// two clocks differs a little.
+// A lease may end a little too early, because clocks are read in milliseconds, and the speed of two
+// clocks differs a little. slack returns how much earlier a lease of length ttl may end.
 func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/100 }
 
 // take takes a name. The store must grant it.
@@ -111,8 +111,8 @@ func (c *check) within(limit time.Duration, cl *client, r driver.Request, when s
 	return l
 }
 
-// repeat repeats the request of l. The store must grant it.
-func (c *check) repeat(l *lease, r driver.Request) driver.Grant {
+// acquireAgain sends the request of l again. The store must grant it.
+func (c *check) acquireAgain(l *lease, r driver.Request) driver.Grant {
 	sent := c.clockTime()
 	g, err := l.cl.Acquire(c.ctx, r)
 	if err != nil {
@@ -123,8 +123,9 @@ func (c *check) repeat(l *lease, r driver.Request) driver.Grant {
 	return g
 }
 
-// refused makes a try that the store must refuse because of the holds inTheWay.
-func (c *check) refused(cl *client, r driver.Request, when string, inTheWay ...*lease) *driver.HeldError {
+// mustRefuse makes a try that the store must refuse. inTheWay lists the holds because of which it
+// must do so.
+func (c *check) mustRefuse(cl *client, r driver.Request, when string, inTheWay ...*lease) *driver.HeldError {
 	g, err := cl.Acquire(c.ctx, r)
 	var held *driver.HeldError
 	if errors.As(err, &held) {
@@ -149,19 +150,18 @@ func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string)
 	return c.takeOverLate(cl, r, t, 0, when)
 }
 
-// takeOverLate is like takeOver, but the name may become free later than t, by at most the duration
-// late.
-func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, late time.Duration, when string) *lease {
+// takeOverLate is like takeOver, but the name may become free up to maxDelay later than t.
+func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, maxDelay time.Duration, when string) *lease {
 	early := t.Add(-slack(t.Sub(c.clockTime())))
 	var l *lease
-	late += c.patience
-	granted := c.poll(max(0, t.Sub(c.clockTime()))+late, func() bool {
+	maxDelay += c.patience
+	granted := c.poll(max(0, t.Sub(c.clockTime()))+maxDelay, func() bool {
 		var err error
 		l, err = c.tryAnew(cl, &r, when)
 		return err == nil
 	})
 	if !granted {
-		c.failf("Acquire %s: still refused %v after the name should have become free", when, late)
+		c.failf("Acquire %s: still refused %v after the name should have become free", when, maxDelay)
 	}
 	if now := c.clockTime(); now.Before(early) {
 		c.failf("Acquire %s: granted %v too early", when, t.Sub(now))

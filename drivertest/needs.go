@@ -14,7 +14,7 @@ import (
 type need struct {
 	what string
 	met  func(*run) bool
-	hook bool // the need is a hook of the harness; without it, a promise of the store stays unchecked
+	hook bool // the need is a hook of the Harness; if it is missing, Run logs what it could not check
 }
 
 var (

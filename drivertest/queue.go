@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// turn is a waiter. It waits in its own goroutine or in the queue of an Enqueuer.
-type turn struct {
+// testWaiter is a waiter. It waits in its own goroutine or in the queue of an Enqueuer.
+type testWaiter struct {
 	cl      *client
 	req     driver.Request
 	cancel  context.CancelFunc
@@ -26,8 +26,8 @@ type answer struct {
 }
 
 // waitOnce calls Wait once.
-func (c *check) waitOnce(cl *client, r driver.Request, reserve bool) *turn {
-	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
+func (c *check) waitOnce(cl *client, r driver.Request, reserve bool) *testWaiter {
+	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
 		sent := c.clockTime()
 		g, err := cl.Wait(ctx, r, reserve)
 		return answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
@@ -36,8 +36,8 @@ func (c *check) waitOnce(cl *client, r driver.Request, reserve bool) *turn {
 
 // waitOn calls Wait until it fails or hands the name over. Wait may also return without handing the
 // name over.
-func (c *check) waitOn(cl *client, r driver.Request) *turn {
-	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
+func (c *check) waitOn(cl *client, r driver.Request) *testWaiter {
+	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
 		for range maxReturns {
 			sent := c.clockTime()
 			g, err := cl.Wait(ctx, r, true)
@@ -50,10 +50,10 @@ func (c *check) waitOn(cl *client, r driver.Request) *turn {
 	})
 }
 
-// line starts a waiter that waits for its turn as a caller does. The waiter tries, waits, and then
-// claims or tries again, until it has the name.
-func (c *check) line(cl *client, r driver.Request, reserve bool) *turn {
-	return c.turn(cl, r, func(ctx context.Context, t *turn) answer {
+// waitForName starts a waiter that does what package padlock does for a caller: it makes a try, and
+// waits if the name is held. Then it claims the name or tries again, until it has the name.
+func (c *check) waitForName(cl *client, r driver.Request, reserve bool) *testWaiter {
+	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
 		for ; t.returns < maxReturns; t.returns++ {
 			sent := c.clockTime()
 			g, err := cl.Acquire(ctx, r)
@@ -81,9 +81,9 @@ const maxReturns = 5_000
 
 var errSpinning = fmt.Errorf("Wait returned %d times though the name was not free", maxReturns)
 
-func (c *check) turn(cl *client, r driver.Request, f func(context.Context, *turn) answer) *turn {
+func (c *check) startWaiter(cl *client, r driver.Request, f func(context.Context, *testWaiter) answer) *testWaiter {
 	ctx, cancel := context.WithCancel(c.ctx)
-	t := &turn{cl: cl, req: r, cancel: cancel, done: make(chan answer, 1)}
+	t := &testWaiter{cl: cl, req: r, cancel: cancel, done: make(chan answer, 1)}
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
@@ -97,15 +97,15 @@ func (c *check) turn(cl *client, r driver.Request, f func(context.Context, *turn
 }
 
 // behindDead waits until the waiter has the name, even though a waiter ahead of it died.
-func (c *check) behindDead(t *turn, what string) {
+func (c *check) behindDead(t *testWaiter, what string) {
 	c.settled(awaitFor(c, c.deadWaiter()+c.patience, t.done, what), what)
 }
 
 // awaitAnswer waits for the waiter's result.
-func (c *check) awaitAnswer(t *turn, what string) answer { return await(c, t.done, what) }
+func (c *check) awaitAnswer(t *testWaiter, what string) answer { return await(c, t.done, what) }
 
 // awaitHold waits until the waiter has the name.
-func (c *check) awaitHold(t *turn, what string) *lease {
+func (c *check) awaitHold(t *testWaiter, what string) *lease {
 	return c.settled(c.awaitAnswer(t, what), what)
 }
 
@@ -125,7 +125,7 @@ func (c *check) deadWaiter() time.Duration {
 }
 
 // waiting reports whether the waiter is still waiting.
-func (t *turn) waiting() bool { return len(t.done) == 0 }
+func (t *testWaiter) waiting() bool { return len(t.done) == 0 }
 
 // waiters returns how many waiters the name has, or -1 if the store does not know.
 func (c *check) waiters(name string) int {

@@ -4,8 +4,8 @@ import "time"
 
 // On an overloaded machine, leases and reservations may run out between two lines of a case. Such a
 // case proves nothing about the store, so it runs again. A store with a bug fails on a quiet
-// machine too. checkInterval is how often the process checks that it runs. A failed case runs again
-// if the process stood still for longer than maxStandstill.
+// machine too. To notice a standstill, a goroutine wakes up every checkInterval. If it wakes up too
+// late by more than maxStandstill, a failed case runs again.
 const (
 	checkInterval = 20 * time.Millisecond
 	maxStandstill = 30 * time.Millisecond
@@ -23,8 +23,8 @@ func watchStandstill() *standstill {
 	return s
 }
 
-// watch measures how late each wake-up comes. That includes the last interval, which the end of the
-// case may cut short.
+// watch measures by how much each wake-up comes too late. When the case ends, the next wake-up may
+// already be late, so watch also measures that.
 func (s *standstill) watch() {
 	var longest time.Duration
 	for {

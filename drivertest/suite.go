@@ -18,7 +18,7 @@ import (
 type testCase struct {
 	name   string
 	clause string
-	about  string // the identifiers of package driver that the rule is about, for a test of the table
+	about  string // the identifiers of package driver that the rule is about; a test checks this list
 	needs  []need // what the store or the harness must have
 	alone  bool   // the case disturbs others, so it runs after them, by itself
 	f      func(*check)

@@ -159,7 +159,7 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 	stop := context.AfterFunc(ctx, func() { resign(context.Cause(ctx)) })
 	t := &term{lock: lock, resign: resign, over: make(chan struct{})}
 	e.setTerm(t)
-	defer func() { // runs even after a panic or Goexit of the function lead
+	defer func() { // runs even if the caller's function panics or calls runtime.Goexit
 		stop()
 		ended := context.Cause(inside)
 		released := lock.Release()

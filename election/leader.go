@@ -46,8 +46,9 @@ func (l Leader) sameTerm(m Leader) bool {
 }
 
 // Changes returns an iterator over the leaders: first the present one, and then each new one. While
-// nobody leads, the error is ErrNoLeader. Any other error is yielded once, and again only after the
-// store has replied in the meantime. The iteration ends with ctx.
+// nobody leads, the error is ErrNoLeader. Any other error means that the store could not be asked.
+// If several requests in a row fail in the same way, Changes yields only the first error. The
+// iteration ends with ctx.
 //
 // Changes asks the store every LookEvery, and at once when this candidate becomes the leader or
 // stops being the leader. So a leader that led for a shorter time than LookEvery may be missed.
@@ -91,8 +92,8 @@ func (e *Election) awaitLook(ctx context.Context, changed <-chan struct{}) bool 
 	}
 }
 
-// sameError reports whether the errors a and b say the same, so that Changes need not yield b after
-// a.
+// sameError reports whether two errors of the Leader method are of the same kind. If so, Changes
+// yields only the first of them.
 func sameError(a, b error) bool {
 	if a == nil || b == nil {
 		return a == b

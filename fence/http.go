@@ -78,11 +78,11 @@ func CheckResponse(resp *http.Response) error {
 	return &StaleError{resp.Request.URL.Path, mine, seen}
 }
 
-// Middleware guards HTTP handlers. A request's handler runs under Register.Do. So in this process
-// it never runs at the same time as the handler of a later holder, and never after it. The Register
-// is in the memory of this process. Behind a load balancer, each server guards only against the
-// fences that it has seen itself, and a server that was restarted has seen none. Where that is not
-// enough, guard the data with SQL or RedisHash.
+// Middleware guards HTTP handlers. It calls the handler of a request in Register.Do. So in this
+// process, no handler runs at the same time as the handler of a later holder, and none begins after
+// the handler of a later holder. The Register is in the memory of this process. Behind a load
+// balancer, each server guards only against the fences that it has seen itself, and a server that
+// was restarted has seen none. Where that is not enough, guard the data with SQL or RedisHash.
 //
 // The responses of the guard are:
 //

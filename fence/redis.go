@@ -16,8 +16,8 @@ func RedisHash() string { return redisHash }
 //go:embed hash.lua
 var redisHash string
 
-// RedisReply checks the reply to a RedisHash script. The argument fence is the one that the script
-// was sent with. RedisReply returns nil if the fields were set, and a *StaleError if they were not.
+// RedisReply checks the reply to a RedisHash script that was sent with the given fence. It returns
+// nil if the fields were set, and a *StaleError if they were not.
 func RedisReply(fence uint64, reply string) error {
 	seen, err := parse(reply)
 	if err != nil {

@@ -25,17 +25,17 @@ type Register struct {
 type entry struct {
 	name    string
 	seen    uint64
-	running map[uint64]int // by fence, how many functions of Do are running
-	changed chan struct{}  // closed when one of these functions has ended
+	running map[uint64]int // how many functions with each fence Do is running
+	changed chan struct{}  // closed when one of the running functions has ended
 	busy    int            // how many calls of Do are waiting or running
 	place   *list.Element  // the position in Register.recent
 }
 
 // Do calls the function write, unless name has had a greater fence already. In that case Do returns
 // a *StaleError. Until the function has returned, calls of Do with a greater fence wait, unless
-// their ctx ends, and calls with a smaller fence are refused. So the function never runs at the
-// same time as that of a later holder, and never after it. Functions with the same fence may run at
-// the same time.
+// their ctx ends, and calls with a smaller fence are refused. So functions with different fences
+// never run at the same time. When a function with a greater fence has begun, no function with a
+// smaller fence begins. Functions with the same fence may run at the same time.
 //
 // Do returns the error of the function, or the error of ctx if the function was not called.
 func (r *Register) Do(ctx context.Context, name string, fence uint64, write func() error) error {

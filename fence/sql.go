@@ -71,7 +71,9 @@ func (q *SQL) Arg(v any) string {
 // Set returns an assignment that sets column to the fence.
 func (q *SQL) Set(column string) string { return column + " = " + q.arg() }
 
-// Condition returns the condition on column that refuses older holders.
+// Condition returns a condition for the WHERE clause of a statement. It is true only if the fence
+// in column is not greater than the caller's fence. So the statements of older holders change no
+// row.
 func (q *SQL) Condition(column string) string { return column + " <= " + q.arg() }
 
 // arg adds the fence, as a type that every database driver accepts.

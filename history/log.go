@@ -101,8 +101,8 @@ func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 	return runs, join(errs)
 }
 
-// inDir and inStore add to an error where it comes from. inStore returns nil for a store that
-// cannot keep a history.
+// inDir adds to an error that it comes from the directory of this machine. inStore adds that it
+// comes from the store. If the store cannot keep a history, inStore returns nil.
 func inDir(err error) error {
 	if err != nil {
 		return fmt.Errorf("history of this machine: %w", err)
@@ -117,7 +117,8 @@ func inStore(err error) error {
 	return nil
 }
 
-// join makes one error of the errors of the two places. The text of that error has one line.
+// join returns one error that wraps all errors in errs, or nil if there are none. Unlike the text
+// of errors.Join, its text has only one line.
 func join(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	switch len(errs) {
@@ -157,7 +158,7 @@ type Summary struct {
 	LastSkipped *Run
 }
 
-// Summary returns the latest news of name. The errors are those of Runs.
+// Summary returns the latest runs of name. It returns the same errors as Runs.
 func (l *Log) Summary(ctx context.Context, name string) (Summary, error) {
 	runs, err := l.readRecords(ctx, name)
 	s := Summary{Name: name}

@@ -18,10 +18,11 @@ import (
 // writes those whose last run began most recently.
 const MaxMetricNames = 1000
 
-// WriteMetrics writes, for each name that begins with prefix, when it last succeeded, failed, began
-// and was skipped, and how long its last run took, in the text format of Prometheus. If it returns
-// an error, it has still written the names that could be read. It reads the histories of all names,
-// so a web page that is requested often should keep the result for some seconds.
+// WriteMetrics writes metrics of all names that begin with prefix, in the text format of
+// Prometheus. For each name, they tell when a run last began, succeeded, failed and was skipped,
+// and how long the last run took. If WriteMetrics returns an error, it has still written the
+// metrics of the names that could be read. It reads the histories of all these names, so a web page
+// that is requested often should keep the result for some seconds.
 //
 // A name in a label has escapes, such as \x1b, for bytes that are not printable.
 func (l *Log) WriteMetrics(ctx context.Context, w io.Writer, prefix string) error {

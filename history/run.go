@@ -102,7 +102,7 @@ const (
 	lastFailure   = "l-failure"
 )
 
-// NewID returns the ID of a run that begins at the given time, or that was skipped then.
+// NewID returns a new ID for a run. start is the time at which the run began or was skipped.
 func NewID(start time.Time, skipped bool) string {
 	series := seriesRun
 	if skipped {
@@ -214,8 +214,9 @@ func (r *Run) records() []driver.Record {
 	return records
 }
 
-// MarkRunning sets Running for the runs without an end whose host and process hold the lock
-// according to state. A run that used a slot needs the state of the permit: see driver.SlotName.
+// MarkRunning finds the runs that are still going on, and sets Running for them. Such a run has no
+// end, and state says that its process on its host holds the lock. If a run used a slot, state must
+// be the state of the permit: see driver.SlotName.
 func MarkRunning(runs []Run, state driver.State) {
 	name, slot, isSlot := driver.SplitSlot(state.Name)
 	if !isSlot {

@@ -9,7 +9,8 @@ import (
 // writeTime is how long one write to the store may take.
 const writeTime = 5 * time.Second
 
-// Writer writes one run to all places of a Log without delaying it. It is safe for concurrent use.
+// Writer writes one run to the directory and to the store of a Log. It writes in the background, so
+// that the run does not wait. It is safe for concurrent use.
 type Writer struct{ places []*place }
 
 // Writer returns a writer for one run.
@@ -36,9 +37,9 @@ func (w *Writer) Put(r Run) {
 	}
 }
 
-// Wait returns when everything is written, or when ctx ends. The error says which place could not
-// be written. If ctx has ended, the run may still be written later, as long as the process and the
-// store live.
+// Wait returns when everything is written, or when ctx ends. The error says whether it comes from
+// the directory or from the store. If ctx has ended, the run may still be written later, as long as
+// the process and the store live.
 func (w *Writer) Wait(ctx context.Context) error {
 	var errs []error
 	for _, p := range w.places {
@@ -47,7 +48,7 @@ func (w *Writer) Wait(ctx context.Context) error {
 	return join(errs)
 }
 
-// place writes to one place, one run at a time.
+// place is the directory or the store of a Log. It is written by one goroutine at a time.
 type place struct {
 	write func(context.Context, Run) error
 

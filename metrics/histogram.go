@@ -17,20 +17,21 @@ var bounds = [...]time.Duration{
 type buckets [len(bounds) + 1]uint64
 
 // histogram counts durations. Locks in memory are often held for a very short time, so a duration
-// in the first bucket costs only one atomic addition. The field named short has the number and the
-// sum of the latest of these durations. Before the number or the sum overflows, the method read
-// moves both to the other fields.
+// in the first bucket costs only one atomic addition, to shortTimes. This field has the count of
+// such durations in its upper bits and their sum in its lower bits. Before one of them overflows,
+// drain moves both to the other fields.
 type histogram struct {
-	short atomic.Uint64 // shortOne times the number, plus the sum in nanoseconds
+	shortTimes atomic.Uint64 // count * shortOne + sum in nanoseconds
 
 	mu      sync.Mutex // guards the fields below
 	buckets buckets
 	sum     time.Duration
 }
 
-// In the field named short, the number has 20 bits and the sum has 44. Each duration has at most 20
-// bits, so the number overflows first. The number is moved when it has reached half of its range,
-// so that goroutines that add durations at the same time do not make it overflow.
+// In shortTimes, the count has 20 bits and the sum has 44 bits. Each of these durations has at most
+// 20 bits, so the sum does not overflow before the count. The count is moved when it has reached
+// half of its range, which is when shortTimes is at least shortMost. So even many goroutines that
+// add durations at the same time do not make the count overflow.
 const (
 	shortOne  = 1 << 44
 	shortMost = 1 << 63
@@ -39,8 +40,8 @@ const (
 func (h *histogram) add(d time.Duration) {
 	if uint64(d) > uint64(time.Millisecond) {
 		h.addLong(d)
-	} else if h.short.Add(shortOne+uint64(d)) >= shortMost {
-		h.read()
+	} else if h.shortTimes.Add(shortOne+uint64(d)) >= shortMost {
+		h.drain()
 	}
 }
 
@@ -56,11 +57,12 @@ func (h *histogram) addLong(d time.Duration) {
 	h.mu.Unlock()
 }
 
-// read moves the short durations to the other fields, and returns all durations so far.
-func (h *histogram) read() (b buckets, sum time.Duration) {
+// drain moves the count and the sum in shortTimes to the other fields. It returns the number of
+// durations in each bucket, and the sum of all durations.
+func (h *histogram) drain() (b buckets, sum time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.short.Swap(0)
+	v := h.shortTimes.Swap(0)
 	h.buckets[0] += v / shortOne
 	h.sum += time.Duration(v % shortOne)
 	return h.buckets, h.sum

@@ -13,7 +13,7 @@ func TestManyShortDurations(t *testing.T) {
 		h.add(time.Millisecond)
 	}
 	h.add(2 * time.Millisecond)
-	n, sum := h.read()
+	n, sum := h.drain()
 	if n[0] != many || n[1] != 1 || sum != many*time.Millisecond+2*time.Millisecond {
 		t.Errorf("the buckets have %d and %d durations, the sum is %v", n[0], n[1], sum)
 	}

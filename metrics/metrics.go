@@ -31,7 +31,7 @@ type Metrics struct {
 
 var _ padlock.Counter = (*Metrics)(nil)
 
-// place identifies the figures to which a lock belongs.
+// place is the key of a series. All locks of one store and one group share a series.
 type place struct{ store, group string }
 
 // candidate is an *election.Election.
@@ -190,8 +190,9 @@ func (s *series) endHold(e padlock.Count) {
 	}
 }
 
-// heldNow returns how many locks are held now. It reads the ends before the beginnings, so the
-// number is never negative.
+// heldNow returns how many locks are held now: the number of grants minus the number of holds that
+// have ended. It counts the ended holds before the grants, because otherwise the result could be
+// negative.
 func (s *series) heldNow() int64 {
 	ends := count(&s.use, func(padlock.Outcome) bool { return true })
 	return count(&s.wait, func(o padlock.Outcome) bool { return o == padlock.OutcomeAcquired }) - ends
@@ -202,7 +203,7 @@ func count(all *[modes][outcomes]atomic.Pointer[histogram], wanted func(padlock.
 	for mode := range all {
 		for outcome := range all[mode] {
 			if h := all[mode][outcome].Load(); h != nil && wanted(padlock.Outcome(outcome)) {
-				buckets, _ := h.read()
+				buckets, _ := h.drain()
 				for _, k := range buckets {
 					n += int64(k)
 				}
@@ -230,7 +231,8 @@ func newAt(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Count) *hi
 	return slot.Load()
 }
 
-// within returns i, or the last index if i is a value that a later version of padlock may have.
+// within returns i if it is an index of an array with n elements. Otherwise it returns the last
+// index, which also counts the values that a later version of padlock may add.
 func within(i, n int) int {
 	if i < 0 || i >= n {
 		return n - 1

@@ -77,13 +77,13 @@ func (m *Metrics) write(p *page) {
 	p.gauge(rows, "padlock_locks", "Locks that are held now.", (*series).heldNow)
 	p.gauge(rows, "padlock_lock_pending_requests", "Acquires that are under way now.", func(s *series) int64 { return s.pending.Load() })
 	p.counter(rows, "padlock_lock_contended_total", "Acquires that found the name held.", func(s *series) *atomic.Uint64 { return &s.contended })
-	p.counters(rows, "padlock_lock_hand_overs_total", "Locks that came directly from the previous holder.", "way", func(s *series, i int) (string, *atomic.Uint64) {
+	p.labeledCounters(rows, "padlock_lock_hand_overs_total", "Locks that came directly from the previous holder.", "way", func(s *series, i int) (string, *atomic.Uint64) {
 		if i+1 >= handOvers {
 			return "", nil
 		}
 		return padlock.HandOver(i + 1).String(), &s.handedOver[i+1]
 	})
-	p.counters(rows, "padlock_lock_lost_total", "Locks that ended under their holder.", "reason", func(s *series, i int) (string, *atomic.Uint64) {
+	p.labeledCounters(rows, "padlock_lock_lost_total", "Locks that ended under their holder.", "reason", func(s *series, i int) (string, *atomic.Uint64) {
 		if i >= len(lossReasons) {
 			return "", nil
 		}
@@ -96,7 +96,7 @@ func (m *Metrics) write(p *page) {
 		return histograms{{promtext.Label("operation", "renew"), &s.renewal}}
 	})
 	p.counter(rows, "padlock_store_uncertain_total", "Requests without a reply.", func(s *series) *atomic.Uint64 { return &s.unsure })
-	p.counters(rows, "padlock_store_cleanups_total", "Ends of clean-ups after requests without a reply.", "outcome", func(s *series, i int) (string, *atomic.Uint64) {
+	p.labeledCounters(rows, "padlock_store_cleanups_total", "Ends of clean-ups after requests without a reply.", "outcome", func(s *series, i int) (string, *atomic.Uint64) {
 		switch i {
 		case 0:
 			return "cleaned", &s.cleaned
@@ -146,10 +146,10 @@ func (p *page) counter(rows []row, name, help string, of func(*series) *atomic.U
 	}
 }
 
-// counters writes counters that have one more label. The function counterAt returns the value of
-// that label and the counter for an index. Indexes begin with 0. After the last index, counterAt
-// returns "" and nil.
-func (p *page) counters(rows []row, name, help, extra string, counterAt func(*series, int) (string, *atomic.Uint64)) {
+// labeledCounters writes several counters for each row. They differ in one more label, whose name
+// is extra. For each index, beginning with 0, the function counterAt returns the value of that
+// label and the counter. After the last index, counterAt returns "" and nil.
+func (p *page) labeledCounters(rows []row, name, help, extra string, counterAt func(*series, int) (string, *atomic.Uint64)) {
 	p.head(name, "counter", help)
 	for _, r := range rows {
 		for i := 0; ; i++ {
@@ -162,8 +162,8 @@ func (p *page) counters(rows []row, name, help, extra string, counterAt func(*se
 	}
 }
 
-// histograms is a list of histograms, each with the labels that it has in addition to those of its
-// row.
+// histograms is a list of histograms of one row. All of them have the labels of the row, and each
+// of them has further labels of its own.
 type histograms []struct {
 	labels string
 	h      *histogram
@@ -201,7 +201,7 @@ func (p *page) histograms(rows []row, name, help string, of func(*series) histog
 // histogram writes one histogram.
 func (p *page) histogram(name, labels string, h *histogram) {
 	n := uint64(0)
-	counts, sum := h.read()
+	counts, sum := h.drain()
 	for i, k := range counts {
 		n += k
 		le := "+Inf"

@@ -12,8 +12,8 @@ import (
 // labels are the attributes of a metric. Empty ones are left out.
 type labels struct{ store, group, mode, outcome, reason, operation, errorType string }
 
-// optionFor returns the labels as an option. It keeps every option, because the number of different
-// labels is bounded.
+// optionFor returns an option that adds the labels to a measurement. It makes each option only once
+// and keeps it for later calls. This needs little memory, because the labels have few values.
 func (o *Observer) optionFor(l labels) metric.MeasurementOption {
 	if known, ok := o.attributes.Load(l); ok {
 		return known.(metric.MeasurementOption)

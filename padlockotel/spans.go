@@ -96,7 +96,7 @@ func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
 	}
 	switch e.Kind {
 	case padlock.EventContended:
-		o.contended(c, e)
+		o.recordContention(c, e)
 	case padlock.EventRefused:
 		finish(c.acquire, e, !refusal(e.Outcome))
 	case padlock.EventRenewFailed:
@@ -120,9 +120,9 @@ func refusal(out padlock.Outcome) bool {
 	return out == padlock.OutcomeHeld || out == padlock.OutcomeTimeout || out == padlock.OutcomeCanceled
 }
 
-// contended records the holder of the lock in the span of the acquire, and links the acquire to the
-// holder's trace.
-func (o *Observer) contended(c *call, e *padlock.Event) {
+// recordContention records the holder of the lock in the span of the acquire, and links the acquire
+// to the holder's trace.
+func (o *Observer) recordContention(c *call, e *padlock.Event) {
 	var known []attribute.KeyValue
 	linked := false
 	var held *padlock.HeldError
