@@ -1,12 +1,14 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
@@ -92,11 +94,9 @@ func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 	for _, r := range byID {
 		runs = append(runs, r)
 	}
-	slices.SortFunc(runs, func(a, b Run) int {
-		if c := b.Start.Compare(a.Start); c != 0 {
-			return c
-		}
-		return strings.Compare(b.ID, a.ID)
+	sort.Slice(runs, func(i, j int) bool {
+		a, b := &runs[i], &runs[j]
+		return cmp.Or(b.Start.Compare(a.Start), strings.Compare(b.ID, a.ID)) < 0
 	})
 	return runs, join(errs)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -164,7 +165,7 @@ func rows(s *sampler.Snapshot, v *visitor, q query) []row {
 		}
 	}
 	if by := orders[q.sort]; by != nil {
-		slices.SortStableFunc(all, by)
+		sort.SliceStable(all, func(i, j int) bool { return by(all[i], all[j]) < 0 })
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -123,7 +124,7 @@ func (s *Store) heldError(answers []answer) error {
 	m.dropReleased()
 	e.Holds = m.holdsOf(1, s.need)
 	if len(free) >= s.need {
-		slices.SortFunc(free, time.Time.Compare)
+		sort.Slice(free, func(i, j int) bool { return free[i].Before(free[j]) })
 		e.Until = free[s.need-1]
 	}
 	return e
@@ -201,7 +202,7 @@ func (m *merger) holdsOf(least, need int) []driver.Hold {
 		if g.reports < least {
 			continue
 		}
-		slices.SortFunc(g.untils, func(a, b time.Time) int { return b.Compare(a) })
+		sort.Slice(g.untils, func(i, j int) bool { return g.untils[i].After(g.untils[j]) })
 		g.hold.Until = g.untils[min(need, len(g.untils))-1]
 		out = append(out, g.hold)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -62,7 +63,7 @@ func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, erro
 	for i := 0; i+1 < len(flat); i += 2 {
 		records = append(records, driver.Record{ID: flat[i], Text: flat[i+1]})
 	}
-	slices.SortFunc(records, func(a, b driver.Record) int { return strings.Compare(a.ID, b.ID) })
+	sort.Slice(records, func(i, j int) bool { return records[i].ID < records[j].ID })
 	return records, nil
 }
 

@@ -3,8 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
+	"sort"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -20,7 +19,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	nodes := s.askAll(ctx, nil, (*node).askNode)
-	slices.SortFunc(nodes, func(a, b node) int { return strings.Compare(a.addr, b.addr) })
+	sort.Slice(nodes, func(i, j int) bool { return nodes[i].addr < nodes[j].addr })
 	found := []driver.Finding{{Name: "mode", Value: string(c.Mode())}}
 	reached := false
 	for i := range nodes {

@@ -1,9 +1,9 @@
 package sampler
 
 import (
-	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -197,7 +197,7 @@ func (b *book) rows(now time.Time) ([]Name, []Group) {
 	for g := range maps.Values(sums) {
 		groups = append(groups, *g)
 	}
-	slices.SortFunc(groups, func(x, y Group) int { return cmp.Compare(x.Group, y.Group) })
+	sort.Slice(groups, func(i, j int) bool { return groups[i].Group < groups[j].Group })
 	return rows, groups
 }
 

@@ -3,6 +3,7 @@ package sampler
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -236,8 +237,9 @@ func (t *tracked) row(now time.Time) Name {
 			n.Holds = append(n.Holds, row)
 		}
 	}
-	slices.SortFunc(n.Holds, func(a, b Hold) int {
-		return cmp.Or(cmp.Compare(a.Slot, b.Slot), a.Since.Compare(b.Since), strings.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID))
+	sort.Slice(n.Holds, func(i, j int) bool {
+		a, b := &n.Holds[i], &n.Holds[j]
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), a.Since.Compare(b.Since), strings.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID)) < 0
 	})
 	n.State = stateOf(&n)
 	rank(&n, t.held, &t.group.held)
@@ -263,6 +265,6 @@ func latest(ends, added []Ended, most int) []Ended {
 		return ends
 	}
 	all := append(slices.Clone(added), ends...)
-	slices.SortStableFunc(all, func(a, b Ended) int { return b.End.Compare(a.End) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].End.After(all[j].End) })
 	return slices.Clip(all[:min(len(all), most)])
 }

@@ -2,7 +2,7 @@ package sampler
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -58,16 +58,17 @@ func rank(n *Name, own, group *histogram) {
 // order sorts rows. Stuck names come first, the slowest at the top. Names with waiters follow,
 // sorted by waiters × time. The other names come last, sorted by their longest hold.
 func order(rows []Name) {
-	slices.SortFunc(rows, func(a, b Name) int {
+	sort.Slice(rows, func(i, j int) bool {
+		a, b := &rows[i], &rows[j]
 		return cmp.Or(
 			cmp.Compare(min(1, len(b.Stuck)), min(1, len(a.Stuck))),
-			cmp.Compare(slownessOf(&b), slownessOf(&a)),
+			cmp.Compare(slownessOf(b), slownessOf(a)),
 			cmp.Compare(b.Waiting, a.Waiting),
 			cmp.Compare(b.Waiters, a.Waiters),
-			cmp.Compare(longest(&b), longest(&a)),
+			cmp.Compare(longest(b), longest(a)),
 			strings.Compare(a.Name, b.Name),
 			strings.Compare(a.Path, b.Path),
-		)
+		) < 0
 	})
 }
 

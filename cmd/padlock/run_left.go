@@ -1,9 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ type leftovers struct {
 
 func (l *leftovers) found(more []supervise.Leftover) {
 	l.all = append(l.all, more...)
-	slices.SortFunc(l.all, func(a, b supervise.Leftover) int { return cmp.Compare(a.PID, b.PID) })
+	sort.Slice(l.all, func(i, j int) bool { return l.all[i].PID < l.all[j].PID })
 	l.slow.in(slowAfter)
 }
 

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -53,11 +53,11 @@ func fold(states []padlock.State) []slotted {
 	}
 	var all []slotted
 	for _, f := range byName {
-		slices.SortFunc(f.slots, func(x, y slot) int { return cmp.Compare(x.number, y.number) })
+		sort.Slice(f.slots, func(i, j int) bool { return f.slots[i].number < f.slots[j].number })
 		f.slots = slices.CompactFunc(f.slots, func(x, y slot) bool { return x.number == y.number })
 		all = append(all, *f)
 	}
-	slices.SortFunc(all, func(x, y slotted) int { return strings.Compare(x.Name, y.Name) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	return all
 }
 

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -71,15 +71,8 @@ func kinds(ctx context.Context) ([]kind, error) {
 		}
 	}
 	// Stores made of other stores come last.
-	slices.SortStableFunc(list, func(a, b kind) int { return cmp.Compare(rank(a), rank(b)) })
+	sort.SliceStable(list, func(i, j int) bool { return !list[i].composite && list[j].composite })
 	return list, nil
-}
-
-func rank(k kind) int {
-	if k.composite {
-		return 1
-	}
-	return 0
 }
 
 // withLeases lists the stores whose locks can outlive the process that took them.

@@ -91,7 +91,7 @@ func verifyWorkerCommand() *cobra.Command {
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			signal.Ignore(os.Interrupt) // a terminal sends the interrupt to every process, but verify itself ends the workers
-			soak.PlayWorker(openVerified)
+			soak.PlayWorker(openVerified, soak.JSON)
 			return usage("%s is started by padlock verify only", workerVerb)
 		},
 	}
@@ -165,7 +165,7 @@ func (v *verification) prepare(ctx context.Context) error {
 		Name: v.app.place(), Seed: v.seed, For: v.span.d - tail, Tail: tail,
 		Workers: verifyProcesses, Goroutines: verifyGoroutines, Load: load,
 		Voting: strings.HasPrefix(v.url, "quorum:"),
-		Stages: [][]string{config}, Args: []string{workerVerb},
+		Stages: [][]string{config}, Args: []string{workerVerb}, Encoding: soak.JSON,
 		Open:  func(ctx context.Context, _ string) (padlock.Store, error) { return openVerified(ctx, v.url) },
 		Every: 150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,
 		Say: func(text string) { v.app.say(note{Event: "progress", Message: text}) },

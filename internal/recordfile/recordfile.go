@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -209,7 +210,7 @@ func (d Dir) Read(name string) ([]driver.Record, error) {
 			}
 		}
 	}
-	slices.SortFunc(records, func(a, b driver.Record) int { return strings.Compare(a.ID, b.ID) })
+	sort.Slice(records, func(i, j int) bool { return records[i].ID < records[j].ID })
 	return records, nil
 }
 

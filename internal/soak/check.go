@@ -1,8 +1,7 @@
 package soak
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -32,7 +31,7 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	c.checkSlots()
 	c.leaders()
 	c.checkTold()
-	slices.SortFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
+	sort.Slice(c.found, func(i, j int) bool { return c.found[i].At < c.found[j].At })
 	return c.found, c.late
 }
 
@@ -89,7 +88,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 			}
 		}
 	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
+	sort.Slice(spans, func(i, j int) bool { return spans[i].From < spans[j].From })
 	var any, writer span // the span with the latest end so far, and the exclusive span with the latest end
 	for _, s := range spans {
 		before := writer
@@ -118,7 +117,7 @@ func (c *checker) fences(name string, holds []*Hold) {
 			}
 		}
 	}
-	slices.SortFunc(grants, func(a, b Grant) int { return cmp.Compare(a.At, b.At) })
+	sort.Slice(grants, func(i, j int) bool { return grants[i].At < grants[j].At })
 	var any, writer uint64
 	for _, g := range grants {
 		switch {

@@ -36,6 +36,8 @@ type Run struct {
 	// Unordered means that one of the programs does not keep the order of arrival, although the
 	// store promises it. Then the order is not checked.
 	Unordered bool
+	// Encoding is the one with which the programs call [PlayWorker].
+	Encoding Encoding
 	// Args are the arguments of this program when it runs a worker; see [PlayWorker].
 	Args []string
 	// Open opens a store in this process for the check at the end. Without Stages it opens all
@@ -216,6 +218,6 @@ func (r *Run) accept() {
 		if err != nil {
 			return
 		}
-		r.serving.Go(func() { r.monitor.serve(conn) })
+		r.serving.Go(func() { r.monitor.serve(conn, r.Encoding) })
 	}
 }

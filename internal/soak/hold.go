@@ -1,9 +1,9 @@
 package soak
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 )
 
 // A Hold is one grant and its history, assembled from its events.
@@ -88,7 +88,7 @@ func Holds(events []Event) []*Hold {
 // ordered sorts the events by the time at which their result was known.
 func ordered(events []Event) []Event {
 	events = slices.Clone(events)
-	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	sort.SliceStable(events, func(i, j int) bool { return events[i].At < events[j].At })
 	return events
 }
 

@@ -1,8 +1,8 @@
 package soak
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -51,7 +51,7 @@ func (c *checker) busy() map[string][]heldSpan {
 		}
 	}
 	for _, list := range busy {
-		slices.SortFunc(list, func(a, b heldSpan) int { return cmp.Compare(a.from, b.from) })
+		sort.Slice(list, func(i, j int) bool { return list[i].from < list[j].from })
 	}
 	return busy
 }
@@ -78,7 +78,7 @@ func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 		}
 	}
 	excused = append(excused, heldSpan{e.At, e.At, 0})
-	slices.SortFunc(excused, func(a, b heldSpan) int { return cmp.Compare(a.from, b.from) })
+	sort.Slice(excused, func(i, j int) bool { return excused[i].from < excused[j].from })
 	longest, at := int64(0), e.Call
 	for _, x := range excused {
 		if x.from-at > longest {

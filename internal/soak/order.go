@@ -1,8 +1,7 @@
 package soak
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 	"time"
 )
 
@@ -55,7 +54,7 @@ func (c *checker) checkOrder(name string, holds []*Hold) {
 			all = append(all, arrival{e.Worker, e.Call, e.At, c.firstSince(&e), h.ID})
 		}
 	}
-	slices.SortFunc(all, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+	sort.Slice(all, func(i, j int) bool { return all[i].at < all[j].at })
 	for i, later := range all {
 		for _, earlier := range all[i+1:] {
 			if c.overtaken(earlier, later) {

@@ -2,7 +2,7 @@ package soak
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -66,7 +66,9 @@ func (c *checker) atOnce(name string, holds []*Hold) {
 			}
 		}
 	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), a.step-b.step) })
+	sort.Slice(edges, func(i, j int) bool {
+		return cmp.Or(cmp.Compare(edges[i].at, edges[j].at), edges[i].step-edges[j].step) < 0
+	})
 	inside := 0
 	for _, e := range edges {
 		inside += e.step

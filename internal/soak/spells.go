@@ -3,6 +3,7 @@ package soak
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // spells are intervals of time.
@@ -11,7 +12,7 @@ type spells [][2]int64
 // merged returns the intervals in order and without overlaps.
 func (s spells) merged() spells {
 	s = slices.Clone(s)
-	slices.SortFunc(s, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	sort.Slice(s, func(i, j int) bool { return s[i][0] < s[j][0] })
 	out := s[:0]
 	for _, x := range s {
 		if n := len(out); n > 0 && x[0] <= out[n-1][1] {

@@ -42,7 +42,7 @@ type settings struct {
 }
 
 func main() {
-	soak.PlayWorker(rig.Open)
+	soak.PlayWorker(rig.Open, rig.Encoding)
 	s, err := parse()
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

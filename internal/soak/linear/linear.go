@@ -9,11 +9,11 @@
 package linear
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/soak"
@@ -110,7 +110,7 @@ func cutPieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	for _, h := range holds {
 		all = append(all, operations(h, regrant)...)
 	}
-	slices.SortFunc(all, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Call < all[j].Call })
 	var cut [][]Operation
 	var c cutter
 	c.reset()

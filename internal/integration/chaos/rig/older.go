@@ -2,8 +2,10 @@ package rig
 
 import (
 	_ "embed"
+	"encoding/gob"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,12 @@ import (
 //
 //go:embed older.txt
 var olderText string
+
+// Encoding is the encoding between the engine and the workers, for [soak.PlayWorker]. Workers of an
+// older build know no other one.
+func Encoding(conn net.Conn) (soak.Encoder, soak.Decoder) {
+	return gob.NewEncoder(conn), gob.NewDecoder(conn)
+}
 
 // olderCommit returns the commit of the older padlock for a group of rows. The text has the format
 // of older.txt.

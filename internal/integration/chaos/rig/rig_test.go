@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	soak.PlayWorker(Open)
+	soak.PlayWorker(Open, Encoding)
 	os.Exit(m.Run())
 }
 
