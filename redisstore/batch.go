@@ -142,8 +142,12 @@ func (s *Store) readExtended(ctx context.Context, b *batchOf, resp rueidis.Redis
 const mostSlow = 16
 
 var bothSlowScripts = map[bool]func() *script{
-	false: sync.OnceValue(func() *script { return newScript("slot_begin", "prelude", "set", "queue", "extend", "extend_rest") }),
-	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "prelude", "string", "queue", "extend", "extend_rest") }),
+	false: sync.OnceValue(func() *script { return newSlowScript("set") }),
+	true:  sync.OnceValue(func() *script { return newSlowScript("string") }),
+}
+
+func newSlowScript(layout string) *script {
+	return newScript("slot_begin", "prelude", layout, "publish", "queue", "extend", "extend_rest")
 }
 
 // slowBatches divides the holds that got errSlow into parts of at most mostSlow holds. In a

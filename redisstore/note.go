@@ -86,6 +86,7 @@ var scriptWords = map[string]string{
 	"FORMAT_FENCE":    "'%0" + strconv.Itoa(fenceBytes) + ".0f'",
 	"FORMAT_LENGTH":   "'%0" + strconv.Itoa(lengthBytes) + "d'",
 	"FORMAT_TIME":     "'%0" + strconv.Itoa(timeBytes) + ".0f'",
+	"CHANNEL_LENGTH":  strconv.Itoa(shardedDigits),
 	"MS_RESERVE":      strconv.Itoa(reserveMillis),
 	"MS_ALIVE":        strconv.Itoa(aliveMillis),
 	"MS_LINGER":       strconv.Itoa(lingerMillis),

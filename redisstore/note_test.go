@@ -64,7 +64,7 @@ func positionCalls(line string) []string {
 }
 
 // wordPattern finds what looks like a word of the table.
-var wordPattern = regexp.MustCompile(`\b(NOTE|COUNTED|BYTE|FORMAT|MS|REFUSED)_[A-Z0-9_]+\b`)
+var wordPattern = regexp.MustCompile(`\b(NOTE|COUNTED|CHANNEL|BYTE|FORMAT|MS|REFUSED)_[A-Z0-9_]+\b`)
 
 // TestScriptsHaveNoBareOffset: the scripts find the fields of a note only by the words of the table
 // in note.go.

@@ -55,12 +55,17 @@ func readOwners(resp rueidis.RedisResult) (all slotOwners) {
 	return all
 }
 
+// shardedDigits is the length of the id of a subscription at one primary. The ids of other
+// subscriptions have 16 digits. By the length, scripts see that a waiter has subscribed at the
+// primary of its channel's slot; publish.lua says what follows from that.
+const shardedDigits = 17
+
 // channelOf returns the id of a channel whose slot belongs to primary, or false if primary has no
-// slots. The id has 16 hexadecimal digits, like the id of any other channel.
+// slots. The id has shardedDigits hexadecimal digits.
 func (o slotOwners) channelOf(primary string) (id string, ok bool) {
 	number, err := strconv.ParseUint(newID(), 16, 64)
 	for range 16 * slots { // a primary with one slot gets a channel after 16,384 tries on average
-		id = hexID(number)
+		id = "0" + hexID(number)
 		if o.primaryOf(slotOf(shardChannel(id))) == primary {
 			return id, err == nil
 		}

@@ -67,7 +67,7 @@ func TestACL(t *testing.T) {
 }
 
 // clusterRights are the rights that a user needs in a cluster in addition to those of users.acl.
-const clusterRights = "+cluster|slots +cluster|shards +asking +ssubscribe +spublish"
+const clusterRights = "+cluster|slots +cluster|shards +asking +ssubscribe +spublish +pubsub|shardnumsub"
 
 // TestACLIsDocumented compares the documentation with the file under test.
 func TestACLIsDocumented(t *testing.T) {

@@ -43,7 +43,7 @@ type scripts struct {
 }
 
 func newScripts(layout string) *scripts {
-	full := func(name string) *script { return newScript("prelude", layout, "queue", name) }
+	full := func(name string) *script { return newScript("prelude", layout, "publish", "queue", name) }
 	return &scripts{
 		fastAcquire: newScript("fast_acquire_" + layout),
 		fastRelease: newScript("fast_release_" + layout),
@@ -53,8 +53,8 @@ func newScripts(layout string) *scripts {
 		identify:    newScript("identify"),
 		record:      newScript("record"),
 		records:     newScript("records"),
-		pass:        newScript("handover", "key_"+layout, "pass"),
-		swap:        newScript("handover", "key_"+layout, "swap", "pass"),
+		pass:        newScript("handover", "key_"+layout, "publish", "pass"),
+		swap:        newScript("handover", "key_"+layout, "publish", "swap", "pass"),
 		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),
 		convert: full("convert"), raise: full("raise"), break_: full("break"), inspect: full("inspect"),
 	}

@@ -13,7 +13,7 @@ import (
 // the server does nothing else while a script runs.
 const mostShared = 128
 
-var acquireShared = sync.OnceValue(func() *script { return newScript("prelude", "set", "queue", "acquire_shared") })
+var acquireShared = sync.OnceValue(func() *script { return newScript("prelude", "set", "publish", "queue", "acquire_shared") })
 
 var _ driver.SharedTaker = (*Store)(nil)
 

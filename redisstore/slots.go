@@ -29,7 +29,7 @@ var bothSlotScripts = map[bool]func() *slotScripts{
 func newSlotScripts(layout string) *slotScripts {
 	return &slotScripts{
 		acquire: newScript("slot_begin", "fast_acquire_"+layout, "slot_acquire"),
-		wait:    newScript("slot_begin", "prelude", layout, "queue", "wait", "slot_wait"),
+		wait:    newScript("slot_begin", "prelude", layout, "publish", "queue", "wait", "slot_wait"),
 	}
 }
 

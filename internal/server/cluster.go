@@ -39,6 +39,57 @@ func RedisCluster(t testing.TB) (nodes []*Server) {
 	return nodes
 }
 
+// RedisClusterReplica adds a replica of one of the primaries of RedisCluster. It returns when the
+// replica has the primary's data and all primaries know it.
+func RedisClusterReplica(t testing.TB, nodes []*Server, of int) *Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	primary := nodes[of].Place()
+	id, err := askText(ctx, primary, "CLUSTER", "MYID")
+	if err != nil {
+		t.Fatalf("CLUSTER MYID: %v", err)
+	}
+	spec := clusterNode(of)
+	spec.Prepare = nil // the replica begins without a list of nodes
+	replica := Start(t, spec)
+	p := replica.Place()
+	if reply, err := askText(ctx, p, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(primary.Port), strconv.Itoa(primary.Extra[0])); err != nil {
+		t.Fatalf("CLUSTER MEET: %q, %v", reply, err)
+	}
+	awaitText(ctx, t, p, id, "CLUSTER", "NODES")
+	if reply, err := askText(ctx, p, "CLUSTER", "REPLICATE", id); err != nil {
+		t.Fatalf("CLUSTER REPLICATE: %q, %v", reply, err)
+	}
+	awaitText(ctx, t, p, "master_link_status:up", "INFO", "replication")
+	own, err := askText(ctx, p, "CLUSTER", "MYID")
+	if err != nil {
+		t.Fatalf("CLUSTER MYID: %v", err)
+	}
+	for _, n := range nodes {
+		awaitText(ctx, t, n.Place(), own+" 127.0.0.1:"+strconv.Itoa(p.Port), "CLUSTER", "NODES")
+	}
+	return replica
+}
+
+// awaitText asks a server until its reply contains a text.
+func awaitText(ctx context.Context, t testing.TB, p Place, text string, command ...string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		reply, err := askText(ctx, p, command...)
+		if strings.Contains(reply, text) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%v has no %q: %q, %v", command, text, reply, err)
+		}
+	}
+}
+
 // awaitCluster waits until a primary knows the owners of all slots.
 func awaitCluster(ctx context.Context, p Place) error {
 	tick := time.NewTicker(20 * time.Millisecond)

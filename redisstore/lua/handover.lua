@@ -1,11 +1,13 @@
--- pass.lua and swap.lua begin with this text. key_set.lua or key_string.lua follows it.
+-- pass.lua and swap.lua begin with this text. Then come key_set.lua or key_string.lua, and
+-- publish.lua.
 --
 -- KEYS: 1 name  2 note  3 records  4 queue  5 waiters without a place  6 released tokens
 --       (5 and 6 for swap.lua only)
--- ARGV: 1 token of the hold that ends, with its length before it  2 MS_RESERVE + KEEP  3 COUNTS,
---       see prelude.lua, and, if a caller in the same process wants the name:
+-- ARGV: 1 token of the hold that ends, with its length before it  2 MS_RESERVE + KEEP
+--       3 how messages travel; see messagesToAll in serverinfo.go
+--       These follow if a caller in the same process wants the name:
 --       4 the caller's token with its length before it  5 ttl  6 ttl + KEEP  7 end of its note
-local call, K, F, H, Q, a = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
+local call, K, F, H, Q, a, counts = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[3]
 local both = call('MGET', F, K) -- nil for K if the key is a sorted set
 local v = both[1]
 

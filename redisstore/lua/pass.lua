@@ -28,13 +28,8 @@ else
   local counted = string.format(FORMAT_LENGTH, #head) .. head
   call('SET', F, NOTE_MORE .. f .. counted .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
 end
-local function publish(chan, message) -- returns the number of receivers, or an error
-  local n = ARGV[3] == '2' and redis.pcall('SPUBLISH', 'padlock:s:' .. chan, message)
-  if type(n) == 'number' and n > 0 then return n end
-  return redis.pcall('PUBLISH', 'padlock:' .. chan, message)
-end
 -- The message has the fence and then the server's time, which is the fence here.
-if not own and publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) == 0 and ARGV[3] == '1' then
+if not own and not publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) then
   remove(head)
   call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
   return 2

@@ -1,5 +1,5 @@
 -- Every full script begins with this text. Then come the functions for the key itself (set.lua or
--- string.lua), then queue.lua, then the script's own file.
+-- string.lua), then publish.lua, queue.lua and the script's own file.
 --
 -- KEYS: 1 the name, as other programs see it  2 its note  3 records (hash)  4 queue (zset)
 --       5 waiters without a place (zset)  6 tokens that were released without a hold (zset)
@@ -7,8 +7,6 @@
 local K, F, H, Q, B, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local keep, counts, yields, alone = string.match(ARGV[1], '^(%d+) (%d) (%d) (%d)$')
 local KEEP = tonumber(keep)  -- ms for which the note is kept after its lease and the time of its fence
-local COUNTS = counts == '1' -- PUBLISH returns the number of all subscribers
-local SHARDED = counts == '2' -- try SPUBLISH first
 local YIELDS = yields == '1' -- programs that poll use the same names
 local ALONE = alone == '1'   -- every program that uses the names is padlock
 

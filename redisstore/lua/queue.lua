@@ -91,13 +91,6 @@ local function leave(token)
   redis.call('HDEL', H, 'w' .. token)
   return redis.call('ZREM', Q, token) == 1
 end
--- publish sends a message. It returns false if the receiving process is known to be gone.
-local function publish(chan, message)
-  local sent = SHARDED and redis.pcall('SPUBLISH', 'padlock:s:' .. chan, message)
-  if type(sent) == 'number' and sent > 0 then return true end
-  local n = redis.pcall('PUBLISH', 'padlock:' .. chan, message) -- may be forbidden
-  return type(n) ~= 'number' or n > 0 or not COUNTS
-end
 local function left() return math.max(top(), gap()) - ms end
 
 -- wakeUnplaced wakes waiters that have no place in the queue. It wakes the reader that waits for

@@ -31,7 +31,7 @@ func tellOne(addr, command string) error {
 }
 
 // askFor sends one command over a new connection and returns the first line of the reply. If the
-// reply is a bulk string, askFor returns the string instead.
+// reply is a bulk string, askFor returns the string instead, or "$-1" for a null.
 func askFor(addr, command string) (string, error) {
 	const patience = 15 * time.Second // long enough for a busy machine
 	conn, err := net.DialTimeout("tcp", addr, patience)
@@ -49,7 +49,7 @@ func askFor(addr, command string) (string, error) {
 		return "", fmt.Errorf("it says %s", strings.TrimSpace(line))
 	}
 	var length int
-	if n, _ := fmt.Sscanf(line, "$%d", &length); err != nil || n == 0 {
+	if n, _ := fmt.Sscanf(line, "$%d", &length); err != nil || n == 0 || length < 0 {
 		return line, err
 	}
 	text := make([]byte, length)

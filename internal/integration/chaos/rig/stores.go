@@ -64,6 +64,7 @@ func Rows() []Row {
 		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
 		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},
 		{"redis, one caller a process", "delays of the network; no other fault is caused", nil, alone(strict)},
+		{"redis cluster of three, guard strict", "restarts, stops and slots that move", nil, cluster},
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
 		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(postgreSQL, false)},
