@@ -10,19 +10,21 @@ import (
 
 // A process that has just handed a name over to another process, and wants the name again, joins
 // the queue without trying to take the lock first. This saves one of three requests for each lock.
-// If the name is free after all, the script that joins the queue (join.lua) grants it. These are
-// the states of a name in a Store:
+// If the name is free after all, the script that joins the queue (join.lua) grants it. In each
+// Store, a name is in one of two states:
 //
-//	state   when a name enters it                    JoinFirst  it leaves the state
-//	unseen  at first, and when it leaves the other   false      when a release hands the name over to a
-//	        state                                               waiter of another process
-//	handed  a release has handed the name over to a  true       when memoryOfHandOver is over; when
-//	        waiter of another process                           join.lua has found the name free; when
-//	                                                            mostHandOvers names are in this state
+//	state   which names are in it                                     JoinFirst
+//	unseen  all names at first                                        false
+//	handed  a release of this Store has handed the name over to a     true
+//	        waiter of another process
+//
+// A name goes back to the state unseen after the time memoryOfHandOver, or earlier if join.lua has
+// found the name free. If mostHandOvers names are in the state handed and one more is to be added,
+// all of them go back.
 //
 // While the gate is closed, JoinFirst returns false for every name. The caller then tries to take
 // the lock, and that try fails at once if the server cannot be reached. With the option Foreign or
-// Replicas, no name enters the state "handed", because pass.lua does not run. With PlainStrings and
+// Replicas, no name enters the state handed, because pass.lua does not run. With PlainStrings and
 // NoFences together, join.lua cannot grant a name, so JoinFirst always returns false.
 
 const (

@@ -53,7 +53,8 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	return out, nil
 }
 
-// textOfOne is roughly how many bytes the method batches writes to its buffer for one hold.
+// textOfOne is roughly how many bytes of text one hold needs, for which the method batches reserves
+// memory.
 const textOfOne = 96
 
 // batchOf is the part of a batch that goes into one request.
@@ -115,7 +116,8 @@ func (s *Store) extendBatches(ctx context.Context, c *connected, holds []driver.
 
 var errSlow = errors.New("the full script is needed")
 
-// readExtended reads the reply of a fast script, and sets the results of the holds of b in out.
+// readExtended reads the reply of a fast script that has extended the holds of b. It stores the
+// result of each hold in out.
 func (s *Store) readExtended(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
 	numbers, err := resp.AsIntSlice()
 	switch {
@@ -137,8 +139,8 @@ func (s *Store) readExtended(ctx context.Context, b *batchOf, resp rueidis.Redis
 	}
 }
 
-// mostSlow is the greatest number of leases that one script extends if they need the full script.
-// The full script takes ten times as long as the fast one.
+// mostSlow is the greatest number of leases that one run of the full script extends. The full
+// script takes ten times as long as the fast one.
 const mostSlow = 16
 
 var bothSlowScripts = map[bool]func() *script{
@@ -197,8 +199,8 @@ func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Ext
 	}
 }
 
-// readSlowlyExtended reads the reply of a full script, and sets the results of the holds of b in
-// out.
+// readSlowlyExtended reads the reply of a full script that has extended the holds of b. It stores
+// the result of each hold in out.
 func (s *Store) readSlowlyExtended(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
 	replies, err := resp.ToArray()
 	switch {

@@ -60,9 +60,9 @@ func newDialer() net.Dialer {
 
 // dial makes a connection. Store.Close cancels a dial that has not ended.
 //
-// The gate counts a connection as made when the first reply arrives on it. The kernel of a frozen
-// server still accepts connections, but no reply comes. A connection without a reply does not close
-// the gate, so the other nodes can still be used.
+// A new connection closes the gate only when the first reply arrives on it. The kernel of a frozen
+// server still accepts connections, but no reply comes. Such a connection leaves the gate open, so
+// requests to the other nodes need not wait.
 func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

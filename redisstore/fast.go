@@ -11,8 +11,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The fast scripts are for exclusive holds of names that nobody waits for. They are small, use only
-// the name and its note, and leave everything else to the full scripts.
+// The fast scripts are for exclusive holds of names that nobody waits for. They are small, because
+// they use only two keys: the key of the lock, and the note of the name, which note.go describes.
+// The full scripts do everything else.
 
 // fast reports whether a fast script may serve r.
 func (s *Store) fast(r *driver.Request) bool {
@@ -203,8 +204,9 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 }
 
 // handed has the tokens that got a name by a hand-over and have not released it yet. A name that
-// was handed over usually has more waiters, and a fast script cannot release a name with waiters.
-// So for these tokens, release does not try the fast script first, which would waste a request.
+// was handed over usually has more waiters. A fast script cannot release a name with waiters, so a
+// try with that script would waste a request. For the tokens in this set, release does not make
+// that try.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex

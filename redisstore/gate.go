@@ -25,14 +25,14 @@ type gate struct {
 
 	mu        sync.Mutex
 	running   *serverCheck   // the check that is running, or nil
-	seen      uint64         // the value of turns at the last check that succeeded
+	seen      uint64         // what gate.turns was at the last check that succeeded
 	checkedAt driver.Instant // the time of that check
 	nodes     []node         // the servers, as found by that check
 	why       error          // the reason not to grant locks, or nil
 	holdOff   driver.Instant // the end of the restart guard
 }
 
-// connected is the client, once it has been reached.
+// connected is the client of a Store that has reached a server. Before that, a Store has none.
 type connected struct {
 	rueidis.Client
 	setting string     // the first argument of the full scripts
@@ -63,9 +63,10 @@ func (s *Store) readyClient(ctx context.Context, grants bool) (*connected, error
 	return s.gate.client.Load(), nil
 }
 
-// prepare makes sure that the servers have been checked after the last time that a connection was
-// made or lost. If necessary, it waits for such a check. If the argument grants is true, prepare
-// returns an error while locks must not be granted.
+// prepare makes sure that the last check of the servers is new enough: it must have begun after the
+// last time that a connection was made or lost. If necessary, prepare waits for a new check. If
+// grants is true, the caller wants to take a lock, and prepare returns an error while no lock may
+// be granted.
 func (s *Store) prepare(ctx context.Context, grants bool) error {
 	g := &s.gate
 	g.mu.Lock()

@@ -32,11 +32,11 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	return s.confirmed(ctx, &r, g, err)
 }
 
-// confirmed checks the servers again if a connection was made or lost since the request was sent,
-// because the grant may come from a server that has restarted. A grant that cannot be confirmed is
-// not released here, because the caller will repeat the request or give up the token. A release
-// from here could reach the server after the repeated request, and end the hold that the repeated
-// request got.
+// confirmed makes sure that a grant does not come from a server that has restarted. If a connection
+// was made or lost since the request was sent, it checks the servers again. A grant that cannot be
+// confirmed becomes an error. But the lock is not released here, because the caller will repeat the
+// request or give up the token. If the lock were released here, that release could reach the server
+// after the repeated request. It would then end the hold which the repeated request got.
 func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil || s.gate.open.Load() {
 		return g, err
@@ -47,9 +47,10 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
-// fullAcquire runs the full script. With the option Foreign there are gaps, short times that are
-// left to programs that poll, and the script refuses the name during a gap. If the gap is the only
-// reason for the refusal, fullAcquire waits until the gap ends, and tries again.
+// fullAcquire runs the full script. With the option Foreign, padlock sometimes leaves a name free
+// for a short time, so that programs that poll can get it. During such a time, a gap, the script
+// refuses the name. If the gap is the only reason for the refusal, fullAcquire waits until the gap
+// ends, and tries again.
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	g, err := s.askAcquire(ctx, c, r)
 	var gap *gapError
@@ -64,8 +65,8 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 	return g, err
 }
 
-// maxGap limits how long fullAcquire waits for the end of a gap. It is somewhat longer than a gap,
-// whose length is the Lua constant GAP.
+// maxGap limits how long fullAcquire waits for the end of a gap. It is somewhat longer than the gap
+// itself, whose length is the constant GAP in prelude.lua.
 const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
@@ -212,8 +213,8 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	return g.Fence, err
 }
 
-// granting runs a script that returns a grant. If the store has the option Replicas, granting also
-// waits for the replicas.
+// granting is for scripts that return a grant. It runs the script. With the option Replicas, it
+// also waits for the replicas.
 func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, token string, args ...string) (driver.Grant, error) {
 	if s.config.replicas > 0 && token != "" {
 		return s.replicated(ctx, c, sc, name, args)

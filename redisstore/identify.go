@@ -16,9 +16,9 @@ type identity struct {
 	turns uint64
 }
 
-// StoreID implements driver.Identifier. The id is the value of the key "padlock:{id}", which
-// follows the store's prefix. The first call writes the key, which has no expiry. So every prefix
-// and every database has a different id.
+// StoreID implements driver.Identifier. The id is the value of a key: "padlock:{id}" with the
+// store's prefix before it. The first call of StoreID writes this key, without an expiry. Stores
+// with another prefix or another database have another key, so they have another id.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if err := s.enter(ctx); err != nil {
 		return "", err

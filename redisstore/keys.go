@@ -6,11 +6,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Every companion key, that is, every key of a lock besides the key of the lock itself, begins with
-// companionPrefix. A name may begin with companionPrefix too, by itself or together with the
-// store's prefix. The lock of such a name is kept at another key (n:), which other programs do not
-// use. The permits of a name, and the gates of the permits, are also kept at keys with n:. Those
-// keys have the tag of the name, so all of them are in one slot of a cluster.
+// A lock has one key that other programs may know, and some companion keys that only padlock uses.
+// All companion keys begin with companionPrefix, after the store's prefix.
+//
+// A name may begin with companionPrefix too, by itself or together with the store's prefix. The key
+// of its lock could then be a companion key of another lock. So the key of such a lock has another
+// form, which other programs do not know: the text "padlock:{tag}n:" and the name.
+//
+// The locks of permits and gates have keys of this form too. They have the tag of the name to which
+// the permits belong, so all of these keys are in one slot of a cluster.
 const companionPrefix = "padlock:{"
 
 // keyer makes the keys for names.

@@ -23,9 +23,9 @@ import (
 //
 //	length    3       the length of the token in bytes, decimal
 //	token     length  the token of the hold
-//	state     1       h: held; r: reserved; H: held since the time of the fence, with no earliest end
-//	at-least  13      when the hold may end at the earliest, in ms since 1970, or 0; absent with H
-//	since     13      when the hold began, in ms since 1970; absent with H
+//	state     1       h: held; r: reserved; H: held, and the next two fields are absent
+//	at-least  13      the earliest end of the hold, in ms since 1970, or 0; if absent, 0
+//	since     13      when the hold began, in ms since 1970; if absent, at the time of the fence
 //	holder    rest    the holder as JSON
 //
 // Flag and fence are at the same place in every version. Version 1 has two flags. "-" means that
@@ -115,14 +115,15 @@ var speller = sync.OnceValue(func() *strings.Replacer {
 // not in that table.
 func spell(text string) string { return speller().Replace(text) }
 
-// counted returns the length of a token followed by the token, as in the note.
+// counted returns the length of a token, followed by the token. The note of a name begins its
+// fields for the token in the same way.
 func counted(token string) string {
 	var b strings.Builder
 	return countedIn(&b, token)
 }
 
-// countedIn does the same as counted, but builds the text in b. A caller with many tokens passes
-// the same b each time, which saves allocations.
+// countedIn is like counted, but builds the text in b. If a caller has many tokens and passes the
+// same b each time, this saves allocations.
 func countedIn(b *strings.Builder, token string) string {
 	n, begin := len(token), b.Len()
 	b.Grow(lengthBytes + n)

@@ -29,7 +29,7 @@ type config struct {
 
 // Guard says in which processes the restart guard acts. A server that has restarted may have lost
 // locks whose holders are still working. The guard then refuses new locks (driver.ErrUnavailable)
-// until every lease from before the restart must have ended.
+// until every lease that was granted before the restart has certainly ended.
 type Guard int
 
 const (
@@ -63,20 +63,20 @@ func PlainStrings() Option { return func(c *config) { c.strings = true } }
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
-// DefaultFenceKeep. A fence is a time. The store keeps a fence until the server's clock is d past
-// that time and d past the end of the last lease. So fences never decrease unless the clock is set
-// back by more than d. Each name takes about 310 bytes for that long; docs/stores/redis.md has the
-// formula.
+// DefaultFenceKeep. A fence is a time on the server's clock. The store keeps the fence for d after
+// that time and for d after the end of the last lease, whichever ends later. So fences never
+// decrease unless the clock is set back by more than d. Each name takes about 310 bytes for that
+// long; docs/stores/redis.md has the formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
 // Prefix puts p before every key. Other programs that share the names must do the same.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
-// Foreign is for names that padlock shares with programs that poll, such as PHP's. When padlock has
-// used a name for a second without a pause, it then leaves the name free for 130 ms, which is
-// longer than Symfony sleeps between two tries. While another program holds the name, padlock's
-// first waiter tries every 25 ms. Without Foreign, direct hand-over may starve a program that
-// polls.
+// Foreign is for names that padlock shares with programs that poll, such as PHP's. Without Foreign,
+// direct hand-over may starve a program that polls. With Foreign, padlock leaves a name free for
+// 130 ms whenever it has used the name for a second without a pause. That is longer than Symfony
+// sleeps between two tries. While another program holds the name, padlock's first waiter tries
+// every 25 ms.
 func Foreign() Option { return func(c *config) { c.foreign = true } }
 
 // OnlyPadlock says that no other program uses these names. Only then can the store know that a

@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer. It returns errors.ErrUnsupported with Foreign, with Replicas, and
-// with PlainStrings together with NoFences.
+// Pass implements driver.Passer. A store returns errors.ErrUnsupported if it has the option
+// Foreign, the option Replicas, or both of PlainStrings and NoFences.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if s.config.foreign || s.config.replicas > 0 || s.config.strings && !s.config.fences {
 		return driver.Gone, driver.Grant{}, errors.ErrUnsupported
@@ -32,7 +32,8 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 			return out, g, err
 		}
 	}
-	// The caller may have repeated a call whose reply was lost. Then next has the hold already.
+	// The caller may have repeated a call whose reply was lost. In that case, next.Token has the
+	// hold already.
 	g, err := s.granting(ctx, c, s.scripts.extend, next.Name, next.Token, next.Token, millis(next.TTL))
 	if err == nil {
 		return driver.Released, g, nil
@@ -44,8 +45,9 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	return out, driver.Grant{}, err
 }
 
-// swap hands the name over from token to the request next, or to the first waiter in the queue. It
-// reports whether the hold of token was ended.
+// swap ends the hold of a token and hands the name over: to the first waiter in the queue or, if
+// the queue is empty, to the caller that the argument next describes. The result done reports
+// whether the hold was ended.
 func (s *Store) swap(ctx context.Context, c *connected, token string, next *driver.Request) (out driver.Outcome, g driver.Grant, done bool, err error) {
 	s.handed.take(token)
 	keys, ttl := s.keys.lock(next.Name).allKeys(), s.formats.ttl(next.TTL)

@@ -8,11 +8,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// replicated runs a script and waits until enough replicas have its writes. WAIT counts the writes
-// of its own connection, so the script and WAIT use one connection that no other request uses
-// meanwhile. If too few replicas confirm, the writes stay on the primary, because the caller will
-// repeat the request or give up the token. A release from here could reach the server after the
-// repeated request, and end the hold that the repeated request got.
+// replicated runs a script, and waits until enough replicas have what the script has written. WAIT
+// counts the writes of its own connection. So the script and WAIT use one connection, and no other
+// request uses it during that time.
+//
+// If too few replicas confirm, the primary keeps what was written, and the caller gets an error.
+// The caller will repeat the request or give up the token. If replicated released the lock instead,
+// the release could reach the server after the repeated request. It would then end the hold which
+// the repeated request got.
 func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name string, args []string) (driver.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

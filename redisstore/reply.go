@@ -114,8 +114,8 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 	return driver.Grant{}, unreadable()
 }
 
-// gapError is the refusal of a name whose only obstacle is a gap; see Foreign. The field left is
-// how long the gap still lasts.
+// gapError is the error for a name that could be granted, but is left free for other programs at
+// present; see Foreign. The field left is how long it will still be left free.
 type gapError struct {
 	*driver.HeldError
 	left time.Duration
@@ -146,20 +146,20 @@ func latest(holds []driver.Hold) (until time.Time) {
 	return until
 }
 
-// endless is later than the end of any lease. For a key without an expiry, the scripts report an
-// end after endless.
+// endless stands for "no end". It is later than the end of any lease. The scripts report an even
+// later end for a key without an expiry.
 const endless = int64(8e15)
 
 // readHolds reads the list of holds in a reply. Each hold has a kind, an end, a mode, a beginning
-// and a holder. Times are in ms by the server's clock. The argument now is the present time of that
-// clock.
-func readHolds(m *rueidis.RedisMessage, now int64) []driver.Hold {
+// and a holder. Times are in ms by the server's clock. The argument serverNow is the present time
+// of that clock.
+func readHolds(m *rueidis.RedisMessage, serverNow int64) []driver.Hold {
 	entries, err := m.ToArray()
 	if err != nil {
 		return nil
 	}
 	wall := time.Now()
-	at := func(ms int64) time.Time { return wall.Add(time.Duration(ms-now) * time.Millisecond) }
+	at := func(ms int64) time.Time { return wall.Add(time.Duration(ms-serverNow) * time.Millisecond) }
 	holds := make([]driver.Hold, 0, len(entries))
 	for i := range entries {
 		e, err := entries[i].AsStrSlice()

@@ -39,8 +39,8 @@ var _ interface {
 } = (*Store)(nil)
 
 // AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n
-// is more than 64, or if r has AtLeast or FenceAbove. It also does so if the store has the option
-// Foreign, the option Replicas, or both PlainStrings and NoFences.
+// is more than 64, or if r has AtLeast or FenceAbove. A store always returns that error if it has
+// the option Foreign, the option Replicas, or both of PlainStrings and NoFences.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err

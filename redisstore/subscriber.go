@@ -19,7 +19,7 @@ type subscriber struct {
 
 	mu            sync.Mutex
 	subscriptions map[string]*subscription // by primary
-	refused       slotOwners               // with these owners, the server refused sharded messages
+	refused       slotOwners               // the owners of the slots when the server last refused sharded messages
 	waiters       map[uint64]*waiter
 	lines         map[string][]*waiter // by name, the waiters for an exclusive hold, in the order in which they came
 	lastID        uint64
@@ -90,8 +90,9 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	return n, nil
 }
 
-// refuses reports whether sharded messages were refused with these owners. It compares their
-// values, since the owners are read again after each new connection. The caller holds mu.
+// refuses reports whether the server has refused sharded messages while the slots had these owners.
+// The owners are read again after each new connection, so refuses compares the contents of the
+// lists. The caller holds mu.
 func (sub *subscriber) refuses(owners slotOwners) bool {
 	return slices.Equal(sub.refused, owners)
 }

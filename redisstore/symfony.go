@@ -111,8 +111,8 @@ var clientParameters = []string{
 	"class", "failover", "lazy", "persistent", "persistent_id", "read_timeout", "retry_interval", "tcp_keepalive", "timeout",
 }
 
-// impliedParameters lists the parameters of the URL that follow from the rest of the DSN, so the
-// DSN itself must not have them.
+// impliedParameters lists parameters of a URL that Symfony's DSN must not have, because other parts
+// of the DSN already determine their values.
 var impliedParameters = []string{"db", "layout", "node", "only-padlock", "tls"}
 
 var hostParameter = regexp.MustCompile(`^host\[(.+)\]$`)

@@ -17,8 +17,8 @@ import (
 //	redis+cluster://[USER:PASSWORD@]HOST,HOST
 //	rediss+sentinel://…, rediss+cluster://…              sentinels or a cluster with TLS
 //
-// If a URL has several hosts, either all or only the last may have a port. The parameter node takes
-// any address.
+// If a URL has several hosts, either all of them or only the last one may have a port. The
+// parameter node can add any other host and port.
 //
 // The query may have the parameters
 //

@@ -183,7 +183,8 @@ const (
 	lastRetry  = 400 * time.Millisecond
 )
 
-// pause returns how long, on average, the waiter must pause after a look that failed.
+// pause returns the mean time for which the waiter must pause, because its look at the name has
+// failed.
 func (a *wait) pause() time.Duration {
 	a.retry = min(max(2*a.retry, firstRetry), lastRetry)
 	return a.retry

@@ -32,11 +32,11 @@ const (
 type message struct {
 	kind  byte
 	value int64
-	// With msgGranted, this field has the time at which the lease began, or an earlier time. With
-	// msgHandedOver, it has the time at which the message arrived.
+	// With msgGranted, this is the time at which the lease began, or an earlier time. With
+	// msgHandedOver, it is the time at which the message arrived.
 	from   driver.Instant
 	handed int64    // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
-	clock  *samples // with msgHandedOver in a cluster: samples of the server that sent it, or nil
+	clock  *samples // with msgHandedOver in a cluster: samples of the sender's clock, or nil
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
@@ -89,8 +89,8 @@ func (sub *subscriber) lookAll(n *subscription) {
 	}
 }
 
-// receive passes a message on to its waiter. The argument clock has samples of the server that sent
-// it, or is nil if that server is not known.
+// receive passes a message on to its waiter. The argument clock has samples of the sender's clock.
+// It is nil if it is not known which server sent the message.
 func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
 	kind, rest, _ := strings.Cut(m.Message, " ")
 	number, value, _ := strings.Cut(rest, " ")

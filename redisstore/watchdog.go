@@ -12,9 +12,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchedConn closes the gate when its first reply arrives and when the connection ends. It ends
-// the connection if the server is silent, that is, if something was written and nothing was read
-// for silenceLimit after that. The client itself would send a PING every second, even on idle
+// watchedConn is a connection to a server. It closes the store's gate when the first reply arrives
+// on the connection, and when the connection ends. It also ends the connection if the server is
+// silent, that is, if something was written and nothing was read for silenceLimit after that.
+//
+// The client itself would notice a silent server by sending a PING every second, even on idle
 // connections. A watchedConn sends nothing while it is idle. It uses the deadline for reads as its
 // clock, so the client must not set that deadline.
 type watchedConn struct {
@@ -44,8 +46,9 @@ const (
 	tick         = 600 * time.Millisecond
 )
 
-// connectionTurned closes the gate and makes each subscription check itself, because a connection
-// was made or lost.
+// connectionTurned is called when a connection was made or lost. It closes the gate, so that the
+// servers are checked before the next request. It also makes each subscription check whether
+// messages still arrive.
 func (s *Store) connectionTurned() {
 	s.gate.countTurn()
 	s.subscriber.maybeDead()
@@ -62,7 +65,8 @@ func (c *watchedConn) Close() error {
 // SetDeadline sets the deadline for writes only.
 func (c *watchedConn) SetDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }
 
-// SetReadDeadline does nothing, because this deadline makes Read call the method tick.
+// SetReadDeadline does nothing. A watchedConn sets the deadline for reads by itself, because the
+// method tick has to run at that time.
 func (c *watchedConn) SetReadDeadline(time.Time) error { return nil }
 
 func (c *watchedConn) Write(b []byte) (int, error) {
@@ -132,7 +136,7 @@ func (c *watchedConn) stopClock(writes int64) error {
 		return err
 	}
 	if c.writes.Load() != writes {
-		c.armed.Store(true) // the writer may have seen the clock running
+		c.armed.Store(true) // a Write in the meantime may have found the clock running, and not started it
 	}
 	if c.armed.Load() {
 		return c.Conn.SetReadDeadline(time.Now().Add(tick))

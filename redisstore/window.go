@@ -8,16 +8,16 @@ import (
 )
 
 // A waiter may use a reservation at once, without a claim, if it knows on its own clock when the
-// reservation ends. The message about the hand-over has the time of the hand-over on the server's
-// clock, and a sample connects the two clocks:
+// reservation ends. The time in which it may do so is the window. The message about the hand-over
+// has the time of the hand-over on the server's clock, and a sample connects the two clocks:
 //
 //	t0, S  S is the server's time in the reply to a request that was sent at t0
 //	h      the server's time of the hand-over, after S; the reservation ends at h + MaxReservation
 //	p      when the message arrived
 //
 // When the server's clock showed S, the local clock showed t0 or later. So the local time
-// t0 + (h - S) is the time of the hand-over or earlier, and a window that begins there ends early
-// enough. The states of a reservation:
+// t0 + (h - S) is the time of the hand-over or earlier. The window begins at this time, so that it
+// ends before the reservation ends at the server. The states of a reservation:
 //
 //	state    when a reservation enters it                  what the waiter does
 //	made     a release hands the name over                 it gets the message
@@ -38,7 +38,7 @@ import (
 //	the store has no fences                          nothing would protect a resource from a late holder
 //	Foreign, Replicas                                the hand-over is not the one of pass.lua, or is
 //	                                                 not confirmed
-//	a cluster, and the message came by PUBLISH       its servers have a clock each
+//	a cluster, and the message came by PUBLISH       each server has its own clock
 //	the message has no time                          an older padlock sent it
 //	the sample is older than maxSampleAge            the two clocks may have drifted apart
 //	a connection was made or lost since the sample   the server may be another one, or may have
@@ -48,15 +48,16 @@ import (
 
 // In a cluster, a sample has the time of the server to which the subscription is connected. A
 // sharded message comes from that server: SPUBLISH in a script fails at a server that does not have
-// the slot of the channel. If another server takes the slot over, the subscription ends. If a
-// message of the new server arrives before that, the window is wrong by at most the time that the
-// message travelled, because a window never begins after p.
+// the slot of the channel. If another server takes the slot over, the subscription ends. But a
+// message of the new server may arrive before that. It has the time of another clock, so the window
+// may begin at a wrong time. The error is at most the time that the message travelled, because a
+// window that begins later than the message arrived (p) is not used.
 
 // maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
 // which is one per cent.
 const maxSampleAge = 10 * time.Second
 
-// sample is the server's time in a reply.
+// sample is one reading of the server's clock, from the reply to a request.
 type sample struct {
 	sent   driver.Instant // when the request was sent
 	micros int64          // the server's time, in microseconds since 1970
@@ -109,10 +110,10 @@ func (s *Store) reservation(m *message) driver.Grant {
 	return g
 }
 
-// window returns the time in which a reservation can be used without a claim, or false if it is not
-// known. The argument handed is the time of the hand-over on the server's clock, in microseconds
-// since 1970. The message about the hand-over arrived at p. In a cluster, clock has the samples of
-// the server that sent it, or is nil.
+// window returns the time in which a reservation can be used without a claim, or false if that time
+// is not known. The message about the hand-over says when the hand-over was: at the time handed on
+// the server's clock, in microseconds since 1970. The message arrived here at the time p. In a
+// cluster, clock has samples of the sender's clock. It is nil if the sender is not known.
 func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from driver.Instant, ttl time.Duration, ok bool) {
 	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || handed == 0 {
 		return 0, 0, false

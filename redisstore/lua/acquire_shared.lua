@@ -1,6 +1,7 @@
--- Takes shared holds of one name, one after the other, as long as they are granted.
+-- Takes shared holds of one name for several tokens, one token after the other. Stops at the first
+-- token that gets no hold.
 -- ARGV: 2 ttl  3 holder; then the tokens
--- Returns {G, fence, ms left, fence, ms left, …} for the holds that were granted.
+-- Returns {G, fence, ms left, fence, ms left, …} for the tokens that got a hold.
 local ttl, holder, out = tonumber(ARGV[2]), ARGV[3], { 'G' }
 purge()
 dispatch()

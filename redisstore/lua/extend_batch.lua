@@ -1,5 +1,6 @@
 end
--- Extends many leases. The text of a fast extend script is the function one(KEYS, ARGV).
+-- Extends many leases. The script has the function one(KEYS, ARGV) before this text; it contains a
+-- fast extend script.
 -- KEYS: the name and the note of each hold
 -- ARGV: 1 KEEP; then the token, as in the fast extend script, and the ttl of each hold
 -- Returns three numbers for each hold: the fence, the ms left and 1 if PHP has demoted it, else 0.

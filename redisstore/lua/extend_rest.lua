@@ -1,6 +1,6 @@
 end
--- Extends a few leases that need the full script. The text of extend.lua, with the texts that
--- precede it, is the function one(KEYS, ARGV).
+-- Extends a few leases that need the full script. The script has the function one(KEYS, ARGV)
+-- before this text; it contains extend.lua and the texts that extend.lua needs.
 -- KEYS: those of extend.lua for each hold
 -- ARGV: 1 as in extend.lua; then the token and the ttl of each hold
 -- Returns the reply of extend.lua, or an error, for each hold. An error in one name has no effect

@@ -1,8 +1,13 @@
 -- Extends the lease of an exclusive hold.
 -- KEYS: 1 name  2 note
--- ARGV: 1 token with its length before it  2 ttl  3 KEEP
---       and, in extend_batch.lua:
---       4 the time, as a number of ms  5 time + ttl, as a text  6 time + ttl + KEEP, as a text
+-- ARGV:
+--   1 the length of the token, and the token, as in the note
+--   2 ttl
+--   3 KEEP
+-- With extend_batch.lua, there are three more:
+--   4 the time, as a number of ms
+--   5 time + ttl, as a text
+--   6 time + ttl + KEEP, as a text
 -- Returns {fence, ms left, shared}, or 0 if extend.lua must run. shared is 1 if PHP has demoted the
 -- hold, else 0.
 local v = redis.call('GET', KEYS[2])

@@ -1,8 +1,10 @@
 -- Extends a lease.
 -- KEYS: 1 name  2 note
 -- ARGV: 1 token  2 ttl  3 KEEP
---       and, in extend_batch.lua:
---       4 the time, as a number of ms  5 time + ttl, as a text  6 time + ttl + KEEP, as a text
+-- With extend_batch.lua, there are three more:
+--   4 the time, as a number of ms
+--   5 time + ttl, as a text
+--   6 time + ttl + KEEP, as a text
 -- Returns {fence, ms left}, or 0 if extend.lua must run.
 local v = redis.call('MGET', KEYS[1], KEYS[2])
 if v[1] ~= ARGV[1] then return 0 end

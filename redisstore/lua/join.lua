@@ -1,10 +1,10 @@
 end
 -- Joins the queue of a name that is held, to get an exclusive hold. If nobody holds the name and
--- nobody waits for it, takes it at once. The text of a fast acquire script is the function
--- one(KEYS, ARGV).
+-- nobody waits for it, takes it at once. For that, the script has the function one(KEYS, ARGV)
+-- before this text; it contains a fast acquire script.
 -- KEYS: 1 name  2 note  3 records  4 queue
--- ARGV: 1 token  2 channel, id, mode, above and holder, and if the script may take the name:
---       3 ttl  4 ttl + KEEP
+-- ARGV: 1 token  2 channel, id, mode, above and holder
+-- If the script may take the name, there are two more: 3 ttl  4 ttl + KEEP
 -- Returns {ms until the waiter must look again, the server's time in µs}, the fence if the name was
 -- free, or an empty list if wait.lua must run.
 local call, token = redis.call, ARGV[1]
@@ -25,10 +25,10 @@ if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return {} end
 local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
--- In each span of 30 s, the first waiter that joins sets these expiries. A waiter must not skip
--- this just because the waiter before it came a moment ago. In a queue that never empties, every
--- waiter comes a moment after another one and gets the name before its first look, so nobody would
--- set the expiries again.
+-- In each span of 30 s, the first waiter that joins renews the expiries of the two keys with the
+-- queue. It is not enough that a waiter renews them if no other waiter came shortly before. In a
+-- busy queue that never empties, another waiter always came shortly before. Then nobody would renew
+-- the expiries, and the keys would expire while waiters are in the queue.
 if not last or math.floor(now / 30000000) ~= math.floor(last / 30000000) then
   call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)

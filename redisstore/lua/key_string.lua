@@ -2,8 +2,8 @@
 -- string; see string.lua.
 local function held() return both[2] == token end
 local heldAlone = held
--- replace gives the key to the token successor. If begins is true, the script has written nothing
--- yet.
+-- replace(successor, ttl, begins) gives the key to another token, the successor. If begins is true,
+-- this is the first command of the script that writes.
 local function replace(successor, ttl, begins)
   if begins then call('DEL', K) end -- without memory, the server refuses SET as the first write
   call('SET', K, successor, 'PX', ttl)

@@ -45,7 +45,8 @@ local function remove(token)
 end
 local function demote(token) redis.call('ZREM', K, WRITE) touch() end
 local function clear() redis.call('DEL', K) plain = nil end
--- each calls f for every live member, with token, end and shared, until f returns true.
+-- each(f) calls the function f for every live member, until f returns true. The arguments of f are
+-- the token, the end of the lease, and whether the hold is shared.
 local function each(f)
   if plain then return f('', ms + redis.call('PTTL', K), false) end
   local all = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')

@@ -1,14 +1,15 @@
 end
--- Takes a permit that nobody holds and nobody waits for. The text of a fast acquire script is the
--- function one(KEYS, ARGV).
+-- Takes a permit that nobody holds and nobody waits for. The script has the function one(KEYS,
+-- ARGV) before this text; it contains a fast acquire script.
 -- KEYS: 1 the gate  2 the gate's queue; then the name and the note of each permit
 -- ARGV: 1 to 4 as in the fast acquire script  5 "1" if the caller is ahead of those at the gate
 -- Returns
---   {G, slot, fence}   if a permit was granted
---   {F, slot}          if the token may have this permit, so acquire.lua must run for it
---   {H, …} or {B, …}   if no permit was granted. For each permit follows the hold that is in the
---                      way, or 0. After H, 0 means that acquire.lua must run for this permit. After
---                      B, other callers are at the gate.
+--   {G, slot, fence}  if a permit was granted
+--   {F, slot}         if the token may have this permit, so acquire.lua must run for it
+--   {B, …}            if no permit was granted, and other callers are at the gate
+--   {H, …}            if no permit was granted, and the caller need not wait at the gate
+-- In the last two replies, each permit has one more element: the hold that is in the way, or 0. In
+-- the reply H, 0 means that acquire.lua must run for this permit.
 local call, a, notes, n = redis.call, ARGV[1], {}, (#KEYS - 2) / 2
 for i = 1, n do notes[i] = KEYS[2 * i + 2] end
 for i, v in ipairs(call('MGET', unpack(notes))) do

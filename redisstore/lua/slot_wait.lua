@@ -1,8 +1,9 @@
 end
--- Looks at all permits, and asks for a message when one of them may be free. The text of wait.lua,
--- with the texts that precede it, is the function one(KEYS, ARGV). It is called for a waiter
--- without a place in the queue. KEYS are those of wait.lua for each permit, and ARGV are those of
--- wait.lua.
+-- Looks at all permits for a waiter without a place in the queue. Asks for a message when one of
+-- the permits may be free. The script has the function one(KEYS, ARGV) before this text; it
+-- contains wait.lua and the texts that wait.lua needs.
+-- KEYS: those of wait.lua for each permit
+-- ARGV: those of wait.lua
 -- Returns {N} if a permit may be free, or {W, ms until the next look}.
 local look
 for i = 1, #KEYS, 6 do

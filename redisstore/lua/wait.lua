@@ -1,5 +1,5 @@
--- Joins the queue, or looks at the name again for a waiter that is in the queue, which shows that
--- the waiter is alive.
+-- Lets a waiter join the queue, or look at the name again. A waiter in the queue must look again
+-- and again: its looks show that it is alive.
 -- ARGV: 2 token  3 mode  4 above  5 holder  6 channel  7 id  8 whether to join the queue
 --       9 whether a message asked the waiter to look
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
@@ -56,7 +56,7 @@ end
 --
 --   the two waiters behind the first one
 --   a waiter that got a message, and found that the name is reserved
---   a waiter whose look moved the queue, because no waiter before it had looked
+--   a waiter whose look has changed the queue, which the waiters before it should have done
 --
 -- All other waiters look for the first time MS_RESERVE after they came, and then every 15 s.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
