@@ -124,8 +124,8 @@ func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 	return nil
 }
 
-// release ends the hold of token, or its place in the queue. If the time of AtLeast is not over, a
-// cool-down keeps the name taken until it is.
+// release ends the hold of token, or its place in the queue. If the hold was taken with AtLeast, a
+// cool-down keeps the name taken for the rest of that time.
 func (e *entry) release(token string, keep time.Duration, now driver.Instant) driver.Outcome {
 	h := e.find(token)
 	if h == nil {

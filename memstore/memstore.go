@@ -146,8 +146,8 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	h.lease(now, ttl)
-	return h.answer(now), nil
+	h.extendLease(now, ttl)
+	return h.toGrant(now), nil
 }
 
 // Release implements driver.Store.
@@ -214,9 +214,9 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		h.fence = fence
 	}
 	h.shared = r.Shared
-	h.lease(now, r.TTL)
+	h.extendLease(now, r.TTL)
 	e.withdraw(r.Token)
-	g := h.answer(now)
+	g := h.toGrant(now)
 	s.advance(e, now)
 	return g, nil
 }

@@ -10,7 +10,7 @@ import (
 type waiter struct {
 	of     *Store
 	r      driver.Request
-	answer func(driver.Grant, error)
+	onTurn func(driver.Grant, error)
 	// Guarded by the mutex of the space.
 	out  bool // the waiter has left the queue or the watchers
 	g    driver.Grant
@@ -19,8 +19,9 @@ type waiter struct {
 }
 
 // advance grants the name to the waiters at the head of the queue that can have it now. If the
-// queue is empty after that, it wakes the watchers that may try. It sets the alarm for the waiters
-// that are left, and forgets an entry that is no longer needed.
+// queue is empty after that, advance wakes those watchers whose try would succeed now. If waiters
+// or watchers are left, it sets an alarm for the time when it must run again. If the entry is no
+// longer needed, it forgets the entry.
 func (s *space) advance(e *entry, now driver.Instant) {
 	for len(e.queue) > 0 && !e.excluded(&e.queue[0].r, now) {
 		w := e.queue[0]
@@ -32,8 +33,8 @@ func (s *space) advance(e *entry, now driver.Instant) {
 			s.wake(w, driver.Grant{})
 			continue
 		}
-		h.lease(now, max(w.r.TTL, w.r.AtLeast))
-		s.wake(w, h.answer(now))
+		h.extendLease(now, max(w.r.TTL, w.r.AtLeast))
+		s.wake(w, h.toGrant(now))
 	}
 	if len(e.watchers) > 0 && len(e.queue) == 0 {
 		e.watchers = slices.DeleteFunc(e.watchers, func(w *waiter) bool {
@@ -48,14 +49,14 @@ func (s *space) advance(e *entry, now driver.Instant) {
 	s.tidy(e, now)
 }
 
-// wake ends the wait of w. The method unlock will pass g to the function answer of w.
+// wake ends the wait of w. When the space is unlocked, unlock calls w.onTurn with g.
 func (s *space) wake(w *waiter, g driver.Grant) {
 	w.out, w.g = true, g
 	w.next, s.woken = s.woken, w
 }
 
-// unlock unlocks mu, and then calls the function answer of each waiter that was woken while mu was
-// held. These functions may use the store.
+// unlock unlocks mu. After that it calls onTurn of each waiter that was woken while mu was held. An
+// onTurn may use the store, so it must not be called while mu is held.
 func (s *space) unlock() {
 	list := s.woken
 	s.woken = nil
@@ -63,13 +64,13 @@ func (s *space) unlock() {
 	for list != nil {
 		w := list
 		list = w.next
-		w.answer(w.g, w.err)
+		w.onTurn(w.g, w.err)
 	}
 }
 
-// setAlarm makes sure that alarmFired runs when the next hold, cool-down or intent for which the
-// waiters wait ends by itself. An alarm that fires earlier is kept, because alarmFired then sets
-// the next alarm.
+// setAlarm makes sure that alarmFired runs when the next hold, cool-down or intent of e ends by
+// itself, because a waiter may then get the name. If e has no waiters, no alarm is needed. An alarm
+// that fires earlier is kept, because alarmFired then sets the next alarm.
 func (s *space) setAlarm(e *entry, now driver.Instant) {
 	if len(e.queue)+len(e.watchers) == 0 {
 		return
@@ -85,12 +86,13 @@ func (s *space) setAlarm(e *entry, now driver.Instant) {
 	e.stop = s.clock.AfterFunc(next.Sub(now), func() { s.alarmFired(e, next) })
 }
 
-// alarmFired runs when an alarm fires. The argument at is the instant for which the alarm was set.
-// The entry may have been forgotten and reused for another name in the meantime.
-func (s *space) alarmFired(e *entry, at driver.Instant) {
+// alarmFired runs when an alarm of e fires. setFor is the instant for which the alarm was set. In
+// the meantime, another alarm may have been set, or e may have been forgotten and reused for
+// another name. Then alarmFired does nothing.
+func (s *space) alarmFired(e *entry, setFor driver.Instant) {
 	s.mu.Lock()
 	defer s.unlock()
-	if s.entries[e.name] == e && e.stop != nil && e.alarm == at {
+	if s.entries[e.name] == e && e.stop != nil && e.alarm == setFor {
 		e.stop = nil
 		s.advance(e, s.clock.Now())
 	}

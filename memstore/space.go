@@ -17,7 +17,7 @@ type space struct {
 	entries map[string]*entry
 	swept   int      // how many entries there were after the last sweep
 	spare   []*entry // entries that can be reused
-	woken   *waiter  // the list of waiters to be answered when mu is unlocked
+	woken   *waiter  // the list of waiters whose onTurn is called when mu is unlocked
 
 	// floor is the highest fence of all forgotten names, except the names in the map raised. Every
 	// later fence of any name is greater than floor. So a free name needs no memory, and its fences
@@ -75,8 +75,8 @@ type intent struct {
 
 const maxSpare = 64
 
-// maxLead is how far above the clock, in microseconds, a forgotten name may raise the fences of
-// other names.
+// When a name is forgotten, its last fence usually becomes the floor for the fences of all names. A
+// fence that is ahead of the clock by more than maxLead microseconds does not; see space.raised.
 const maxLead = 1_000_000
 
 func (s *space) entry(name string) *entry {
@@ -129,9 +129,9 @@ func (s *space) forget(e *entry, now driver.Instant) {
 	}
 }
 
-// micros converts the time now to microseconds since 1970.
-func (s *space) micros(now driver.Instant) uint64 {
-	return uint64(max(0, s.wallBase+now.Sub(s.clockBase).Microseconds()))
+// micros converts an instant to microseconds since 1970.
+func (s *space) micros(t driver.Instant) uint64 {
+	return uint64(max(0, s.wallBase+t.Sub(s.clockBase).Microseconds()))
 }
 
 // mint returns the next fence of e: microseconds since 1970, or one more than the last fence.
@@ -150,8 +150,8 @@ func (s *space) grant(e *entry, r *driver.Request, now driver.Instant) (driver.G
 		s.tidy(e, now)
 		return driver.Grant{}, err
 	}
-	h.lease(now, max(r.TTL, r.AtLeast))
-	return h.answer(now), nil
+	h.extendLease(now, max(r.TTL, r.AtLeast))
+	return h.toGrant(now), nil
 }
 
 // add makes a hold, and removes the holds whose leases ran out. The caller must set the lease of
@@ -183,8 +183,8 @@ func (s *space) repeat(h *hold, r *driver.Request, now driver.Instant) driver.Gr
 	if r.AtLeast > 0 {
 		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
 	}
-	h.lease(now, max(r.TTL, h.atLeast.Sub(now)))
-	return h.answer(now)
+	h.extendLease(now, max(r.TTL, h.atLeast.Sub(now)))
+	return h.toGrant(now)
 }
 
 func (s *space) replace(e *entry, r *driver.Request, now driver.Instant) (driver.Grant, error) {
@@ -204,8 +204,8 @@ func (s *space) replace(e *entry, r *driver.Request, now driver.Instant) (driver
 	if r.AtLeast > 0 {
 		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
 	}
-	h.lease(now, max(r.TTL, r.AtLeast))
-	return h.answer(now), nil
+	h.extendLease(now, max(r.TTL, r.AtLeast))
+	return h.toGrant(now), nil
 }
 
 // liveHold returns the live hold of token, or the error that says why there is none.
@@ -231,9 +231,9 @@ func (s *space) tidy(e *entry, now driver.Instant) {
 	}
 }
 
-// lease makes h end no earlier than ttl from now.
-func (h *hold) lease(now driver.Instant, ttl time.Duration) { h.until = max(h.until, now.Add(ttl)) }
+// extendLease makes the lease of h last at least ttl from now.
+func (h *hold) extendLease(now driver.Instant, ttl time.Duration) { h.until = max(h.until, now.Add(ttl)) }
 
-func (h *hold) answer(now driver.Instant) driver.Grant {
+func (h *hold) toGrant(now driver.Instant) driver.Grant {
 	return driver.Grant{Fence: h.fence, From: now, TTL: h.until.Sub(now), Shared: h.shared}
 }

@@ -37,11 +37,11 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 }
 
 // Enqueue implements driver.Enqueuer.
-func (s *Store) Enqueue(r driver.Request, answer func(driver.Grant, error)) (leave func() bool, err error) {
-	return s.enqueue(r, true, answer)
+func (s *Store) Enqueue(r driver.Request, onTurn func(driver.Grant, error)) (leave func() bool, err error) {
+	return s.enqueue(r, true, onTurn)
 }
 
-func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant, error)) (func() bool, error) {
+func (s *Store) enqueue(r driver.Request, reserve bool, onTurn func(driver.Grant, error)) (func() bool, error) {
 	if err := r.Validate(&guarantees); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant
 		return nil, err
 	}
 	defer s.unlock()
-	w := &waiter{of: s, r: r, answer: answer}
+	w := &waiter{of: s, r: r, onTurn: onTurn}
 	e := s.entry(r.Name)
 	if reserve {
 		e.queue = append(e.queue, w)
@@ -61,8 +61,8 @@ func (s *Store) enqueue(r driver.Request, reserve bool, answer func(driver.Grant
 }
 
 // givePlaceUp gives up the waiter's place in the queue, and grants the name to the waiters behind
-// it that can have it now. It returns true if the waiter had not been answered yet. Then the
-// function answer will not be called.
+// it that can have it now. It returns true if it came in time. Then onTurn will not be called. It
+// returns false if onTurn has been called, or is about to be called.
 func (w *waiter) givePlaceUp() bool {
 	s := w.of.space
 	s.mu.Lock()

@@ -34,8 +34,8 @@ type timer struct {
 // epoch is the first instant of a Clock, some time after the machine was started.
 const epoch = driver.Instant(time.Hour)
 
-// napLimit is the value of Nap. A program with this clock notices a suspend at most this late, as
-// on Linux.
+// napLimit is what Nap returns. It is the same time as on Linux: a program that obeys it notices a
+// suspend after at most this time.
 const napLimit = 500 * time.Millisecond
 
 // NewClock returns a clock that stands still.
@@ -48,7 +48,8 @@ func (c *Clock) Now() driver.Instant {
 	return c.now
 }
 
-// Nap implements driver.Clock. Timers do not notice a Suspend, so there is a limit for them.
+// Nap implements driver.Clock. Suspend does not make a timer fire earlier, so a long timer would
+// fire too late. Programs that obey Nap set several shorter timers.
 func (c *Clock) Nap() time.Duration { return napLimit }
 
 // AfterFunc implements driver.Clock. If d is not positive, f is called at once. Otherwise Advance
@@ -116,7 +117,8 @@ func (c *Clock) step(d time.Duration) (f func(), step time.Duration, ok bool) {
 	return f, step, ok
 }
 
-// Suspend moves the clock by d as the suspend of a machine does. No timer notices it.
+// Suspend moves the clock by d, as if the machine had been suspended for that time. The timers
+// stand still while the machine is suspended, so none of them fires because of this call.
 func (c *Clock) Suspend(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,8 +43,8 @@ func (r Request) String() string {
 // called.
 const Always = -1
 
-// plan is trouble that the test planned for some requests.
-type plan struct {
+// fault is a delay, an error or a lost reply that the test has ordered for some requests.
+type fault struct {
 	kind  Request
 	left  int // how many times; a negative number means always
 	delay time.Duration
@@ -56,18 +56,20 @@ type plan struct {
 // requests. If err is ErrUnavailable, the Locker knows that nothing was done. If err is
 // ErrUncertain, or an error that package padlock does not know, the Locker must assume that the
 // request may have been carried out.
-func (s *Script) Fail(kind Request, n int, err error) { s.plan(plan{kind: kind, left: n, err: err}) }
+func (s *Script) Fail(kind Request, n int, err error) {
+	s.addFault(fault{kind: kind, left: n, err: err})
+}
 
 // LoseReplies makes the store carry out the next n requests of a kind and lose the replies.
 func (s *Script) LoseReplies(kind Request, n int) {
 	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the Script lost the reply"))
-	s.plan(plan{kind: kind, left: n, err: err, after: true})
+	s.addFault(fault{kind: kind, left: n, err: err, after: true})
 }
 
 // Delay makes each request of a kind wait for d before the store gets it, until Heal. A request
 // fails if its context ends during the delay.
 func (s *Script) Delay(kind Request, d time.Duration) {
-	s.plan(plan{kind: kind, left: Always, delay: d})
+	s.addFault(fault{kind: kind, left: Always, delay: d})
 }
 
 // Down makes the store silent until Heal, like a server whose machine is gone. Each request hangs
@@ -75,14 +77,14 @@ func (s *Script) Delay(kind Request, d time.Duration) {
 // use Fail with ErrUnavailable.
 func (s *Script) Down() {
 	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the Script is silent"))
-	s.plan(plan{kind: All, left: Always, delay: driver.MaxSilence, err: err})
+	s.addFault(fault{kind: All, left: Always, delay: driver.MaxSilence, err: err})
 }
 
 // Heal ends the trouble that Fail, LoseReplies, Delay and Down made.
 func (s *Script) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.plans = nil
+	s.faults = nil
 }
 
 // Requests returns the number of requests of a kind so far.
@@ -98,13 +100,14 @@ func (s *Script) Requests(kind Request) int {
 	return n
 }
 
-func (s *Script) plan(p plan) {
+func (s *Script) addFault(p fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.plans = append(s.plans, &p)
+	s.faults = append(s.faults, &p)
 }
 
-// carryOut carries out a request by calling serve, with the trouble that is planned for its kind.
+// carryOut carries out a request by calling serve. It injects the faults that the test has ordered
+// for requests of this kind.
 func (s *Script) carryOut(ctx context.Context, kind Request, serve func(context.Context) error) error {
 	var lost error
 	for _, p := range s.take(kind) {
@@ -125,14 +128,14 @@ func (s *Script) carryOut(ctx context.Context, kind Request, serve func(context.
 	return err
 }
 
-// take returns the plans that apply to one request of a kind: all delays up to the first failure,
+// take returns the faults that apply to one request of a kind: all delays up to the first failure,
 // and that failure.
-func (s *Script) take(kind Request) []plan {
+func (s *Script) take(kind Request) []fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[kind]++
-	var due []plan
-	for _, p := range s.plans {
+	var due []fault
+	for _, p := range s.faults {
 		if p.kind&kind == 0 || p.left == 0 {
 			continue
 		}

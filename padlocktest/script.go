@@ -19,7 +19,7 @@ type Script struct {
 	mem *memstore.Store
 
 	mu       sync.Mutex
-	plans    []*plan
+	faults   []*fault
 	requests map[Request]int
 	bounds   map[string]bound // the bounds of live holds, by token
 	actors   map[string]padlock.Hold
@@ -34,8 +34,8 @@ type bound struct {
 	end  context.CancelCauseFunc
 }
 
-// New returns a Locker on a new Script. At the end of the test, it heals the Script and closes the
-// Locker.
+// New returns a Locker on a new Script. At the end of the test, the Script's faults end (see Heal),
+// and the Locker is closed.
 func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) {
 	t.Helper()
 	s := NewScript()
@@ -57,9 +57,9 @@ func script(mem *memstore.Store) *Script {
 	return &Script{mem: mem, requests: map[Request]int{}, bounds: map[string]bound{}, actors: map[string]padlock.Hold{}}
 }
 
-// Peer returns a store on the same locks, for another Locker that stands for another process. The
-// trouble of the Script does not affect this store. After a Lose, its Locker notices the loss at
-// the next renewal.
+// Peer returns another store with the same locks. Use it to make a second Locker, which stands for
+// another process. The faults of the Script do not affect this store. After Lose, the second Locker
+// notices the loss only at its next renewal.
 func (s *Script) Peer() padlock.Store { return s.mem.Open() }
 
 var errScript = errors.New("padlocktest: Script.Lose")
@@ -116,7 +116,8 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	return func() { s.mem.Release(context.Background(), name, token, 0) }
 }
 
-// disguise replaces the holders that Hold made with those that the test passed to Hold.
+// disguise replaces holds that Script.Hold has taken with the holds that the test has passed to
+// Script.Hold.
 func (s *Script) disguise(holds []padlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *Script) disguise(holds []padlock.Hold) {
 	}
 }
 
-// bind binds the hold of token to a context that Lose ends.
+// bind sets g.Bound to the context of the hold of token. Script.Lose can end this context.
 func (s *Script) bind(name, token string, g *driver.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

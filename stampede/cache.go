@@ -84,8 +84,8 @@ func (c *Cache[T]) Get(ctx context.Context, key string) (T, error) {
 
 // Invalidate removes the value of key for all processes. A value that is being made at this moment
 // comes from older data: the callers that wait get that value, but it is not kept. In this process,
-// a Get that begins after Invalidate returns no older value. In other processes, copies that Local
-// allows are served until their time is over.
+// a Get that begins after Invalidate returns no older value. Other processes may still have a local
+// copy of the old value (see Local), and serve it until the time of the copy is over.
 func (c *Cache[T]) Invalidate(ctx context.Context, key string) error {
 	return c.c.invalidate(ctx, key)
 }
@@ -94,7 +94,7 @@ func (c *Cache[T]) Invalidate(ctx context.Context, key string) error {
 // Close, Get returns ErrClosed unless a value can be served.
 func (c *Cache[T]) Close(ctx context.Context) error { return c.c.close(ctx) }
 
-// getTyped is Get with the function and the settings of one call.
+// getTyped does the work of Get. fn makes the value, and s has the settings of this call.
 func getTyped[T any](ctx context.Context, c *core, s settings, key string, fn func(context.Context) (T, error)) (T, error) {
 	j := job{
 		c: c, key: key, name: c.prefix + key, s: s,

@@ -22,7 +22,7 @@ type core struct {
 
 	mu          sync.Mutex
 	closed      bool
-	flights     map[string]*flight // by key: the flight that new callers join
+	pending     map[string]*pendingValue // by key: the pendingValue that new callers join
 	refreshing  map[string]time.Time
 	failed      *lru[failure]
 	local       *lru[localValue]
@@ -32,7 +32,7 @@ type core struct {
 func newCore(locker *padlock.Locker, values Values, prefix string, s settings) *core {
 	c := &core{
 		locker: locker, values: values, prefix: prefix, settings: s,
-		flights: make(map[string]*flight), refreshing: make(map[string]time.Time),
+		pending: make(map[string]*pendingValue), refreshing: make(map[string]time.Time),
 		failed: newLRU[failure](maxRemembered), local: newLRU[localValue](maxRemembered),
 		generations: generations{seed: maphash.MakeSeed()},
 	}
@@ -59,6 +59,6 @@ func (c *core) invalidate(ctx context.Context, key string) error {
 	name := c.prefix + key
 	c.forget(name)
 	err := c.values.Discard(ctx, name)
-	c.forget(name) // again, because a flight may have begun before the Discard
+	c.forget(name) // again, because a Get may have loaded the old value before the Discard
 	return err
 }

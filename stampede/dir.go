@@ -112,7 +112,7 @@ func parseFile(data []byte, key string, age time.Duration) Entry {
 
 // Store implements Values.
 func (d *Dir) Store(ctx context.Context, key string, e Entry) (kept bool, err error) {
-	err = d.change(ctx, key, func(old Entry) (*dirHeader, []byte) {
+	err = d.replaceEntry(ctx, key, func(old Entry) (*dirHeader, []byte) {
 		if old.Version != e.Version || old.Fence > e.Fence {
 			return nil, nil
 		}
@@ -122,24 +122,25 @@ func (d *Dir) Store(ctx context.Context, key string, e Entry) (kept bool, err er
 	return kept && err == nil, err
 }
 
-// Discard implements Values. The version outlives the value: Clean leaves its file alone for a day.
+// Discard implements Values. It writes a file that has a new version and no value. Clean keeps this
+// file for a day.
 func (d *Dir) Discard(ctx context.Context, key string) error {
-	return d.change(ctx, key, func(old Entry) (*dirHeader, []byte) {
+	return d.replaceEntry(ctx, key, func(old Entry) (*dirHeader, []byte) {
 		version := max(old.Version+1, uint64(time.Now().UnixMicro()))
 		return &dirHeader{Key: []byte(key), Version: version, Keep: 24 * time.Hour, Size: -1}, nil
 	})
 }
 
-// change calls f with the old entry and replaces the file of key by the result. If f returns a nil
-// header, nothing is changed.
-func (d *Dir) change(ctx context.Context, key string, f func(old Entry) (*dirHeader, []byte)) error {
+// replaceEntry calls update with the old entry of key. It then replaces the file of the entry by
+// the header and the value that update has returned. If the header is nil, the file stays as it is.
+func (d *Dir) replaceEntry(ctx context.Context, key string, update func(old Entry) (*dirHeader, []byte)) error {
 	name := d.file(key)
 	return d.locked(ctx, name, func(ctx context.Context) error {
 		old, err := d.Load(ctx, key)
 		if err != nil {
 			return err
 		}
-		h, value := f(old)
+		h, value := update(old)
 		if h == nil {
 			return nil
 		}

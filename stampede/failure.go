@@ -25,8 +25,8 @@ func (f *failure) recent(now time.Time) bool {
 	return now.Sub(f.at) < 10*f.until.Sub(f.at)
 }
 
-// backOff makes this process return the error of f for the key, until the time in f is over. The
-// function is not called until then.
+// backOff keeps this process from calling the function for the key until f.until. Before that time,
+// callers get the error of f.
 func (c *core) backOff(name string, f failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,9 +42,10 @@ func (c *core) backingOff(name string) error {
 	return nil
 }
 
-// failing reports whether a stale value is to be served at once. That is the case while the
-// function must not be called. It is also the case if the function failed recently and no value has
-// been stored since. Then the next try runs in the background. age is the age of the stored value.
+// failing reports whether Get should serve a stale value at once, because the function has failed.
+// It returns true while the function must not be called. It also returns true if the function
+// failed recently and no value has been stored since. In the second case, the next call of the
+// function runs in the background. age is the age of the stored value.
 func (c *core) failing(name string, age time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,10 +108,11 @@ func identities(err error, into []string) []string {
 	return into
 }
 
-// A mark in Values lets other processes know that the function of a key failed. It is an ordinary
-// value, fresh for ErrorTTL. The number of keys for marks is bounded, so two keys may share one
-// mark. If the functions of both keys fail at the same time, other processes do not learn of the
-// earlier failure. A mark holds the version of its key, so that an Invalidate ends it too.
+// A mark tells other processes that the function of a key failed. It is stored in Values, as a
+// value that is fresh for ErrorTTL. There are markSlots marks, so two keys may share one mark. If
+// the functions of both keys fail at the same time, the second failure overwrites the first, and
+// other processes learn only of the second. Invalidate gives a key a new version. A mark contains
+// the version of its key, so it is ignored after Invalidate.
 type mark struct {
 	Format  int      `json:"format,omitempty"` // 0 is the first format; newer versions of padlock write other numbers
 	Name    []byte   `json:"name"`
@@ -136,16 +138,16 @@ func markName(name string) []byte {
 	return []byte(hex.EncodeToString(sum[:]))
 }
 
-// marks reports whether failures are shared with other processes. If the values are in a Memory, no
-// other process sees them, so failures are not shared.
-func (j *job) marks() bool {
+// sharesFailures reports whether failures are shared with other processes. If the values are in a
+// Memory, no other process sees them, so failures are not shared.
+func (j *job) sharesFailures() bool {
 	_, private := j.c.values.(*Memory)
 	return j.s.errorTTL > 0 && !private
 }
 
 // storeMark stores a mark. The caller holds the lock of the key.
 func (j *job) storeMark(ctx context.Context, version uint64, err error) {
-	if !j.marks() {
+	if !j.sharesFailures() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -166,7 +168,7 @@ func (j *job) storeMark(ctx context.Context, version uint64, err error) {
 // readMark reads the key's mark. It returns the failure of another process, or nil if no mark
 // applies. The caller holds the lock of the key.
 func (j *job) readMark(ctx context.Context, version uint64) *failure {
-	if !j.marks() {
+	if !j.sharesFailures() {
 		return nil
 	}
 	e, err := j.c.values.Load(ctx, markKey(j.name))

@@ -29,14 +29,17 @@ type Files struct {
 	backingOff *lru[failure] // by lock name
 }
 
-// NewFiles returns Files that are at most maxAge old. The function write makes each file under a
-// lock of locker. It gets the path that was given to Ensure, and a writer into a new file in the
-// same directory. Its context ends when the lock is lost and when TimeLimit is over. If write
-// fails, the old file stays; with StaleIfError, Ensure accepts it. For ErrorTTL after a failure,
-// this process does not call write again for that file.
+// NewFiles returns Files that are at most maxAge old. Files makes a file by calling the function
+// write, while it holds a lock of locker. The function gets the path that was given to Ensure. It
+// also gets a writer, which writes to a new file in the same directory. When the function has
+// returned without an error, the new file replaces the old file. The context of the function ends
+// when the lock is lost and when TimeLimit is over.
 //
-// The new file has the permissions of the old one. If there is no old file, it gets 0666 reduced by
-// the umask.
+// If the function fails, the old file stays. With StaleIfError, Ensure accepts the old file. For
+// the time ErrorTTL after a failure, this process does not call the function again for that file.
+//
+// The new file has the permissions of the old file. If there is no old file, the new file gets the
+// permissions 0666 reduced by the umask.
 //
 // A file system does not check fences. So if the lock is lost just before the file is replaced,
 // Files may not notice the loss. A process that is killed while it writes leaves its new file

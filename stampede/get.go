@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// getValue returns a local copy or the stored value, if it can be served. Otherwise it waits for a
-// flight.
+// getValue returns a local copy or the stored value, if it can be served. Otherwise it waits until
+// this process has made the value.
 func (j *job) getValue(ctx context.Context) (any, error) {
 	if v, ok := j.c.fromLocal(j.name); ok {
 		return v, nil
@@ -37,7 +37,7 @@ func (j *job) getValue(ctx context.Context) (any, error) {
 			return v, nil
 		}
 	}
-	return j.fly(ctx)
+	return j.awaitPending(ctx)
 }
 
 // drawEarly decides at random whether a fresh value is renewed now.
@@ -49,10 +49,10 @@ func (j *job) drawEarly(e *Entry) bool {
 	return time.Duration(ahead) >= e.Fresh-e.Age
 }
 
-// fly waits for the value that a flight of this process makes. After MaxWait it returns the stale
-// value that the caller found before, if there is one.
-func (j *job) fly(ctx context.Context) (any, error) {
-	f, err := j.board(ctx)
+// awaitPending waits for the pendingValue of the key. After MaxWait it returns the stale value that
+// the caller found before, if there is one.
+func (j *job) awaitPending(ctx context.Context) (any, error) {
+	f, err := j.joinPending(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +66,11 @@ func (j *job) fly(ctx context.Context) (any, error) {
 	case <-f.done:
 		return f.v, f.err
 	case <-ctx.Done():
-		j.c.leaveFlight(j.name, f, false)
+		j.c.leavePending(j.name, f, false)
 		return nil, ctx.Err()
 	case <-late:
 	}
-	j.c.leaveFlight(j.name, f, true)
+	j.c.leavePending(j.name, f, true)
 	if !j.old.absent() {
 		if v, ok := j.read(ctx, &j.old); ok {
 			return v, nil
@@ -79,8 +79,8 @@ func (j *job) fly(ctx context.Context) (any, error) {
 	return nil, fmt.Errorf("%w: the value of %q is not there after %v", ErrNotReady, j.key, j.s.maxWait)
 }
 
-// board joins the flight of the key, or begins one.
-func (j *job) board(ctx context.Context) (*flight, error) {
+// joinPending joins the pendingValue of the key. If there is none, joinPending begins one.
+func (j *job) joinPending(ctx context.Context) (*pendingValue, error) {
 	c := j.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (j *job) board(ctx context.Context) (*flight, error) {
 	if insideOf(ctx).makes(c, j.name) {
 		return nil, fmt.Errorf("stampede: Get of %q inside its own function: %w", j.key, padlock.ErrAlreadyHeld)
 	}
-	if f := c.flights[j.name]; f != nil {
+	if f := c.pending[j.name]; f != nil {
 		f.waiters++
 		return f, nil
 	}
@@ -98,19 +98,19 @@ func (j *job) board(ctx context.Context) (*flight, error) {
 		return nil, err
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	f := &flight{done: make(chan struct{}), waiters: 1, cancel: cancel}
-	c.flights[j.name] = f
+	f := &pendingValue{done: make(chan struct{}), waiters: 1, cancel: cancel}
+	c.pending[j.name] = f
 	c.running.Add(1)
-	go j.takeOff(own, f)
+	go j.runPending(own, f)
 	return f, nil
 }
 
-// takeOff runs in the flight's goroutine.
-func (j *job) takeOff(ctx context.Context, f *flight) {
+// runPending makes the value of f. It runs in a goroutine of its own.
+func (j *job) runPending(ctx context.Context, f *pendingValue) {
 	defer j.c.running.Done()
 	defer f.cancel(nil)
 	defer context.AfterFunc(j.c.ctx, func() { f.cancel(ErrClosed) })()
-	defer j.c.land(j.name, f)
+	defer j.c.finishPending(j.name, f)
 	f.err = errGoexit // a Goexit, for example in the Codec, skips the next lines
 	v, err := j.fill(ctx, true)
 	if err != nil && ctx.Err() != nil {

@@ -15,9 +15,10 @@ type localValue struct {
 	until time.Time
 }
 
-// generations count the Invalidates of this process, for groups of keys. A value that was loaded
-// before an Invalidate must not become a local copy after it. So a reader notes the generation
-// before its Load.
+// generations counts the calls of Invalidate in this process. A value that was loaded before an
+// Invalidate must not become a local copy after it. So a reader remembers the count from before its
+// Load. It keeps a local copy only if the count has not changed since. A hash of the key selects
+// one of the counts.
 type generations struct {
 	seed   maphash.Seed
 	counts [256]uint64

@@ -14,20 +14,20 @@ import (
 type job struct {
 	c      *core
 	key    string // the key that the caller gave
-	name   string // prefix and key: the name of the value, the lock and the flight
+	name   string // prefix and key: the name of the value in Values and in core, and of the lock
 	s      settings
 	fn     func(context.Context) (any, error)
 	decode func(Codec, []byte) (any, error)
 
 	old   found         // what the caller found in Values at first
 	ahead bool          // this is a refresh of a value that is still fresh
-	seen  time.Duration // if ahead is set: the age of that value when the refresh was decided
+	seen  time.Duration // if ahead is set: how old the fresh value was when Get began the refresh
 }
 
 // found is a value as Values returned it.
 type found struct {
 	Entry
-	gen uint64 // the generation from before the value was loaded, for local copies
+	gen uint64 // the generation before the value was loaded; see generations
 }
 
 func (j *job) load(ctx context.Context) (found, error) {
@@ -87,23 +87,23 @@ func (j *job) fill(ctx context.Context, mayWait bool) (v any, err error) {
 			return nil, err
 		default:
 			j.s.report(ctx, j.key, err)
-			return j.unlocked(ctx)
+			return j.makeWithoutLock(ctx)
 		}
-		v, err := j.locked(ctx, lock)
+		v, err := j.makeWithLock(ctx, lock)
 		var lost *errLockLost
 		if !errors.As(err, &lost) {
 			return v, err
 		}
 		j.s.report(ctx, j.key, err)
 		if try == 3 {
-			return j.failed(ctx, &j.old, failure{err: lost.err})
+			return j.handleFailure(ctx, &j.old, failure{err: lost.err})
 		}
 	}
 }
 
-// unlocked makes a value when the lock store cannot be reached. The value is not kept, because
-// without a fence it could overwrite a newer one.
-func (j *job) unlocked(ctx context.Context) (any, error) {
+// makeWithoutLock makes a value when the lock store cannot be reached. The value is not kept,
+// because without a fence it could overwrite a newer value.
+func (j *job) makeWithoutLock(ctx context.Context) (any, error) {
 	v, err := j.call(ctx)
 	switch {
 	case err == nil:
@@ -112,11 +112,12 @@ func (j *job) unlocked(ctx context.Context) (any, error) {
 	case ctx.Err() != nil:
 		return nil, err
 	}
-	return j.failed(ctx, &j.old, failure{err: err})
+	return j.handleFailure(ctx, &j.old, failure{err: err})
 }
 
-// locked checks Values again, makes the value if it is still needed, and releases the lock.
-func (j *job) locked(ctx context.Context, lock *padlock.Lock) (any, error) {
+// makeWithLock is called when this process has the lock. It checks Values again, makes the value if
+// it is still needed, and releases the lock.
+func (j *job) makeWithLock(ctx context.Context, lock *padlock.Lock) (any, error) {
 	defer func() { j.s.report(ctx, j.key, lock.Release()) }()
 	e, down := j.load(ctx)
 	if down != nil && (j.s.strict || ctx.Err() != nil) {
@@ -130,7 +131,7 @@ func (j *job) locked(ctx context.Context, lock *padlock.Lock) (any, error) {
 	}
 	if down == nil {
 		if f := j.readMark(ctx, e.Version); f != nil {
-			return j.failed(ctx, &e, *f)
+			return j.handleFailure(ctx, &e, *f)
 		}
 	}
 	return j.makeValue(ctx, lock, &e, down == nil)
@@ -161,7 +162,7 @@ func (j *job) makeValue(ctx context.Context, lock *padlock.Lock, e *found, maySt
 	case mayStore:
 		j.storeMark(ctx, e.Version, err)
 	}
-	return j.failed(ctx, e, failure{err: err})
+	return j.handleFailure(ctx, e, failure{err: err})
 }
 
 // join returns a context that has the values of ctx and ends when ctx or otherCtx ends.
@@ -202,9 +203,9 @@ func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64) {
 	}
 }
 
-// failed begins the back-off, and serves a stale value if StaleIfError allows it. If f.at is set,
-// the failure comes from another process.
-func (j *job) failed(ctx context.Context, e *found, f failure) (any, error) {
+// handleFailure is called when the function has failed. It begins the back-off, and returns a stale
+// value if StaleIfError allows it. If f.at is set, the failure comes from another process.
+func (j *job) handleFailure(ctx context.Context, e *found, f failure) (any, error) {
 	remote := !f.at.IsZero()
 	if !remote {
 		f.at = time.Now()

@@ -9,10 +9,14 @@ import (
 // Memory keeps values in this process. If there are too many, it forgets those that have not been
 // used for the longest time.
 //
-// Versions come from one counter that every Discard raises. The version of an absent key is the
-// current value of the counter. So a worker that loaded an absent key may store its value unless a
-// Discard of that key came after the Load. Memory may have forgotten that Discard, but it knows the
-// greatest version of all forgotten Discards. A worker with a smaller version is refused.
+// A worker loads a key, makes a value and stores it. If the key was discarded between the Load and
+// the Store, Store must refuse the value, because it is outdated. To notice this, every Discard
+// raises a counter, and the key gets the new count as its version. A Load of an absent key returns
+// the current count as the version. Store refuses a value if the key has another version by then.
+//
+// When Memory forgets a key, it also forgets its last Discard. So it remembers the greatest version
+// of all forgotten Discards. If the key is absent, Store refuses every value with a smaller
+// version.
 type Memory struct {
 	mu           sync.Mutex
 	kept         *lru[kept]

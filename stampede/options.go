@@ -88,9 +88,9 @@ func Lease(d time.Duration) SharedOption { return sharedOption(func(s *settings)
 func Stale(d time.Duration) Option { return cacheOption(func(s *settings) { s.stale = d }) }
 
 // StaleIfError allows a value to be served for d after it has ceased to be fresh, if the function
-// fails. The first callers wait until the function has failed. For ErrorTTL after that failure, the
-// function is not called and the stale value is served at once. Then the function is tried again; a
-// Cache does that in the background.
+// fails. The first callers wait until the function has failed. After that, the stale value is
+// served at once, and the function is not called until the time of ErrorTTL is over. Then the
+// function is tried again; a Cache does that in the background.
 func StaleIfError(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.staleIfError = d })
 }
@@ -103,25 +103,25 @@ func StaleIfError(d time.Duration) SharedOption {
 // Prevention, 2015.)
 func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early = beta }) }
 
-// Jitter makes the time for which a value is fresh randomly shorter or longer. So values that were
-// made together do not go stale together. For example, Jitter(0.1) changes the time by at most a
-// tenth. The argument is between 0 and 1.
+// Jitter varies how long a value is fresh, so that values that were made together do not go stale
+// together. The time of each value becomes longer or shorter by a random amount. For example,
+// Jitter(0.1) changes the time by at most a tenth. The argument is between 0 and 1.
 func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jitter = share }) }
 
-// ErrorTTL sets for how long after a failure the error is returned without calling the function
-// again. The default is 1 s; 0 turns it off. A Cache shares the failure through Values for that
-// time, so a caller in another process gets a *RemoteError with the text of the error. A Memory
-// keeps no errors, since no other process sees it. With Files only this process knows of the
-// failure.
+// ErrorTTL sets how long the function is not called again after it has failed. During this time
+// callers get the error of the failed call. The default is 1 s; 0 turns ErrorTTL off. A Cache
+// shares the failure through Values for that time, so a caller in another process gets a
+// *RemoteError with the text of the error. A Memory keeps no errors, since no other process sees
+// it. With Files only this process knows of the failure.
 func ErrorTTL(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.errorTTL = d })
 }
 
 // TimeLimit bounds one run of the function. The default is 5 minutes; 0 means no limit. When the
 // time is over, the function's context ends, and the callers get an error that wraps ErrTimeLimit.
-// If the function of a Cache does not return within another Lease, the Cache stops waiting for it:
-// the lock is released and the value is dropped, so the function may still run when the next one
-// begins.
+// The function of a Cache then has some more time to return: the length of one lease, which the
+// option Lease sets. After that the Cache stops waiting for the function: it releases the lock and
+// drops the value. So the function may still run when the next call of the function begins.
 func TimeLimit(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.timeLimit = d })
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A refresh renews a value in the background. core.refreshing has a time for some keys. Before that
-// time, no other refresh of the key begins:
+// A refresh renews a value in the background. At most one refresh of a key runs in this process.
+// The map core.refreshing has a time for some keys. No refresh of the key begins before that time:
 //
 //	time of the key          meaning                             what changes it
 //	none                     no refresh of the key is running    a refresh begins: the time is set to
@@ -19,7 +19,7 @@ import (
 //	now
 //
 // A refresh does not wait for the lock. It does not begin while ErrorTTL forbids to call the
-// function, nor while maxBehind other refreshes are running.
+// function. It does not begin either if core.refreshing already has maxBehind keys.
 
 // heldPause is how long this process leaves a key alone after it found that another process renews
 // it.
@@ -35,8 +35,8 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
-	// A refresh may come from a Get that a function calls. The refresh is not part of that
-	// function, which does not wait for it.
+	// The Get that begins this refresh may be called inside the function of another key. That
+	// function does not wait for the refresh, so the refresh does not count as inside it.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }

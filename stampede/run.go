@@ -38,8 +38,9 @@ func caught(err *error) {
 	}
 }
 
-// inside marks a function's context with the key whose value the function makes, so that a Get of
-// the same key in the function does not wait for itself.
+// inside is a value in the context with which a function is called. It says which key the function
+// makes a value for. If the function calls Get for the same key, this Get must not wait for the
+// function, because both would wait for ever.
 type inside struct {
 	c     *core
 	name  string
@@ -69,8 +70,9 @@ type outcome struct {
 	err error
 }
 
-// call runs the function in a goroutine of its own. So a Goexit ends only that goroutine. If the
-// function ignores the end of its context, call stops waiting for it one Lease after TimeLimit.
+// call runs the function in a goroutine of its own. So a Goexit ends only that goroutine. When
+// TimeLimit is over, the function's context ends. If the function ignores this, call waits for the
+// length of one more lease, and then returns without it.
 func (j *job) call(ctx context.Context) (any, error) {
 	var late <-chan time.Time
 	if limit := j.s.timeLimit; limit > 0 && limit < forever-j.s.lease {

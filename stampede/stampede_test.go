@@ -180,7 +180,7 @@ func TestCallerAndWorkerApart(t *testing.T) {
 			t.Errorf("the impatient caller got %v", err)
 		}
 		if err := <-patient; err != nil || work.runs.Load() != 1 {
-			t.Errorf("who joined the first caller's flight got %v after %d runs", err, work.runs.Load())
+			t.Errorf("a caller that joined the first caller got %v after %d runs", err, work.runs.Load())
 		}
 	})
 }

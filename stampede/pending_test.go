@@ -19,9 +19,9 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-// A flightTest has one cache, whose function returns when the test allows it, and callers that come
-// and go. The tests below try each change of state in the table of type flight.
-type flightTest struct {
+// A pendingTest has one cache, whose function returns when the test allows it, and callers that
+// come and go. The tests below try each change of state in the table of type pendingValue.
+type pendingTest struct {
 	*testing.T
 	c     *stampede.Family
 	runs  atomic.Int32
@@ -29,14 +29,14 @@ type flightTest struct {
 	goOn  chan struct{}
 }
 
-func eachFlight(t *testing.T, f func(t *flightTest), opts ...stampede.Option) {
+func eachPending(t *testing.T, f func(t *pendingTest), opts ...stampede.Option) {
 	bubble(t, func(t *testing.T) {
-		ft := &flightTest{T: t, c: newFleet(t, 1, opts...).caches[0], goOn: make(chan struct{})}
+		ft := &pendingTest{T: t, c: newFleet(t, 1, opts...).caches[0], goOn: make(chan struct{})}
 		f(ft)
 	})
 }
 
-func (t *flightTest) fn(ctx context.Context) (string, error) {
+func (t *pendingTest) fn(ctx context.Context) (string, error) {
 	n := t.runs.Add(1)
 	select {
 	case <-t.goOn:
@@ -53,7 +53,7 @@ type answer struct {
 	err error
 }
 
-func (t *flightTest) call(ctx context.Context, opts ...stampede.Option) chan answer {
+func (t *pendingTest) call(ctx context.Context, opts ...stampede.Option) chan answer {
 	got := make(chan answer, 1)
 	go func() {
 		v, err := stampede.Remember(ctx, t.c, "k", time.Hour, t.fn, opts...)
@@ -63,7 +63,7 @@ func (t *flightTest) call(ctx context.Context, opts ...stampede.Option) chan ans
 	return got
 }
 
-func (t *flightTest) want(got chan answer, v string, err error) {
+func (t *pendingTest) want(got chan answer, v string, err error) {
 	t.Helper()
 	select {
 	case a := <-got:
@@ -75,23 +75,23 @@ func (t *flightTest) want(got chan answer, v string, err error) {
 	}
 }
 
-func (t *flightTest) wantRuns(n int32) {
+func (t *pendingTest) wantRuns(n int32) {
 	t.Helper()
 	if synctest.Wait(); t.runs.Load() != n {
 		t.Errorf("%d runs, want %d", t.runs.Load(), n)
 	}
 }
 
-func (t *flightTest) short() context.Context {
+func (t *pendingTest) short() context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func TestFlightOpenToLanded(t *testing.T) {
-	eachFlight(t, func(t *flightTest) {
+func TestPendingOpenToDone(t *testing.T) {
+	eachPending(t, func(t *pendingTest) {
 		first, second := t.call(t.Context()), t.call(t.short())
-		t.want(second, "", context.DeadlineExceeded) // the flight is still open
+		t.want(second, "", context.DeadlineExceeded) // the value is still open
 		close(t.goOn)
 		t.want(first, "value 1", nil)
 		t.wantRuns(1)
@@ -99,8 +99,8 @@ func TestFlightOpenToLanded(t *testing.T) {
 }
 
 // A caller that left because of MaxWait gets the value when it asks again.
-func TestFlightUnattendedToLanded(t *testing.T) {
-	eachFlight(t, func(t *flightTest) {
+func TestPendingUnattendedToDone(t *testing.T) {
+	eachPending(t, func(t *pendingTest) {
 		t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
 		t.wantRuns(1)
 		close(t.goOn)
@@ -110,8 +110,8 @@ func TestFlightUnattendedToLanded(t *testing.T) {
 	})
 }
 
-func TestFlightUnattendedToOpen(t *testing.T) {
-	eachFlight(t, func(t *flightTest) {
+func TestPendingUnattendedToOpen(t *testing.T) {
+	eachPending(t, func(t *pendingTest) {
 		t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
 		t.want(t.call(t.short()), "", context.DeadlineExceeded)
 		second := t.call(t.Context())
@@ -121,8 +121,8 @@ func TestFlightUnattendedToOpen(t *testing.T) {
 	})
 }
 
-func TestFlightUnattendedToAbandoned(t *testing.T) {
-	eachFlight(t, func(t *flightTest) {
+func TestPendingUnattendedToAbandoned(t *testing.T) {
+	eachPending(t, func(t *pendingTest) {
 		t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
 		if err := t.c.Invalidate(t.Context(), "k"); err != nil {
 			t.Fatal(err)
@@ -137,12 +137,12 @@ func TestFlightUnattendedToAbandoned(t *testing.T) {
 	})
 }
 
-func TestFlightOpenToSuperseded(t *testing.T) {
-	eachFlight(t, func(t *flightTest) {
+func TestPendingOpenToSuperseded(t *testing.T) {
+	eachPending(t, func(t *pendingTest) {
 		first := t.call(t.Context())
 		t.c.Invalidate(t.Context(), "k")
 		second := t.call(t.Context())
-		t.wantRuns(1) // the flight of the second caller waits for the lock
+		t.wantRuns(1) // the pendingValue of the second caller waits for the lock
 		t.goOn <- struct{}{}
 		t.want(first, "value 1", nil)
 		t.wantRuns(2)
@@ -152,10 +152,10 @@ func TestFlightOpenToSuperseded(t *testing.T) {
 	})
 }
 
-func TestFlightSupersededToAbandoned(t *testing.T) {
+func TestPendingSupersededToAbandoned(t *testing.T) {
 	for name, opts := range map[string][]stampede.Option{"by its context": nil, "by MaxWait": {stampede.MaxWait(time.Second)}} {
 		t.Run(name, func(t *testing.T) {
-			eachFlight(t, func(t *flightTest) {
+			eachPending(t, func(t *pendingTest) {
 				want := context.DeadlineExceeded
 				if opts != nil {
 					want = stampede.ErrNotReady
@@ -172,9 +172,9 @@ func TestFlightSupersededToAbandoned(t *testing.T) {
 	}
 }
 
-// A caller that comes after all others have left begins a new flight. The new flight waits until
+// A caller that comes after all others have left begins a new pendingValue. This one waits until
 // the cancelled function has returned.
-func TestFlightAbandonedToLanded(t *testing.T) {
+func TestPendingAbandonedToDone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newFleet(t, 1).caches[0]
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -197,21 +197,21 @@ func TestFlightAbandonedToLanded(t *testing.T) {
 	})
 }
 
-func TestFlightAtClose(t *testing.T) {
-	for name, leave := range map[string]func(t *flightTest) chan answer{
-		"open": func(t *flightTest) chan answer { return t.call(t.Context()) },
-		"superseded": func(t *flightTest) chan answer {
+func TestPendingAtClose(t *testing.T) {
+	for name, leave := range map[string]func(t *pendingTest) chan answer{
+		"open": func(t *pendingTest) chan answer { return t.call(t.Context()) },
+		"superseded": func(t *pendingTest) chan answer {
 			got := t.call(t.Context())
 			t.c.Invalidate(t.Context(), "k")
 			return got
 		},
-		"unattended": func(t *flightTest) chan answer {
+		"unattended": func(t *pendingTest) chan answer {
 			t.want(t.call(t.Context(), stampede.MaxWait(time.Second)), "", stampede.ErrNotReady)
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachFlight(t, func(t *flightTest) {
+			eachPending(t, func(t *pendingTest) {
 				got := leave(t)
 				if err := t.c.Close(t.short()); err != nil {
 					t.Error(err)
@@ -333,7 +333,7 @@ func goesWrong(t *testing.T, fn func(context.Context) (sour, error), want func(e
 	if _, err := stampede.Remember(ctx, f.caches[0], "k", time.Second, fn); !want(err) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the caller got %v", err)
 	}
-	for i, c := range f.caches { // the lock is free, and the flight has landed
+	for i, c := range f.caches { // the lock is free, and the value is done
 		start := time.Now()
 		if _, err := stampede.Remember(ctx, c, "k", time.Second, fine); err != nil || time.Since(start) > 0 {
 			t.Errorf("process %d then got %v after %v", i, err, time.Since(start))
