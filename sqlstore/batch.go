@@ -62,11 +62,11 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	return out, nil
 }
 
-// extendTogether extends some of the holds with one statement. The slice part has the indexes of
-// these holds. extendTogether returns the indexes of the holds that need statements of their own.
-func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, part []int, out []driver.Extended) (alone []int) {
-	some := make([]driver.Extension, len(part))
-	for i, at := range part {
+// extendTogether extends some of the holds with one statement. The argument indexes says which
+// ones. The result contains the indexes of the holds that need statements of their own.
+func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, indexes []int, out []driver.Extended) (alone []int) {
+	some := make([]driver.Extension, len(indexes))
+	for i, at := range indexes {
 		some[i] = holds[at]
 	}
 	left, err := s.rows.prolongMany(ctx, some)
@@ -74,9 +74,9 @@ func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, pa
 		left, err = s.rows.prolongMany(ctx, some)
 	}
 	if err != nil && judge(err) != unknown {
-		return part // nothing was changed
+		return indexes // nothing was changed
 	}
-	for _, at := range part {
+	for _, at := range indexes {
 		ttl, ok := left[keyOf(&holds[at])]
 		switch {
 		case err != nil:
@@ -90,12 +90,12 @@ func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, pa
 	return alone
 }
 
-// extendAlone extends some of the holds as Extend does, each with its own statement. The slice
-// alone has the indexes of these holds.
-func (s *Store) extendAlone(ctx context.Context, holds []driver.Extension, alone []int, out []driver.Extended) {
+// extendAlone extends some of the holds, each with a statement of its own, as Extend does. The
+// argument indexes says which ones.
+func (s *Store) extendAlone(ctx context.Context, holds []driver.Extension, indexes []int, out []driver.Extended) {
 	var all sync.WaitGroup
 	slots := make(chan struct{}, maxAlone)
-	for _, at := range alone {
+	for _, at := range indexes {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
@@ -148,7 +148,7 @@ func newBatchStatements(d *dialect, t tables) (st batchStatements) {
 func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left leases, err error) {
 	if t.dialect == dialects[SQLite] {
 		text, args := t.listOfRows(holds)
-		return t.extended(ctx, holds, text, args...)
+		return t.runExtend(ctx, holds, text, args...)
 	}
 	list := make([]listed, len(holds))
 	for i, h := range holds {
@@ -159,7 +159,7 @@ func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left
 		return nil, err
 	}
 	if t.dialect == dialects[PostgreSQL] {
-		return t.extended(ctx, holds, t.sql.batch.extend, string(text))
+		return t.runExtend(ctx, holds, t.sql.batch.extend, string(text))
 	}
 	res, err := t.exec(ctx, t.sql.batch.extend, string(text))
 	if err != nil {
@@ -171,16 +171,17 @@ func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left
 	return allOf(holds), nil
 }
 
-// leases tells for some holds how long their leases still last. The key has the name and the token,
-// because a caller may use one token for several names.
+// leases contains how long the leases of some holds still last. The key of an entry is the name and
+// the token of a hold, because a caller may use one token for several names.
 type leases map[holdKey]time.Duration
 
 type holdKey struct{ name, token string }
 
 func keyOf(h *driver.Extension) holdKey { return holdKey{h.Name, h.Token} }
 
-// allOf returns the leases of the holds as they are if all of them are extended. If a hold is
-// listed twice, either TTL may be the one that was applied, so allOf returns the shorter one.
+// allOf returns what the leases are if the statement has extended all holds: each lease lasts for
+// the TTL of its hold. If a hold is listed twice, the statement may have applied either TTL, so
+// allOf returns the shorter one.
 func allOf(holds []driver.Extension) leases {
 	left := make(leases, len(holds))
 	for i := range holds {
@@ -193,8 +194,9 @@ func allOf(holds []driver.Extension) leases {
 	return left
 }
 
-// extended runs a statement that returns the names and tokens of the holds that it has extended.
-func (t *table) extended(ctx context.Context, holds []driver.Extension, text string, args ...any) (left leases, err error) {
+// runExtend runs a statement that extends holds and returns the name and the token of each hold
+// that it has runExtend. The result contains the leases of these holds.
+func (t *table) runExtend(ctx context.Context, holds []driver.Extension, text string, args ...any) (left leases, err error) {
 	rows, err := t.query(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -239,8 +241,9 @@ func (t *table) checkMany(ctx context.Context, holds []driver.Extension, list st
 	return left
 }
 
-// listOfRows makes SQLite's statement. It fills the list up with entries for no hold, until their
-// number is a power of two, so that few different statements have to be prepared.
+// listOfRows makes the statement for SQLite, which contains a list of rows: one row for each hold.
+// The statement depends on the number of rows. To prepare few different statements, listOfRows adds
+// empty rows until the number of rows is a power of two. An empty row matches no hold.
 func (t *table) listOfRows(holds []driver.Extension) (text string, args []any) {
 	n := 1
 	for n < len(holds) {

@@ -74,14 +74,15 @@ type result struct {
 	err   error
 }
 
-// changeRow loads the state of a name, calls decide, which reads and changes the state, and writes
-// the state back. If another call has written to the row meanwhile, changeRow starts again. If a
-// transaction has locked the row of the last grant, changeRow returns errRowLocked.
+// changeRow loads the state of a name, calls the function decide, which reads and changes the
+// state, and writes the state back. If another call has written to the row meanwhile, changeRow
+// starts again. If a transaction has locked the row of the last grant, changeRow returns
+// errRowLocked.
 //
-// After the call of decide, changeRow reserves the name, if it is free, for the waiters whose turn
-// it is. If a transaction keeps the name, changeRow reserves nothing. Those waiters then acquire
-// the name themselves when the transaction has ended. If decide has begun a cool-down, changeRow
-// wakes the first waiter.
+// If the name is free after the call of decide, changeRow reserves it for the waiters whose turn it
+// is. But if a transaction keeps the name, changeRow reserves nothing. Those waiters then acquire
+// the name themselves when the transaction has ended. If the call of decide has begun a cool-down,
+// changeRow wakes the first waiter.
 func (s *Store) changeRow(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	return s.changeRowFrom(ctx, name, nil, decide)
 }
@@ -150,10 +151,10 @@ func (s *Store) read(ctx context.Context, name string, read *loadedState) (*stat
 	return s.rows.loadState(ctx, name)
 }
 
-// tellWaiters wakes the waiters that a change concerns. These are the waiters for which the name
-// was reserved, in this process or, through the database, in another one. It also wakes the first
-// waiter of the queue if that waiter is in this process, unless quiet is true and nothing was
-// reserved.
+// tellWaiters wakes the waiters that a change concerns. First it wakes the waiters for which the
+// name was reserved. Waiters of other processes are woken through the database. Then it wakes the
+// first waiter of the queue if that waiter is in this process. It skips this second step if quiet
+// is true and nothing was reserved.
 func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {

@@ -24,10 +24,10 @@ import (
 //
 // In all other cases the statement changes nothing, and the caller uses state.go.
 //
-// Like all statements that grant, handOver locks the row FOR UPDATE, and skips it if a transaction
-// that checks or holds the lock has locked it. Before that, handOver locks the row as an UPDATE
-// does. So if another process is just writing to the row, handOver waits for that process and does
-// not skip the row.
+// Like all statements that grant, handOver locks the row FOR UPDATE. If a transaction that checks
+// or holds the lock has locked the row, handOver skips the row. If another process is just writing
+// to the row, handOver waits for that process. To wait, it first locks the row FOR NO KEY UPDATE,
+// as every UPDATE does.
 type contendedStatements struct{ handOver, enqueue string }
 
 func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
@@ -38,9 +38,10 @@ func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
 	return st
 }
 
-// lockForGrant makes a CTE with the name g, which locks the row of a name for a grant and returns
-// the row. The CTE waits for other writers, but not for a transaction that checks or holds the
-// lock. If there is such a transaction, g returns no row.
+// lockForGrant returns the beginning of a statement that grants a name. It is a WITH clause, whose
+// subquery g locks the row of the name and returns it. The subquery waits for other writers. It
+// does not wait for a transaction that checks or holds the lock (CheckTx, LockTx). If there is such
+// a transaction, the subquery returns no row.
 func lockForGrant(t tables, columns string) string {
 	return "WITH w AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR NO KEY UPDATE), " +
 		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
@@ -78,8 +79,9 @@ func enqueueText(d *dialect, t tables) string {
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
 // handOver releases an exclusive hold and reserves the name for the first waiter in the queue, in
-// one statement. It also releases a reservation, because the waiter may be using it as a hold
-// already. next is the place of the second waiter, or nil. ok is false if nothing was changed.
+// one statement. It also releases a reservation, because a waiter may use its reservation as a hold
+// before it claims the reservation. The result next is the place of the second waiter, or nil. The
+// result ok is false if nothing was changed.
 func (t *table) handOver(ctx context.Context, name, token string) (to reservation, next *place, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return to, nil, false, nil
@@ -105,10 +107,10 @@ func (t *table) handOver(ctx context.Context, name, token string) (to reservatio
 	return to, next, true, nil
 }
 
-// enqueue gives r a place at the end of the queue, in one statement. It returns the state without
-// the holder, and the number of places before that of r. If the database wakes the waiter, the
-// state has no places either, because the waiter needs to know nothing else about the queue. ok is
-// false if nothing was changed.
+// enqueue gives the request a place at the end of the queue, in one statement. It returns the
+// number of places before the new one, and the state without the holder. If the database wakes the
+// waiter, the returned state has no queue either, because such a waiter needs only the number. The
+// result ok is false if nothing was changed.
 func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, position int, now micros, ok bool, err error) {
 	if t.sql.contended.enqueue == "" {
 		return nil, 0, 0, false, nil

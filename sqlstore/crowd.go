@@ -45,9 +45,10 @@ func (n *recentNames) has(name string) bool {
 	return ok && time.Now().Before(t)
 }
 
-// A crowd remembers the names that more than one process asks for. For these names the store skips
-// the single-statement shortcuts: they work only for a free name or for a hold without waiters, so
-// here they would only cost a request.
+// A crowd remembers the names that more than one process asks for. The store has shortcuts that try
+// to do everything in a single statement. They work only for a free name, or for a hold without
+// waiters. For the names in the crowd they would usually fail and only cost a request, so the store
+// skips them.
 type crowd struct{ recentNames }
 
 const crowdFor = 2 * time.Second // how long a name is remembered after another process asked for it

@@ -70,10 +70,10 @@ func newPlace(r *driver.Request, push string, until micros) place {
 	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
-// A reservation tells a waiter that the name is reserved for it. The field "to" has the address of
-// that waiter. If the fence is 0, nothing is reserved, and the waiter only has to look. The field
-// "next" has the address of the waiter behind it, if there is one. That waiter has to look if the
-// reservation is not claimed in time.
+// A reservation tells a waiter that the name is reserved for it. The field "to" contains the
+// address of that waiter. If the fence is 0, nothing is reserved, and the waiter only has to look
+// at the name. The field "next" contains the address of the next waiter in the queue, if there is
+// one. If the reservation is not claimed in time, the next waiter has to look at the name.
 type reservation struct {
 	to    address
 	fence uint64

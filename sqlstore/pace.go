@@ -2,19 +2,20 @@ package sqlstore
 
 import "time"
 
-// If nothing wakes the first waiter in a queue, it looks at the name every headPause. If it can
-// tell when the current hold will probably end, it looks more often around that time, and less
-// often before:
+// If nothing wakes the first waiter in a queue, it looks at the name from time to time. It may know
+// from earlier holds how long a step takes. A step is the time from the beginning of one hold to
+// the beginning of the next. Then the waiter can tell when the current hold will probably end. It
+// looks more often around that time, and less often before:
 //
-//	time left until the expected end     the first waiter looks
-//	not known                            every headPause
-//	more than an eighth of a step        every earlyPause, and when an eighth is left
-//	less than an eighth, or overdue by   every nearbyPause
-//	less than an eighth
-//	overdue by more                      every headPause
+//	expected end of the hold              pause before the next look
+//	not known                             headPause
+//	more than an eighth of a step away    earlyPause, but not past that eighth
+//	at most an eighth of a step away      nearbyPause
+//	overdue by at most an eighth          nearbyPause
+//	overdue by more                       headPause
 //
-// A step is the time from the beginning of one hold to the beginning of the next. If all holds take
-// about the same time, the waiter finds their end sooner, and with fewer statements.
+// If all holds take about the same time, the waiter finds their end sooner, and with fewer
+// statements.
 const (
 	headPause   = 70 * time.Millisecond
 	earlyPause  = 120 * time.Millisecond
@@ -26,12 +27,14 @@ const (
 
 // A pace is what a waiter has learned about how fast the queue moves.
 type pace struct {
-	since micros        // when the last hold that the waiter has seen began; 0 if it has seen none
-	ahead int           // how many waiters were ahead of this one when it saw that hold
+	since micros // when the last hold that the waiter has seen began; 0 if it has seen none
+	// ahead is how many waiters were ahead of this one when it last saw a hold.
+	ahead int
 	step  time.Duration // from the beginning of one hold to that of the next; 0 if not known
 }
 
-// learn notes what the waiter sees in a look. position is the number of waiters ahead of it.
+// learn updates the pace after the waiter has looked at the name. The argument position is the
+// number of waiters ahead of it.
 func (p *pace) learn(st *state, position int, now micros) {
 	h, _ := st.exclusive()
 	if h == nil || h.Until <= now {

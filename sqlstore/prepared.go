@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// prepared keeps prepared statements for SQLite, which then need not be parsed again. The other
-// engines do not use it. Drivers of PostgreSQL prepare statements by themselves, and must not
-// prepare any behind a pooler. On MySQL, a statement that is sent as text costs one request. A
-// prepared statement costs three requests, unless each connection keeps it prepared.
-type prepared struct {
+// A stmtCache keeps stmtCache statements of SQLite, which then need not be parsed again. The other
+// engines do not use it. Drivers of PostgreSQL prepare statements by themselves. If there is a
+// pooler, they must not prepare any. On MySQL, a statement that is sent as text costs one request.
+// A stmtCache statement costs three requests, unless each connection keeps it stmtCache.
+type stmtCache struct {
 	mu    sync.Mutex
 	texts map[string]*sql.Stmt
 }
@@ -26,14 +26,14 @@ func (t *table) statement(ctx context.Context, text string) (*sql.Stmt, error) {
 	return t.kept.add(text, st), nil
 }
 
-func (p *prepared) get(text string) *sql.Stmt {
+func (p *stmtCache) get(text string) *sql.Stmt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.texts[text]
 }
 
 // add keeps st, or returns the statement that another call has added meanwhile.
-func (p *prepared) add(text string, st *sql.Stmt) *sql.Stmt {
+func (p *stmtCache) add(text string, st *sql.Stmt) *sql.Stmt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if old := p.texts[text]; old != nil {
@@ -48,7 +48,7 @@ func (p *prepared) add(text string, st *sql.Stmt) *sql.Stmt {
 }
 
 // closeAll closes the statements.
-func (p *prepared) closeAll() {
+func (p *stmtCache) closeAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, st := range p.texts {
@@ -60,11 +60,11 @@ func (p *prepared) closeAll() {
 // A row is the result of a statement that returns one row.
 type row interface{ Scan(dest ...any) error }
 
-// failed stands for the row of a statement that could not be sent.
-type failed struct{ error }
+// A failedRow takes the place of a row if the statement could not be sent.
+type failedRow struct{ error }
 
 // Scan returns the error.
-func (f failed) Scan(...any) error { return f.error }
+func (f failedRow) Scan(...any) error { return f.error }
 
 func (t *table) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
 	if t.dialect != dialects[SQLite] {
@@ -94,7 +94,7 @@ func (t *table) queryRow(ctx context.Context, text string, args ...any) row {
 	}
 	st, err := t.statement(ctx, text)
 	if err != nil {
-		return failed{err}
+		return failedRow{err}
 	}
 	return st.QueryRowContext(ctx, args...)
 }

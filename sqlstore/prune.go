@@ -164,8 +164,9 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 	return int(removed), err
 }
 
-// removeOne deletes both rows of a name on MySQL. It deletes each by its key, so that no gap is
-// locked. On MariaDB it does not wait for locked rows.
+// removeOne deletes both rows of a name on MySQL. The statement finds each row by its key. So MySQL
+// locks only these rows, and not the gaps between keys, where other processes insert rows. On
+// MariaDB the statement does not wait for locked rows.
 func (t *table) removeOne(ctx context.Context, r oldRow) (bool, error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
@@ -191,7 +192,8 @@ type pruneStatements struct {
 }
 
 func newPruneStatements(d *dialect, t tables) pruneStatements {
-	// If the fence of a row is ahead of the clock, the row stays until the clock has passed it.
+	// A fence may be greater than the clock. Then its row stays until the clock is greater than the
+	// fence.
 	old := "(token = ? OR until < " + d.now + " - ?) AND busy < " + d.now + " - ? AND since < " + d.now + " - ? AND fence < " + d.now + " - ?"
 	st := pruneStatements{
 		list:  d.bind("SELECT name, version FROM " + t.locks + " WHERE name > ? AND " + old + " ORDER BY name LIMIT " + strconv.Itoa(pruneBatch)),

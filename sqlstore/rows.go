@@ -23,8 +23,8 @@ type moreColumn struct {
 	Cooled driver.Holder `json:"cooled,omitzero"`
 }
 
-// scan reads one row. If the statement has other columns before those of the state, leading points
-// to the variables for their values.
+// scan reads one row. The statement may have other columns before those of the state. Then the
+// argument leading contains pointers to the variables for their values.
 func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int
@@ -61,8 +61,7 @@ func decode(text string, into any) error {
 	return nil
 }
 
-// values returns the values of the columns, in the order in which the constant assignment lists
-// them.
+// values returns the values of the columns, in the order in which setClause lists the columns.
 func (s *state) values() ([]any, error) {
 	h, others := s.exclusive()
 	if h == nil {
@@ -101,7 +100,7 @@ type table struct {
 	dialect *dialect
 	tables  tables
 	sql     statements
-	kept    prepared
+	kept    stmtCache
 	mariaDB atomic.Bool                     // the server is MariaDB, not MySQL; see saveInOne
 	make    func(ctx context.Context) error // makes the tables again after they were removed or lost
 }
@@ -169,7 +168,9 @@ func (t *table) saveState(ctx context.Context, name string, st *state, grant boo
 	if err := t.queryRow(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
-	if locked == 0 { // a transaction that checks has locked the row, or another grant has locked it for a moment
+	// A transaction that checks the lock has locked the row, or another grant has locked it for a
+	// moment.
+	if locked == 0 {
 		return false, t.whyLocked(ctx, name)
 	}
 	return saved == 1, nil
@@ -196,8 +197,8 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// saveInOne is saveState for a grant on MariaDB. Only there can one statement write to both tables
-// without waiting for either row.
+// saveInOne does the work of saveState for a grant on MariaDB, in one statement. Only on MariaDB
+// can one statement write to both tables without waiting for a locked row.
 func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
 	if err != nil && judge(err) == rowLocked {
@@ -213,10 +214,10 @@ func (t *table) saveInOne(ctx context.Context, name string, st *state, values []
 	return false, err
 }
 
-// saveBoth is saveState for a grant on an engine where one statement cannot skip a locked row. The
-// first statement checks whether a transaction has locked the row, and the second writes to both
-// tables at once. saveBoth opens no transaction: if the connection were lost in it, the transaction
-// could stay open in the server and keep the name.
+// saveBoth does the work of saveState for a grant on an engine where one statement cannot skip a
+// locked row. The first statement checks whether a transaction has locked the row, and the second
+// writes to both tables at once. saveBoth opens no transaction. If the connection were lost during
+// a transaction, the transaction could stay open in the server and keep the name.
 func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
 	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
@@ -234,12 +235,13 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 	return ok, err
 }
 
-// awaitWriter is called on MySQL and MariaDB when a grant has found a locked row. A grant locks the
-// rows of a name in both tables, and a transaction that checks locks only the row of the last
-// grant. So awaitWriter waits until nobody writes to the other row, and then returns errRowLocked.
-// The writer may also be an earlier statement of this caller: if its connection was lost, the
-// server may still be executing it. If the wait fails, it is not known who has the name, so
-// awaitWriter returns the error of the wait.
+// awaitWriter is called on MySQL and MariaDB when a grant has found a locked row. It finds out
+// whether a transaction that checks the lock has locked it. Such a transaction locks only the row
+// of the last grant. A grant locks the rows of the name in both tables. So awaitWriter waits until
+// nobody writes to the row in the table of locks, and then returns errRowLocked. The writer may
+// also be an earlier statement of this caller: if its connection was lost, the server may still be
+// executing it. If the wait fails, it is not known who has the name, so awaitWriter returns the
+// error of the wait.
 func (t *table) awaitWriter(ctx context.Context, name string) error {
 	var version int64
 	err := t.db.QueryRowContext(ctx, t.sql.awaitWriter, []byte(name)).Scan(&version)

@@ -58,9 +58,9 @@ func (s *state) trim(now micros) {
 	s.noteFree(ended, now)
 }
 
-// noteFree updates s.free, the time since which the first waiter in the queue may take the name. It
-// is called whenever the state is trimmed or the name handed over, because neither the statements
-// of fast.go nor the end of a lease updates s.free.
+// noteFree updates s.free, which is the time since which the first waiter in the queue may take the
+// name. It is called when the state is trimmed and when the name is handed over. It is needed
+// because neither the statements of fast.go nor the end of a lease updates s.free.
 func (s *state) noteFree(since, now micros) {
 	if len(s.queue) == 0 || s.isExcluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		s.free = 0
@@ -252,8 +252,8 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	return h, nil
 }
 
-// repeat serves a request whose token already has a hold or a reservation. The reply to an earlier
-// request may have been lost, or the request claims a reservation or sets AtLeast.
+// repeat serves a token that already has a hold or a reservation. The caller repeats a request
+// whose reply was lost, claims the reservation, or sets AtLeast.
 func (s *state) repeat(h *hold, r *driver.Request, now micros) *hold {
 	if h.Reserved {
 		h.Reserved, h.Since, h.Until, h.Holder = false, now, now, r.Holder
@@ -377,8 +377,8 @@ func (s *state) handOver(now micros) (handed []reservation) {
 }
 
 // leaveFree is called instead of handOver while a transaction keeps the name. No waiter can get the
-// name yet, so the first waiter has to look from time to time until the transaction ends. If it
-// does not poll, leaveFree returns it as a waiter to wake.
+// name yet, so the first waiter has to look from time to time until the transaction ends. If that
+// waiter sleeps until it is notified, leaveFree returns it, so that the caller notifies it.
 func (s *state) leaveFree(now micros) (toLook []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
 		toLook = append(toLook, reservation{to: s.queue[0].address()})
@@ -387,9 +387,9 @@ func (s *state) leaveFree(now micros) (toLook []reservation) {
 }
 
 // wakeForCoolDown returns the waiters to wake after a cool-down of the name has begun. oldCool is
-// when the earlier cool-down would have ended. The first waiter must be woken: it sleeps until the
-// lease would have ended, which may be long after the cool-down. A later waiter that knows of the
-// cool-down could then take the name before it.
+// when the earlier cool-down would have ended. The first waiter would otherwise sleep until the end
+// of the lease, which may be long after the cool-down. A later waiter may know of the cool-down,
+// and could take the name before the first one.
 func (s *state) wakeForCoolDown(oldCool, now micros) (toLook []reservation) {
 	if s.cool <= max(now, oldCool) || len(s.queue) == 0 {
 		return nil
@@ -446,7 +446,7 @@ func (s *state) nextEnd(now micros) micros {
 }
 
 func (s *state) heldError(token opaque, now micros) error {
-	err := &driver.HeldError{Holds: s.reports(token, now), Waiters: len(s.queue)}
+	err := &driver.HeldError{Holds: s.holdsExcept(token, now), Waiters: len(s.queue)}
 	for _, h := range err.Holds {
 		if h.Until.After(err.Until) {
 			err.Until = h.Until
@@ -455,9 +455,9 @@ func (s *state) heldError(token opaque, now micros) error {
 	return err
 }
 
-// reports returns the live holds, except that of the given token. Their times follow the clock of
-// this process, not that of the server.
-func (s *state) reports(token opaque, now micros) []driver.Hold {
+// holdsExcept returns the live holds and the cool-down, except the hold of the given token. All
+// times in the result follow the clock of this process, not that of the server.
+func (s *state) holdsExcept(token opaque, now micros) []driver.Hold {
 	wall := time.Now()
 	at := func(t micros) time.Time { return wall.Add(t.timeUntil(now)) }
 	var out []driver.Hold
@@ -480,7 +480,7 @@ func (s *state) reports(token opaque, now micros) []driver.Hold {
 // report returns the state in the form that Inspect and List return.
 func (s *state) report(name string, now micros) driver.State {
 	s.trim(now)
-	return driver.State{Name: name, Holds: s.reports("", now), Fence: s.fence, Waiters: len(s.queue)}
+	return driver.State{Name: name, Holds: s.holdsExcept("", now), Fence: s.fence, Waiters: len(s.queue)}
 }
 
 // idle reports whether the name has no waiter, no cool-down, and no live hold or reservation.

@@ -19,20 +19,25 @@ import (
 //	until     when the lease of the hold ends, in the same unit
 //	least     the name stays taken until this time, in the same unit
 //	holder    the holder of the hold, JSON
-//	busy      until this time, the column "more" counts too when a name is granted
+//	busy      until this time, a grant has to look at the column "more" too
 //	more      the rest of the state, JSON; empty if there is none
 //
-// Each grant takes a row lock that renewal, Release and Break do not need. A transaction that
-// checks or holds a padlock lock takes a row lock that excludes the row lock of a grant. So the
-// transaction keeps others from getting the name, and delays nothing else:
+// MySQL and PostgreSQL have a second table, of grants, which also has one row for each name: the
+// row of the last grant.
 //
-//	PostgreSQL  a grant locks its row FOR UPDATE; a transaction that checks locks it FOR KEY SHARE
-//	MySQL       a grant writes to the name's row in a second table, of grants; a transaction that
-//	            checks locks that row
-//	SQLite      there is one writer at a time, and a transaction that checks writes
+// A program can check a padlock lock in its own transaction (CheckTx). Until such a transaction
+// ends, nobody else gets the name, but renewal, Release and Break work as usual. This is done with
+// locks on rows. The transaction takes a row lock that excludes the row lock of a grant. Renewal,
+// Release and Break do not take that row lock:
 //
-// A transaction that holds the lock (LockTx) writes to the row in the table of grants. So two such
-// transactions exclude each other, and a transaction with an older snapshot fails.
+//	engine      a grant                              a transaction that checks
+//	PostgreSQL  locks the row FOR UPDATE             locks the row FOR KEY SHARE
+//	MySQL       writes to the row of the last grant  locks the row of the last grant
+//	SQLite      writes, as only one writer can       writes
+//
+// A transaction can also hold a padlock lock (LockTx). It keeps others from the name in the same
+// way. Besides, it writes to the row of the last grant. So two such transactions exclude each
+// other, and a transaction with an older snapshot fails.
 
 // statements holds the SQL texts of one store. They are made once.
 type statements struct {
@@ -52,8 +57,8 @@ type statements struct {
 // noLockWait makes a MariaDB statement fail instead of waiting for a row that is locked.
 const noLockWait = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR "
 
-// assignment is the SET clause of the statement "save".
-const assignment = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
+// setClause is the SET clause of the statement "save".
+const setClause = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
 
 const columns = "name, version, fence, token, reserved, since, until, least, holder, busy, more"
 
@@ -62,7 +67,7 @@ func newStatements(d *dialect, t tables) statements {
 	st := statements{
 		load: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name = ?"),
 		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND (token <> ? OR busy > " + d.now + ") ORDER BY name"),
-		save: b("UPDATE " + t.locks + " SET " + assignment + " WHERE name = ? AND version = ?"),
+		save: b("UPDATE " + t.locks + " SET " + setClause + " WHERE name = ? AND version = ?"),
 	}
 	insert := func(table, cols, values string) string {
 		if d == dialects[MySQL] {
@@ -77,14 +82,14 @@ func newStatements(d *dialect, t tables) statements {
 		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
 	}
 	if d == dialects[MySQL] {
-		set := strings.ReplaceAll(", "+assignment, ", ", ", l.")
+		set := strings.ReplaceAll(", "+setClause, ", ", ", l.")
 		st.saveBoth = "UPDATE " + t.grants + " g STRAIGHT_JOIN " + t.locks + " l ON l.name = g.name SET " +
 			strings.TrimPrefix(set, ", ") + ", g.fence = " + d.max("g.fence + 1", "?") + " WHERE g.name = ? AND l.version = ?"
 		st.awaitWriter = "SELECT version FROM " + t.locks + " WHERE name = ? " + d.share
 	}
 	if d == dialects[PostgreSQL] {
 		st.notify = [3]string{"", "SELECT pg_notify($1, $2)", "SELECT pg_notify($1, $2), pg_notify($3, $4)"}
-		st.saveGrant = b(lockForGrant(t, "name") + ", l AS (UPDATE " + t.locks + " l SET " + assignment + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
+		st.saveGrant = b(lockForGrant(t, "name") + ", l AS (UPDATE " + t.locks + " l SET " + setClause + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
 			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
 	}
 	st.fast(d, t)
@@ -97,8 +102,9 @@ func newStatements(d *dialect, t tables) statements {
 }
 
 // fast makes the statements for the most frequent steps: taking a free name, and extending or
-// releasing a hold while nobody waits. These statements do not read the column "more". While a step
-// depends on it, the column "busy" has a time in the future, and the statement changes nothing.
+// releasing a hold while nobody waits. These statements do not read the column "more". If a step
+// depends on the column "more", the column "busy" has a time in the future, and the statement
+// changes nothing.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
@@ -130,12 +136,14 @@ func (st *statements) fast(d *dialect, t tables) {
 	}
 }
 
-// txStatements are the statements that run in the caller's transactions.
+// txStatements are the statements that run in the caller's transactions. Each is about the row of
+// the last grant. The exceptions are share on PostgreSQL and write on SQLite, which are about the
+// row in the table of locks.
 type txStatements struct {
-	plain string // reads the row of the last grant as the transaction sees it; "" if not needed
-	share string // reads and locks that row, so that nobody gets the name until the transaction ends
-	write string // makes a new version of that row
-	own   string // locks that row, even against transactions that check
+	plain string // reads the row as the transaction sees it; "" if not needed
+	share string // reads and locks the row, so that nobody gets the name until the transaction ends
+	write string // makes a new version of the row
+	own   string // reads the row and locks it for this transaction alone
 }
 
 func newTxStatements(d *dialect, t tables) txStatements {

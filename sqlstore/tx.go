@@ -22,8 +22,8 @@ type Granted interface {
 // CheckTx makes sure that tx writes nothing after somebody else got the lock. It returns nil only
 // if lock is held now, and then keeps everybody else from getting its name until tx has ended. So a
 // process that was paused before the commit does no harm, and the program need not check fences.
-// Call it at the start of the transaction. Under REPEATABLE READ and above, the transaction has to
-// begin after Acquire.
+// Call CheckTx at the start of the transaction. With the isolation level REPEATABLE READ or
+// SERIALIZABLE, the transaction has to begin after Acquire.
 //
 // While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
 // renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so keep tx
@@ -31,7 +31,8 @@ type Granted interface {
 //
 // The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, and another
 // error if the database cannot tell. After any error, roll tx back. lock must come from this store,
-// and tx must be of the same database. A shared lock must not have been promoted meanwhile.
+// and tx must be of the same database. If lock was acquired as a shared lock, it must not have been
+// promoted since then.
 func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	name, fence := driver.StoredName(lock), lock.Fence()
 	if err := driver.CheckName(name, &s.promises); err != nil {
@@ -74,8 +75,9 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 // has the name.
 //
 // While tx is open, others who try the name get a *driver.HeldError. Call LockTx at the start of
-// the transaction. Under REPEATABLE READ and above, LockTx fails if tx has read before and may not
-// see what an earlier holder has changed since.
+// the transaction. With the isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as
+// they were when it first read. If an earlier holder may have changed the data after that, LockTx
+// fails.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -108,7 +110,7 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if !st.isExcluded("", false, now) && len(st.queue) == 0 {
 		return nil
 	}
-	for _, h := range st.reports("", now) {
+	for _, h := range st.holdsExcept("", now) {
 		if host, _ := os.Hostname(); h.PID == os.Getpid() && h.Host == host && !h.Cooling {
 			return fmt.Errorf("lock in a transaction: %w", driver.ErrAlreadyHeld)
 		}
@@ -116,9 +118,9 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	return st.heldError("", now)
 }
 
-// peekBesideTx reads the state of a name after tx has locked the row of its last grant. It uses
-// another connection, because in tx, at the isolation level SERIALIZABLE of MySQL, each row that is
-// read would be locked. On SQLite it uses tx itself, because the pool may have only one connection.
+// peekBesideTx reads the state of a name after tx has locked a row of the name. It uses another
+// connection. In tx itself, MySQL would lock each row that is read if the isolation level is
+// SERIALIZABLE. On SQLite peekBesideTx uses tx, because the pool may have only one connection.
 func (s *Store) peekBesideTx(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
 		return s.rows.peekState(ctx, name)
@@ -181,8 +183,9 @@ func (s *Store) whyNoRow(ctx context.Context, name string) error {
 	return (&state{}).lockedByTx()
 }
 
-// staleError returns the error of a statement that locks a row for a transaction. If the
-// transaction may be too old for the lock, the error says what to do.
+// staleError returns the error of a statement that locks a row for a transaction. The statement may
+// have failed because the transaction has read before the lock was free. Then the error says what
+// to do.
 func (s *Store) staleError(ctx context.Context, err error) error {
 	if err != nil && judge(err) == again {
 		return fmt.Errorf("%w: %w", errStale, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. If reserve is true, the waiter gets a place in the queue, which
-// has one order for all processes.
+// Wait implements driver.Waiter. If reserve is true, the waiter gets a place in the queue of the
+// name. The waiters of all processes are in one queue.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
@@ -35,16 +35,17 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 
 // A wait is one call of Wait. If reserve is true, it goes through these states:
 //
-//	state     meaning                          the next state
-//	new       it has no place                  placed; held, if the name is free and nobody waits
-//	placed    it has a place in the queue,     reserved, if a release hands the name over to it; held,
-//	          which it renews from time to     if it looks and it is its turn; gone, if its place lapsed
-//	          time
-//	reserved  the name is kept for its token   Wait returns the reservation, and the caller claims it
-//	                                           with Acquire; gone, if it looks only after
-//	                                           driver.MaxReservation
-//	held      its token has the name           Wait returns the hold
-//	gone      its token has nothing            Wait returns the zero Grant
+//	state     event                                             next state
+//	new       the waiter looks, and the name is free            held
+//	new       the waiter looks, and others have or want it      placed
+//	placed    a release hands the name over to the waiter       reserved
+//	placed    the waiter looks, and it is its turn              held
+//	placed    the waiter has not renewed its place in time      gone
+//	reserved  the waiter looks only after MaxReservation        gone
+//
+// A placed waiter has a place in the queue, which it renews from time to time. In the last three
+// states Wait returns: the reservation in the state "reserved", the hold in the state "held", and
+// the zero Grant in the state "gone". The caller claims a reservation with Acquire.
 //
 // A placed waiter looks at the name after a pause, so a lost notification delays it only until
 // then. It looks earlier
@@ -63,7 +64,7 @@ type wait struct {
 	*waiting
 
 	joined bool      // this wait has a place in the queue
-	push   string    // the channel in the place; "" if this waiter polls
+	push   string    // the channel on which the database wakes this waiter; "" if this waiter polls
 	renew  time.Time // when the place has to be renewed
 
 	at    int           // how many waiters were ahead of this one at the last look
@@ -115,7 +116,7 @@ func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g drive
 		case <-ctx.Done():
 			return g, false, ctx.Err()
 		case h := <-w.to:
-			w.s.waits.reserve(w.r.Token)
+			w.s.waits.noteReserved(w.r.Token)
 			if h.since > 0 {
 				w.s.crowd.noteOthers(w.r.Name, !h.alone)
 			}
@@ -168,8 +169,8 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 }
 
 // joinQueue takes or renews this waiter's place in the queue. If it is this waiter's turn,
-// joinQueue acquires the name, and Wait returns the hold itself. The argument known is the state if
-// the caller has read it already, and nil otherwise.
+// joinQueue acquires the name, and Wait returns the hold itself. If the caller has already read the
+// state, it passes that state as the argument known. Otherwise it passes nil.
 func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushed()
@@ -199,7 +200,7 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 	case gone:
 		return g, true, 0, nil
 	case res.hold != nil && res.hold.Reserved:
-		w.s.waits.reserve(w.r.Token)
+		w.s.waits.noteReserved(w.r.Token)
 		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.timeUntil(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
 	case res.hold != nil:
 		if !w.joined {
@@ -234,9 +235,11 @@ func (w *wait) placed(st *state, position int, push string, now micros) time.Dur
 }
 
 const (
-	nextPause = 300 * time.Millisecond // longest pause of the second waiter, and of readers behind readers
-	pushPause = 2 * time.Second        // longest pause of the first waiter, if the database wakes it
-	lastPause = 12 * time.Second       // longest pause of all other waiters
+	// nextPause is the longest pause of the second waiter. It is also the longest pause of a reader
+	// that has only readers before it.
+	nextPause = 300 * time.Millisecond
+	pushPause = 2 * time.Second  // longest pause of the first waiter, if the database wakes it
+	lastPause = 12 * time.Second // longest pause of all other waiters
 )
 
 // pauseAt returns how long a waiter sleeps. position is the number of waiters before it. The first

@@ -14,11 +14,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Listener receives PostgreSQL's notifications. Each call of Listen opens a connection for that.
+// A Listener receives PostgreSQL's notifications.
 type Listener interface {
-	// Listen listens on all of the channels and calls ready. The names of the channels need no
-	// quotes. Then Listen calls woken with the payload of each notification, until ctx ends or the
-	// connection is lost. It returns the reason for the end.
+	// Listen opens a connection, listens on all of the channels, and then calls the function ready.
+	// The names of the channels need no quotes in SQL. For each notification that arrives, Listen
+	// calls the function woken with the payload. It returns when ctx ends or the connection is
+	// lost. The error is the reason.
 	Listen(ctx context.Context, channels []string, ready func(), woken func(payload string)) error
 }
 
@@ -27,10 +28,10 @@ type Listener interface {
 func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16]) }
 
 // sharedChannel returns the name of a channel on which all stores of one table listen, in addition
-// to their own channels. The first builds of this package had only this channel. They notify all
-// waiters on it and listen on no other channel. When such a build writes a row, it drops the field
-// "c" of the places in that row's queue, so these waiters too must be notified on the shared
-// channel.
+// to their own channels. The first builds of this package have only this channel: they listen on
+// it, and they send all notifications on it. When such a build writes a row, it also drops the
+// field "c" from every place in the queue of that row. The waiters in those places must then be
+// notified on the shared channel, too.
 func (s *Store) sharedChannel() string {
 	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
 }
@@ -38,12 +39,15 @@ func (s *Store) sharedChannel() string {
 // notification returns the channel and the text of a notification for one waiter. Tokens are
 // secrets, so the text has a hash of the waiter's token:
 //
-//	HASH FENCE @TIME  the name is reserved for the waiter, with this fence, since this time by the
-//	                  server's clock; an older build sends no time and ignores it. The word
-//	                  "alone" follows if nobody else waits
-//	HASH 0            the waiter has to look
-//	- 0 HASH          the name is reserved for the waiter before it
-//	HASH FENCE HASH   from an older build: the first and the third, in one notification
+//	HASH FENCE @TIME        the name is reserved for the waiter, with this fence; TIME is when it
+//	                        was reserved, by the server's clock
+//	HASH FENCE @TIME alone  the same, and nobody else waits
+//	HASH 0                  the waiter has to look
+//	- 0 HASH                the name is reserved for the waiter just before this one
+//
+// An older build sends no @TIME, and ignores it in the notifications that it gets. It may also send
+// one text for two waiters: HASH FENCE HASH. The second hash is that of the next waiter, as in - 0
+// HASH.
 func (s *Store) notification(a address, h handedName, next bool) []any {
 	text := a.token.hash() + " " + strconv.FormatUint(h.fence, 10)
 	if h.since > 0 {
@@ -201,19 +205,20 @@ func (w *waits) handlePayload(payload string) {
 	}
 }
 
-// reserve records that the name was reserved for a token, so that Acquire can claim the reservation
-// in one statement.
-func (w *waits) reserve(token string) {
+// noteReserved records that the name was reserved for a token, so that Acquire can claim the
+// reservation in one statement.
+func (w *waits) noteReserved(token string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if len(w.claims) >= 64 { // remove the claims of callers that never claimed
+	// Remove reservations that nobody has claimed in time.
+	if len(w.claims) >= 64 {
 		maps.DeleteFunc(w.claims, func(_ string, since time.Time) bool { return now.Sub(since) > driver.MaxReservation })
 	}
 	w.claims[token] = now
 }
 
-// takeClaim reports whether reserve has recorded a token, and then forgets the token.
+// takeClaim reports whether noteReserved has recorded a token, and then forgets the token.
 func (w *waits) takeClaim(token string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,8 +230,8 @@ func (w *waits) takeClaim(token string) bool {
 // idleListen is how long the connection for notifications stays open when nobody waits.
 const idleListen = 10 * time.Second
 
-// A notifyConn is the connection for notifications. If the connection is lost, the store opens
-// another one for the same notifyConn.
+// A notifyConn stands for the store's connection for notifications. If the connection is lost, the
+// store opens a new one, and the notifyConn stands for the new connection.
 type notifyConn struct {
 	stop context.CancelFunc
 	on   bool // notifications arrive

@@ -185,7 +185,7 @@ func TestClaimsAreBounded(t *testing.T) {
 		_, remove := w.add("name", "token")
 		defer remove()
 		for i := range 1000 {
-			w.reserve(strconv.Itoa(i))
+			w.noteReserved(strconv.Itoa(i))
 			passTime(driver.MaxReservation / 50)
 		}
 		if n := len(w.claims); n > 2*64 {

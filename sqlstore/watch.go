@@ -72,8 +72,8 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 	ready()
 	for last := int64(-1); ; {
 		var version int64
-		// Drivers start a goroutine for each context that can end, so the statement gets one that
-		// cannot. The pragma itself never waits.
+		// Drivers start a goroutine for each context that can end. To avoid that, the statement
+		// gets a context that cannot end. The pragma itself never waits.
 		if err := look.QueryRowContext(context.WithoutCancel(ctx)).Scan(&version); err != nil {
 			return err
 		}
@@ -87,9 +87,9 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 	}
 }
 
-// stir makes waiters look at their rows after the file has changed. Waiters with more others ahead
-// of them in their queue look less often. stir returns the smallest number of waiters that any
-// waiter of this process has ahead of it.
+// stir makes waiters look at their rows after the file has changed. The more waiters are ahead of a
+// waiter in its queue, the less often it looks. For each waiter of this process, there is a number
+// of waiters ahead of it. stir returns the smallest of these numbers.
 func (w *waits) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

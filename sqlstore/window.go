@@ -7,44 +7,45 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A waiter that the database wakes may use its reservation at once, without a claim, if it knows on
-// its own clock when the reservation ends. The notification has the time of the hand-over on the
-// server's clock, and a sample connects the two clocks:
+// A waiter that the database wakes may use its reservation at once, without a claim, if it knows by
+// its own clock when the reservation ends. The notification has the time of the hand-over by the
+// server's clock, and a sample connects the two clocks. These times are needed:
 //
-//	t0, S  S is the server's time in the reply to a statement that was sent at t0
-//	h      the server's time of the hand-over; the reservation ends at h + MaxReservation
-//	p      when the notification arrived
+//	t0  the local time at which a statement was sent
+//	S   the server's time in the reply to that statement
+//	h   the server's time of the hand-over; the reservation ends at h + MaxReservation
+//	p   the local time at which the notification arrived
 //
-// When the server's clock showed S, the local clock showed t0 or later. So the local time
-// t0 + (h - S) is the time of the hand-over or earlier, and a window that begins there ends early
-// enough. The states of a reservation:
+// When the server's clock showed S, the local clock showed t0 or later. So in local time, the
+// hand-over was at t0 + (h - S) or later. A waiter that counts MaxReservation from t0 + (h - S)
+// stops early enough. The states of a reservation:
 //
-//	state    when a reservation enters it                what the waiter does
-//	made     a release hands the name over               it gets the notification
-//	usable   the notification has arrived, and window    Wait returns From. The caller may use the
-//	         has an answer                               name until From+TTL, and claims before that.
-//	unknown  the notification has arrived, and window    Wait returns no From. The caller claims
-//	         has no answer; or a look found the          before it uses the name.
-//	         reservation
-//	held     the claim has arrived                       it has a full lease
-//	over     its release has arrived, which hands the    nothing; a claim that arrives later gets
-//	         name over; or its time has passed           ErrLost
+//	state    when a reservation enters it
+//	made     a release hands the name over
+//	usable   the notification has arrived, and the method window finds a time
+//	unknown  a look found the reservation, or the notification has arrived; there is no such time
+//	held     the claim has arrived at the server
+//	over     the release has arrived at the server, or the time of the reservation has passed
 //
-// The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over;
-// held → over.
+// In the state "usable", Wait returns From. The caller may use the name until From+TTL, and claims
+// it before that. In the state "unknown", Wait returns no From, and the caller claims the name
+// before it uses it. In the state "held", the waiter has a full lease. A claim that arrives in the
+// state "over" gets ErrLost.
 //
-// window has no answer in these cases:
+// The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over; held
+// → over.
 //
-//	case                                             because
-//	the notification has no time                     an older padlock sent it
-//	the sample is older than maxSampleAge            the two clocks may have drifted apart
-//	the connection that listens was made or lost     the server may be another one
-//	since the sample
-//	t0 + (h - S) is after p                          the server's clock was set forward
-//	less than half of the window is left             a claim could come too late
+// The method window finds no time in these cases:
+//
+//	case                                                because
+//	the notification has no time                        an older padlock sent it
+//	the sample is older than maxSampleAge               the two clocks may have drifted apart
+//	the connection was made or lost since the sample    the server may be another one
+//	t0 + (h - S) is after p                             the server's clock was set forward
+//	less than half of the time is left                  a claim could come too late
 
-// maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
-// which is one per cent.
+// maxSampleAge is how old a sample may be. The store assumes that two clocks drift apart by at most
+// one per cent, so by at most 100 ms in this time.
 const maxSampleAge = 10 * time.Second
 
 // A sample is the server's time in a reply.
@@ -84,7 +85,7 @@ func (a *samples) latest() sample {
 	return a.last
 }
 
-// A handedName is a reservation as a waiter hears of it.
+// A handedName is what a waiter learns about a reservation for it.
 type handedName struct {
 	fence uint64
 	since micros // the time of the hand-over, by the server's clock; 0 if it is not known

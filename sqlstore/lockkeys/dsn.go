@@ -16,8 +16,8 @@ var dsns = map[sqlstore.Engine][]string{
 	sqlstore.SQLite:     {"sqlite", "sqlite3"},
 }
 
-// ofPHPsClient are parameters of Doctrine that only say how PHP connects, so they are ignored.
-var ofPHPsClient = []string{"charset", "persistent", "serverVersion"}
+// phpClientParams are parameters of Doctrine that only say how PHP connects. padlock ignores them.
+var phpClientParams = []string{"charset", "persistent", "serverVersion"}
 
 // fromSymfony translates a DSN of PHP's Symfony to the URL of the same table. The DSN is a URL of
 // Doctrine DBAL, or a DSN of PDO such as pgsql:host=…;dbname=…. After the DSN come a question mark
@@ -58,7 +58,7 @@ func fromDoctrine(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) 
 	if err != nil {
 		return nil, nil, invalid("the parameters of the DSN cannot be read")
 	}
-	for _, name := range ofPHPsClient {
+	for _, name := range phpClientParams {
 		query.Del(name)
 	}
 	if o.Engine != sqlstore.SQLite {
@@ -81,8 +81,9 @@ func fromPath(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
 	return &url.URL{Scheme: o.Names[0], Path: path}, query, nil
 }
 
-// parametersOf separates the parameters of this store from a DSN of PDO. If other text follows a
-// question mark, that text belongs to the DSN, for example to a password.
+// parametersOf separates the parameters of this store from a DSN of PDO. They follow the last
+// question mark. If something other than these parameters follows it, the question mark belongs to
+// the DSN, for example to a password, and there are no parameters.
 func parametersOf(dsn string) (rest string, query url.Values) {
 	i := strings.LastIndexByte(dsn, '?')
 	if i < 0 {
@@ -136,7 +137,7 @@ func fromPDO(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
 	case user != "":
 		u.User = url.User(user)
 	}
-	for _, name := range ofPHPsClient {
+	for _, name := range phpClientParams {
 		take(name)
 	}
 	for name, value := range parts {

@@ -14,11 +14,13 @@ import (
 // localParties has facts about the holds and waiters of this process. The table has no room for
 // these facts.
 type localParties struct {
-	mu      sync.Mutex
-	holds   map[string]hold            // by id
-	waits   map[string][]chan struct{} // by id
-	doubts  map[string]time.Time       // tokens with a statement of unknown outcome, and since when
-	streaks map[string]streak          // by id
+	mu    sync.Mutex
+	holds map[string]hold            // by id
+	waits map[string][]chan struct{} // by id
+	// doubts contains the tokens for which the outcome of a statement is not known, and when that
+	// statement ended.
+	doubts  map[string]time.Time
+	streaks map[string]streak // by id
 }
 
 // A hold describes a lock that this process holds.
@@ -137,13 +139,14 @@ type streak struct {
 }
 
 const (
-	// gap is how long a name stays free for programs that poll. PHP looks every 90 to 110 ms.
+	// gap is how long a name stays free for programs that poll. It is longer than PHP's pause
+	// between two tries, which is 90 to 110 ms.
 	gap = 130 * time.Millisecond
 	// longest is how long a streak may last before this process has to leave a gap.
 	longest = time.Second
 )
 
-// noteGiven records the end of a hold that began at the time since.
+// noteGiven records the end of a hold. The argument since is the time at which the hold began.
 func (h *localParties) noteGiven(id string, since time.Time) {
 	if h.streaks == nil {
 		h.streaks = map[string]streak{}

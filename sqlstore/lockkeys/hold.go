@@ -63,7 +63,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 // replace gives the live hold of the token r.Replaces to another token.
 func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
 	is, err := s.write(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, stored(r.Replaces))
-	if err == nil && is.token == token && is.live() { // if this is a repeated request, r.Replaces no longer has the hold, and only the lease is renewed
+	// The token has the hold now. If an earlier try of this request already gave it the hold, only
+	// the lease has to be renewed.
+	if err == nil && is.token == token && is.live() {
 		is, err = s.write(ctx, id, s.sql.extend, s.seconds(r.TTL), id, token)
 	}
 	switch {
@@ -145,7 +147,7 @@ func (s *Store) settle(id, token string) {
 		return
 	}
 	s.work.Go(func() {
-		for _, d := range lateness {
+		for _, d := range settlePauses {
 			if !calls.Sleep(s.closing, d) {
 				break
 			}
@@ -155,10 +157,10 @@ func (s *Store) settle(id, token string) {
 	})
 }
 
-// lateness has the pauses after which settle removes the row again. Together they last longer than
-// a statement waits for a row: that is at most 3 s if FromURL has opened the pool, and 50 s with
-// the defaults of MySQL.
-var lateness = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}
+// settlePauses are the pauses in settle. After each pause, settle removes the row again. A
+// statement may have to wait until it can write the row. It waits at most 3 s if FromURL has opened
+// the pool, and 50 s with the defaults of MySQL. All pauses together are longer than that.
+var settlePauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}
 
 func (s *Store) removeLate(id, token string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -179,8 +181,8 @@ func (s *Store) heldError(id string, is *row) error {
 	return err
 }
 
-// holdIn returns the hold that a row describes. The table does not say who holds a name, so only
-// the holds of this process are known not to be foreign.
+// holdIn returns the hold that a row describes. The table does not say which program holds a name.
+// So holdIn reports every hold as foreign, except the holds of this process.
 func (s *Store) holdIn(id string, is *row) driver.Hold {
 	h := driver.Hold{Foreign: true}
 	if own, ok := s.here.ownHold(id, is.token); ok {

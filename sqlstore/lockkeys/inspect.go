@@ -53,7 +53,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		switch {
 		case err != nil:
 			return nil, dbms.Failure(ctx, err, false)
-		case len(id) >= maxPlain || s.layout == Symfony73:
+		case len(id) >= minHashed || s.layout == Symfony73:
 			unknown++
 		case strings.HasPrefix(id, prefix):
 			out = append(out, driver.State{Name: id, Waiters: -1, Holds: []driver.Hold{s.holdIn(id, &is)}})

@@ -14,13 +14,13 @@ import (
 	"github.com/padlock-go/padlock/sqlstore"
 )
 
-// maxPlain is the length of the shortest name that Symfony stores as a hash.
-const maxPlain = 64
+// minHashed is the length from which Symfony stores a hash instead of the name itself.
+const minHashed = 64
 
 // storedID returns the text that stands for a name in the table. PHP cannot store some names as
 // they are. padlock can lock such a name too, because the table then has the hash of the name.
 func (l Layout) storedID(e sqlstore.Engine, name string) string {
-	if l == Symfony && len(name) < maxPlain && storable(e, name) {
+	if l == Symfony && len(name) < minHashed && storable(e, name) {
 		return name
 	}
 	return hashed(name)

@@ -13,7 +13,8 @@ type micros int64
 // timeUntil returns the time from now to t.
 func (t micros) timeUntil(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
 
-// A row is the row of a name. The zero row means that there is none.
+// A row is what the table contains about one name. If the table contains nothing about the name, it
+// is the zero value.
 type row struct {
 	token   string // as it is stored
 	end     micros // of the lease
@@ -28,7 +29,8 @@ func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now)
 // the variables for their values.
 func scan(from interface{ Scan(dest ...any) error }, leading ...any) (row, error) {
 	var r row
-	var end sql.NullFloat64 // PHP's leases in SQLite may end between two seconds
+	// In SQLite, the time that PHP stores may have a fraction of a second.
+	var end sql.NullFloat64
 	if err := from.Scan(append(leading, &r.token, &end, &r.now)...); err != nil {
 		return row{}, err
 	}

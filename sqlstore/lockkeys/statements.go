@@ -13,15 +13,17 @@ import (
 //	key_token       the token of the hold
 //	key_expiration  the second since 1970 in which the lease ends
 //
-// Any program may take a row over from that second on. Versions of PHP take it over at different
-// times:
+// When that second begins, any program may take over the row. Some versions of PHP do this half a
+// second too early, because they round the clock to whole seconds:
 //
-//	PostgreSQL, Symfony up to 7.3.1   half a second early: they round the clock to whole seconds
-//	any other                         at the beginning of that second
+//	engine      version of Symfony  when PHP takes over the row
+//	PostgreSQL  up to 7.3.1         half a second before the second in key_expiration
+//	PostgreSQL  later               at the beginning of that second
+//	others      all                 at the beginning of that second
 //
-// So the holder of a lease of padlock relies on it only until the earlier of the two times. Padlock
-// takes over another program's lease only at the later one. In SQLite, a lease with a fractional
-// TTL from PHP may end between two seconds. A lease with the end NULL never ends.
+// A holder of padlock relies on its lease only until the earlier of these times. padlock itself
+// takes over the lease of another program at the beginning of that second. In SQLite, PHP may store
+// a time with a fraction of a second. If key_expiration is NULL, the lease never ends.
 //
 // A row that has the token of a hold proves that nobody else had the name since, even after the end
 // of the lease, because every take-over writes the token.
@@ -31,8 +33,11 @@ type dialect struct {
 	now     string // the server's clock, microseconds since 1970
 	seconds string // the server's clock, whole seconds
 	numbers bool   // placeholders are $1, $2, …
-	returns bool   // a statement that writes can return the row
-	early   micros // some versions of PHP end a lease early: this long before the stored second
+	// returns is true if the engine has RETURNING, with which a statement can return the row that
+	// it wrote.
+	returns bool
+	// early is how long before the stored second some versions of PHP take over a lease.
+	early   micros
 	greater string // the function for the greater of two numbers
 	wide    string // casts the time at which a lease ends to a type that has room for microseconds
 	take    string // takes a free name, or makes the lease of the token's own hold longer

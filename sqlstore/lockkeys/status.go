@@ -86,7 +86,7 @@ func (s *Store) compare(ids []string) driver.Finding {
 
 // isHash reports whether an id is a SHA-256 in hexadecimal digits.
 func isHash(id string) bool {
-	return len(id) == maxPlain && strings.Trim(id, "0123456789abcdef") == ""
+	return len(id) == minHashed && strings.Trim(id, "0123456789abcdef") == ""
 }
 
 // tables finds out whether users with different search paths would use different tables.

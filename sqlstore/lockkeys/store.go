@@ -40,8 +40,8 @@ func (s *Store) String() string {
 	return s.engine.String() + " " + s.cfg.table + " layout=" + s.layout.String()
 }
 
-// enter starts a call, which the caller ends with done. It limits the call to the time that a call
-// may take.
+// enter starts a call, which the caller ends with done. The returned context ends when the call has
+// taken longer than a call may take.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

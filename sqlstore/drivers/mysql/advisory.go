@@ -12,8 +12,9 @@ import (
 )
 
 // AdvisoryOpener connects package mysqlstore to servers. Its URLs are like those of [Opener], but
-// have the scheme mysql+advisory, mysql2+advisory or mariadb+advisory. With fences=no they need no
-// database. They do not accept readTimeout and writeTimeout, because a waiter waits in a statement.
+// have the scheme mysql+advisory, mysql2+advisory or mariadb+advisory. A URL with fences=no need
+// not name a database. The parameters readTimeout and writeTimeout are not allowed: a statement
+// that waits for a lock may take longer than they allow.
 func AdvisoryOpener() mysqlstore.Opener {
 	return mysqlstore.Opener{
 		Parameters: slices.DeleteFunc(slices.Clone(parameters), func(p string) bool { return p == "readTimeout" || p == "writeTimeout" }),

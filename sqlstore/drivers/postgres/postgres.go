@@ -87,9 +87,9 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// fallsBack returns a host that pgx would try both with TLS and without, and that is not this
-// machine. It returns "" if there is none. sslmode=prefer and allow have this effect, and prefer is
-// libpq's default.
+// fallsBack returns a host to which pgx would connect both with and without TLS, one after the
+// other. It ignores hosts that are this machine. It returns "" if there is no such host. The cause
+// is sslmode=prefer or sslmode=allow, and prefer is libpq's default.
 func fallsBack(cfg *pgx.ConnConfig) string {
 	type target struct {
 		host string

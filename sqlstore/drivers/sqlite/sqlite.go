@@ -39,8 +39,8 @@ func Opener() sqlstore.Opener {
 // Scheme describes the URLs, for package open.
 func Scheme() driver.Scheme { return lockkeys.Scheme(Opener()) }
 
-// Open returns a pool for a URL, for a program that keeps its own data in the same file. The
-// Listener is nil.
+// Open returns a pool for the file that a URL names. Use it if your program keeps its own data in
+// the file of the locks. The returned Listener is nil.
 func Open(rawURL string) (*sql.DB, sqlstore.Listener, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -87,8 +87,9 @@ func pathOf(u *url.URL) (string, error) {
 	return path, nil
 }
 
-// create creates the directory and the file, so that both have the right mode. SQLite creates
-// further files next to it, such as the log, with the mode of that file.
+// create creates the directory and the database file, so that both have the right mode. Later,
+// SQLite creates further files in the directory, such as the log. They get the mode of the database
+// file.
 func create(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -95,11 +95,13 @@ func SQLState(err error) string {
 	return ""
 }
 
-// errSilent is the cause of the end of a call's context if the server does not answer.
+// errSilent is why the context of a call ends if the server does not answer.
 var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
 
-// callerEnded returns the error of the caller's context. A deadline that has passed counts even if
-// its timer has not fired yet, because drivers too compare the deadline with the clock.
+// callerEnded returns the error of the caller's context, or nil if that context has not ended. If
+// its deadline has passed, the context counts as ended, even if its timer has not fired yet. A
+// driver may have noticed the deadline earlier, because drivers also compare the deadline with the
+// clock.
 func callerEnded(ctx context.Context) error {
 	if context.Cause(ctx) == errSilent {
 		return nil
