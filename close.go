@@ -72,8 +72,8 @@ func (l *Locker) close(ctx context.Context) error {
 // a context that the shutdown signal has already ended.
 const closeGrace = time.Second
 
-// withGrace returns a context that lives longer than ctx: when ctx has ended, the returned context
-// ends after another closeGrace. Its cause is the error of ctx.
+// withGrace returns a context that lasts longer than ctx: for the time closeGrace after ctx has
+// ended. The cause of the returned context is the error of ctx.
 func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -48,10 +48,10 @@ const (
 	EventLost
 	// EventEnded: a lock ended before its Release, for a reason that does not count as a loss:
 	//
-	//  - the time of MaxHold was over (ErrMaxHold);
-	//  - the lease ran out under NoRenewal (ErrLost or ErrExpired);
-	//  - the Locker was closed and did not release the lock, because the lock was exported or the
-	//    store did not reply (ErrClosed).
+	//   - the time of MaxHold was over (ErrMaxHold);
+	//   - the lease ran out under NoRenewal (ErrLost or ErrExpired);
+	//   - the Locker was closed and did not release the lock, because the lock was exported or the
+	//     store did not reply (ErrClosed).
 	//
 	// Event.Took is how long the lock was held.
 	EventEnded

@@ -18,8 +18,8 @@ import (
 // garbage collector can free them earlier.
 type cleanupGroup struct {
 	l     *Locker
-	open  int   // how many holds of the cleanupGroup are not over
-	alone *hold // the only hold of a cleanupGroup of handleAlone, until it is over; nil in other cleanupGroups
+	open  int   // how many holds of the group are not over
+	alone *hold // the only hold of a group that handleAlone made, until that hold is over; otherwise nil
 }
 
 // leaveCleanupGroup removes h from its cleanupGroup. It is called when h is over. The caller holds
@@ -35,17 +35,17 @@ func (h *hold) leaveCleanupGroup() {
 type cleanupGroups struct {
 	since        driver.Instant // when the present period began
 	taken        int            // how many locks were taken in this period
-	cleanupGroup *cleanupGroup  // the cleanupGroup that has room for further locks
-	rest         []Lock         // the Locks of that cleanupGroup that are not in use yet
+	cleanupGroup *cleanupGroup  // the newest group of several Locks
+	rest         []Lock         // the Locks of the newest group that no hold uses yet
 	watching     bool           // the next garbage collection calls dropLocks
 }
 
-// In each period of this length, the first locks have a cleanup of their own. After that, several
-// locks share one cleanup.
+// Time is divided into periods. The first locks of each period have a cleanup of their own, and the
+// following locks share cleanups.
 const (
-	groupPeriod   = 100 * time.Millisecond
-	groupAfter    = 100
-	maxGroupLocks = 128
+	groupPeriod   = 100 * time.Millisecond // the length of a period
+	groupAfter    = 100                    // how many locks of a period have a cleanup of their own
+	maxGroupLocks = 128                    // how many locks share one cleanup, at most
 )
 
 // watchedHandle returns a Lock for h with a cleanup that notices if the program drops the Lock. The

@@ -69,7 +69,7 @@ type hold struct {
 	usable atomic.Int64
 
 	noRenewal bool
-	detached  bool // the store does not end this hold with this process, as it does with other holds
+	detached  bool // the store ends its other holds with this process or its connection, but not this one
 	within    bool // this is a hold of Do: Context also ends when the caller's context ends
 
 	// Guarded by locker.mu.

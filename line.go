@@ -18,8 +18,8 @@ type queue struct {
 
 	// If a waiter gives up before it has asked the store, its error names the last known holder.
 	// One of the next two fields describes that holder:
-	held   error // a *HeldError that the store returned, or ErrHeld, or nil
-	holder *hold // a hold of this Locker, or nil
+	held   error // a *HeldError of the store, or ErrHeld if no holder is known; nil if holder is set
+	holder *hold // a hold of this Locker; nil if held is set
 }
 
 // turn is the place of one waiter in a queue.

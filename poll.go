@@ -34,8 +34,8 @@ func (p *poller) until(err error) {
 }
 
 // The length of the next pause is a random time between pollMin and three times the last pause. If
-// a server cannot be reached, the last pause counts as at least pollRefused. Then the next pause is
-// a random time between 10 ms and at least 300 ms.
+// a server cannot be reached, the last pause counts as at least pollRefused. So the next pause may
+// then be as long as 300 ms, or longer.
 const pollRefused = 100 * time.Millisecond
 
 // failed adapts the next pause to the error of a wait. A server that refuses connections is down,

@@ -33,8 +33,8 @@ type Waiter interface {
 	//     be shorter than r.TTL at first. Extend and Acquire with the same token give the hold its
 	//     full lease. If the caller calls neither, the store gives it the full lease.
 	//
-	// A store with Guarantees.InProcess makes no reservations. Whatever the TTL is, each Grant that
-	// it hands over is a hold with its full lease.
+	// A store with Guarantees.InProcess makes no reservations. Each Grant that it hands over is a
+	// hold with its full lease, even if its TTL is not above MaxReservation.
 	//
 	// If reserve is false, Wait takes no place, keeps nobody out and hands nothing over. When the
 	// name may be free, all such waiters are woken together. A holder of a shared lock that wants

@@ -232,7 +232,9 @@ func (s *space) tidy(e *entry, now driver.Instant) {
 }
 
 // extendLease makes the lease of h last at least ttl from now.
-func (h *hold) extendLease(now driver.Instant, ttl time.Duration) { h.until = max(h.until, now.Add(ttl)) }
+func (h *hold) extendLease(now driver.Instant, ttl time.Duration) {
+	h.until = max(h.until, now.Add(ttl))
+}
 
 func (h *hold) toGrant(now driver.Instant) driver.Grant {
 	return driver.Grant{Fence: h.fence, From: now, TTL: h.until.Sub(now), Shared: h.shared}
