@@ -28,16 +28,20 @@ func Locks() []redisstore.Option {
 }
 
 // PHPLocks are the options of a lock store for sessions shared with PHP. A lock is a string key, as
-// the redis extension keeps it. PHP polls, so the store leaves gaps in which PHP gets the lock.
+// the redis extension keeps it. PHP polls the key. If padlock has used a lock for a second without
+// a pause, it leaves the lock free for a moment, so that PHP can take it (see redisstore.Foreign).
 //
 //	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.PHPLocks()...)
 //	sessions, err := session.NewPHP(redis.Blobs(), padlock.New(store), session.PHP{})
 //
-// PHP writes without conditions, so only the lock protects the data that Go has saved. A restart
-// may lose locks. After a restart, Go takes no lock for 37 s, until the leases from before the
-// restart have ended. During that time, writes get a 503. A server with appendfsync=always keeps
-// its locks, so nobody waits. The longest lease is 35 s. If padlock.TTL or PHP's requests are
-// longer, give redisstore.MaxTTL after these options.
+// PHP writes without conditions, so only the lock protects the data that Go has saved. But a Redis
+// server may lose its locks when it restarts. Therefore Go takes no lock for 37 s after a restart.
+// By then, the leases from before the restart have ended. During the 37 s, requests that write get
+// a 503. A server with appendfsync=always does not lose its locks, so Go does not wait after a
+// restart of such a server.
+//
+// The longest lease is 35 s. If padlock.TTL or PHP's requests are longer, give redisstore.MaxTTL
+// after these options.
 //
 // The lock's key is the session's key with _LOCK after it, unless session.PHP.LockSuffix is
 // ".lock". The store must use the server and the database that PHP's session.save_path names. On a

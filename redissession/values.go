@@ -20,9 +20,9 @@ var (
 	valueDiscard = script("value_discard")
 )
 
-// versionKeep is how long the version of a key is remembered after a Discard. A function that makes
-// a value may begin before the Discard and end after this time. Its value is outdated, but may be
-// kept.
+// versionKeep is how long the version of a key is remembered after a Discard. The version keeps a
+// value from being stored if the function that makes the value began before the Discard. If such a
+// function runs for longer than versionKeep, its outdated value may be stored.
 const versionKeep = 24 * time.Hour
 
 // Values keeps the values of a stampede.Cache. The server's clock gives their age. A key that was
@@ -76,7 +76,7 @@ func (v *values) Load(ctx context.Context, key string) (stampede.Entry, error) {
 	if err != nil {
 		return stampede.Entry{Version: version}, notNil(err)
 	}
-	return entry(now, version, data)
+	return parseEntry(now, version, data)
 }
 
 // notNil returns nil for the reply that there is no value, and errValue for other errors.
@@ -87,10 +87,11 @@ func notNil(err error) error {
 	return errValue
 }
 
-// entry reads a value that Store wrote. A value that is older than Keep counts as gone, even if the
-// server still has it for a moment. A value of a newer format counts as absent, so the caller makes
-// it anew.
-func entry(now int64, version uint64, data string) (stampede.Entry, error) {
+// parseEntry reads a value that Store wrote. It returns an Entry without a Value in two cases. If
+// the value is older than its Keep, the server may still have it for a moment, but it is no longer
+// used. If the value has a newer format, this version cannot read it. In both cases the caller
+// makes the value anew.
+func parseEntry(now int64, version uint64, data string) (stampede.Entry, error) {
 	head, value, ok := strings.Cut(data, "\n")
 	var fence uint64
 	var stored int64

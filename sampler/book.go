@@ -19,7 +19,7 @@ type book struct {
 	ended  []Ended
 	begun  time.Time
 	taken  time.Time // the last sample that succeeded
-	gap    string    // why a name that has no row may be held; "" if it is free
+	gap    string    // why a name without a row may be held; "" if every such name is free
 	counts bool      // the store counts the callers that wait for a lock
 }
 

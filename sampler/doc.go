@@ -18,8 +18,8 @@
 //
 // A Sampler knows the store at the moments of its samples only. A hold that begins and ends between
 // two samples is not seen, so counts of grants are lower bounds, and usual hold times leave out
-// holds that are much shorter than the interval. The end of a hold lies between two samples; its
-// time is known to half an interval.
+// holds that are much shorter than the interval. If a hold ends between two samples, the time of
+// its end may be wrong by half an interval.
 //
 // A state that the store cannot tell is unknown and never "free": see [State], the -1 of
 // [Name.Waiters], and [Snapshot.Incomplete]. If the store cannot be reached, the snapshot keeps the

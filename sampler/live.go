@@ -16,7 +16,7 @@ type live struct {
 	lease    time.Duration // what was left of the lease at the last renewal, or at the first sample
 	least    time.Duration // the shortest lease after a renewal
 	renewals int
-	missed   int // renewals that were due since the lease last got a new end, and did not come
+	missed   int // renewals that were due and did not come, since the last renewal that came
 }
 
 func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live {
@@ -27,9 +27,9 @@ func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live 
 	return n
 }
 
-// jitter is how much a time of a hold may differ between two samples although it has not changed.
-// For each sample, the time is converted from the server's clock to the clock of this process. The
-// error of that conversion can be as long as a round trip.
+// jitter is how much a time, such as Hold.Since, may differ between two samples of one hold
+// although nothing has changed. Each sample converts the time from the server's clock to the clock
+// of this process. The error of that conversion can be as long as a round trip.
 const jitter = 100 * time.Millisecond
 
 // isSame reports whether h, with this fence, is the same hold as n at a later time. A new fence
@@ -55,8 +55,8 @@ func (n *live) isSame(h *padlock.Hold, fence uint64) bool {
 	return !changed // it began at about the time of the last sample
 }
 
-// update notes what a sample saw of the hold. It returns how many renewals were missed since the
-// last sample.
+// update records what a sample saw of the hold. It returns how many renewals have been missed since
+// the sample before.
 func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) {
 	old := n.Hold
 	n.Hold, n.fence, n.seen = h, fence, now
@@ -80,15 +80,16 @@ func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) 
 	return max(0, n.missed-before)
 }
 
-// lateRenewals returns how many renewals were due since the lease last got a new end. The argument
-// left is the rest of the lease. A holder renews when a third of its TTL has passed, a tenth of
-// that earlier or later, and repeats a failed request a tenth of the TTL after that. So the first
-// renewal is late after 0.6 of the TTL.
+// lateRenewals returns how many renewals were due and did not come, since the last renewal that
+// came. The argument left is what is left of the lease. A holder renews when about a third of its
+// TTL has passed; the exact time varies by a tenth of that third. If a request to renew fails, the
+// holder repeats it after a tenth of the TTL. So the first renewal is late when 0.6 of the TTL has
+// passed.
 //
-// Only a hold that was seen to be renewed can miss a renewal: the locks of other programs, and
-// those that the command "padlock acquire" takes, have leases that nobody renews. A lease that is
-// much longer than after other renewals was extended; its holder renews it when a third of the TTL
-// is left.
+// Only a hold that was seen to be renewed can miss a renewal. Nobody renews the locks of other
+// programs, or the locks that the command "padlock acquire" takes. If a lease is much longer than
+// the leases after other renewals, the caller has extended the hold. The holder renews such a lease
+// when a third of the TTL is left.
 func (n *live) lateRenewals(left time.Duration) int {
 	switch {
 	case n.renewals == 0:
@@ -111,9 +112,9 @@ func (n *live) lateRenewals(left time.Duration) int {
 	return 3
 }
 
-// endOf describes the end of the hold, which came between the sample that saw it last and now. The
-// argument next is the hold that came after it, or nil. The argument continuous says that no sample
-// failed in between.
+// endOf describes the end of the hold. The end came after the last sample that saw the hold, and
+// before now. The argument next is the hold that came after this one, or nil. The argument
+// continuous says that no sample failed in between.
 func (n *live) endOf(now time.Time, next *padlock.Hold, continuous bool) Ended {
 	e := Ended{
 		Host: n.Host, PID: n.PID, Label: n.Label, Fence: n.fence, Shared: n.Shared, Foreign: n.Foreign,

@@ -48,7 +48,7 @@ const unknownFor = time.Minute
 type sight struct {
 	states     map[string]padlock.State // by the name that the store uses
 	unknown    map[string]string
-	complete   bool // parts that are in neither map are free
+	complete   bool // a part that is neither in states nor in unknown is free
 	continuous bool // no sample failed since the one before
 	first      bool // there was no sample before
 	counts     bool // the store counts the callers that wait for a lock
@@ -72,7 +72,7 @@ func (t *tracked) busy() bool {
 	return false
 }
 
-// update notes what a sample saw, and returns the holds that have ended.
+// update records what a sample saw of the name, and returns the holds that have ended.
 func (t *tracked) update(s *sight) []Ended {
 	t.why = ""
 	for stored := range s.states {
@@ -114,7 +114,7 @@ func (t *tracked) update(s *sight) []Ended {
 	return over
 }
 
-// updatePart matches the holds that a sample saw with those of the sample before.
+// updatePart compares the holds that a sample saw with the holds that the sample before saw.
 func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	p.path = cmp.Or(state.Path, p.path)
 	if state.Fence > 0 {
@@ -157,9 +157,10 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	return over
 }
 
-// waitersIn counts the callers that wait for the lock and for slots. The first caller that waits
-// for a slot holds the gate of the slots, so holders of the gate count too. If the sample has no
-// state of the name, the result is 0, or -1 if the store does not count waiters.
+// waitersIn counts the callers that wait for the lock and for slots. Of the callers that wait for a
+// slot, one holds the gate, which is a lock of its own (see driver.SlotGate). The others wait for
+// the gate. So waitersIn also counts the holders of the gate. If the sample has no state of the
+// name, the result is 0, or -1 if the store does not count waiters.
 func waitersIn(s *sight) int {
 	sum := 0
 	for stored, state := range s.states {
@@ -258,8 +259,9 @@ func stateOf(n *Name) State {
 	return Free
 }
 
-// latest puts the new ends in front of the others, and returns at most the given number. It never
-// changes ends in place, because snapshots share them.
+// latest returns the holds that ended last, at most the given number of them. The holds that ended
+// latest come first. Snapshots share the list of ended holds, so latest returns a new list and does
+// not change the old one.
 func latest(ends, added []Ended, most int) []Ended {
 	if len(added) == 0 {
 		return ends

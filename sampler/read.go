@@ -18,8 +18,8 @@ type reading struct {
 	calls      int
 }
 
-// maxAbsent limits the requests after a partial list. Of the names that were held at the last
-// sample, at most this many are asked for one by one.
+// maxAbsent is the largest number of names for which read asks one by one. It asks for names that
+// were held at the last sample and are missing in a list that is not complete.
 const maxAbsent = 100
 
 // read asks the store for its names. The argument held has the names that were held at the last

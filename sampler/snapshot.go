@@ -18,11 +18,14 @@ type Snapshot struct {
 	// successful sample.
 	Err error
 
-	// Incomplete is why there may be more locks than these, or nil. It is errors.ErrUnsupported if
-	// the store cannot list its names: then only the watched names have rows.
+	// Incomplete is why locks may be missing in Names, or nil if none is missing. It is
+	// errors.ErrUnsupported if the store cannot list its names: then only the watched names have
+	// rows.
 	Incomplete error
 
-	Names   []Name  // names that are held, cool down, have waiters or are watched; stuck and hot first
+	// Names has the names that are held, cool down, have waiters or are watched. Those that need
+	// attention come first.
+	Names   []Name
 	Groups  []Group // sorted by name
 	Ended   []Ended // the holds that ended last, the latest first
 	Unshown int     // names that have no row because of MaxNames
@@ -63,7 +66,7 @@ const (
 // Name is a name with its slots.
 type Name struct {
 	Name  string // empty if the store does not know it; then Path identifies the lock
-	Path  string // the lock file of the lock without slots, for stores on a file system
+	Path  string // the lock file, for stores on a file system; for slots see Hold.Path
 	Group string
 	State State
 	Why   string    // why State is Unknown
@@ -117,7 +120,7 @@ type Hold struct {
 	AtLeast   bool          // Held counts from FirstSeen, because the store does not know Since
 
 	Renewals int // renewals that were seen
-	Missed   int // renewals that were due since the last one, and did not come
+	Missed   int // renewals that were due and did not come, since the last renewal that came
 }
 
 // Figures are counts since Snapshot.Begun. All are lower bounds, because nothing is seen between

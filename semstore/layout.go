@@ -32,9 +32,9 @@ const (
 // see that the holder is padlock. PHP only compares semUsers with 1.
 const padlockMark = 1000
 
-// operation is the kernel's struct sembuf. When the process ends, the kernel reverses the
-// operations with flagUndo. Go starts its threads with CLONE_SYSVSEM, so for the kernel all threads
-// are one process.
+// operation is the kernel's struct sembuf. When the process ends, the kernel reverses each
+// operation whose flags include flagUndo. Go starts its threads with CLONE_SYSVSEM, so for the
+// kernel all threads are one process.
 type operation struct {
 	sem   uint16
 	add   int16

@@ -34,7 +34,9 @@ func join(key int32, maxWait time.Duration, checkEnd func() error) (id int, err 
 	return id, inSet(key, err)
 }
 
-// enter raises the guard and counts this program as a user of the set.
+// enter waits until no other program is opening the set. Then it sets semGuard to 1, which keeps
+// other programs from opening the set, and adds 1 to semUsers, the number of programs that use the
+// set.
 func enter(key int32, id int, maxWait time.Duration, checkEnd func() error) error {
 	for end := time.Now().Add(maxWait); ; {
 		err := operate(id, guardLook, operation{sem: semGuard}, operation{semGuard, 1, flagUndo}, operation{semUsers, 1, flagUndo})
@@ -51,12 +53,13 @@ func enter(key int32, id int, maxWait time.Duration, checkEnd func() error) erro
 	}
 }
 
-// takeLock takes the lock of a set that was joined. errBusy means that it is held.
+// takeLock takes the lock of a set that join has opened. It returns errBusy if the lock is held.
 func takeLock(id int) error {
 	return operate(id, 0, operation{semLock, -1, flagUndo | flagNoWait}, operation{semUsers, padlockMark, flagUndo})
 }
 
-// await takes the lock of a set that was joined. It waits for the lock, at most for maxWait.
+// await takes the lock of a set that join has opened. It waits for the lock, but at most for
+// maxWait.
 func await(id int, maxWait time.Duration) error {
 	return operate(id, maxWait, operation{semLock, -1, flagUndo}, operation{semUsers, padlockMark, flagUndo})
 }
@@ -86,11 +89,14 @@ func putBack(id int) error {
 	return operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semUsers, -1 - padlockMark, flagUndo | flagNoWait})
 }
 
-// forfeit closes a set whose lock somebody freed by force. The lock may belong to another process
-// now, so the kernel must not free it when this process ends. The two operations on the lock cancel
-// each other out, and remove the undo that the kernel has noted. They also make this process the
-// last one that changed the lock. If another padlock has the lock now, it therefore finds its hold
-// lost as well. That is intended: after a lock was freed by force, nobody can be sure of it.
+// forfeit closes a set whose lock somebody freed by force. Another process may have the lock now.
+// But the kernel still has a record that this process took the lock. When this process ends, the
+// kernel would use that record to free the lock. To remove the record, forfeit adds 1 to the lock
+// with flagUndo, and subtracts 1 without it. The lock itself stays as it is.
+//
+// These operations make this process the last one that changed the lock. If another padlock has the
+// lock now, that padlock therefore finds its hold lost as well. That is intended: after a lock was
+// freed by force, nobody can be sure of it.
 func forfeit(id int) {
 	_ = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semLock, -1, flagNoWait}, operation{semUsers, -1 - padlockMark, flagUndo | flagNoWait})
 }
@@ -111,8 +117,9 @@ func isPadlock(id int) bool {
 	return err == nil && users >= padlockMark
 }
 
-// holder returns the id of the process that last changed a semaphore. For semLock this is the
-// holder, if the lock is held. It returns 0 if that process is not visible from this pid namespace.
+// holder returns the id of the process that last changed a semaphore. If the semaphore is semLock
+// and the lock is held, that process is the holder of the lock. If the process is not visible from
+// this pid namespace, holder returns 0.
 func holder(id, sem int) int {
 	pid, err := lastPID(id, sem)
 	if err != nil {

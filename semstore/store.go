@@ -49,8 +49,9 @@ var _ interface {
 	driver.Locator
 } = (*Store)(nil)
 
-// Open returns a store that keeps its locks in the same semaphores as PHP's Symfony. hash is the
-// hash function of the version of Symfony that shares the locks. Open opens no semaphore.
+// Open returns a store that keeps its locks in the same semaphores as PHP's Symfony. Symfony finds
+// the semaphore of a lock by a hash of the lock's name. The argument hash must be the hash function
+// that the installed version of Symfony uses. Open opens no semaphore.
 //
 // Open returns driver.ErrInvalid for an unknown hash. It returns errors.ErrUnsupported on systems
 // other than 64-bit Linux.

@@ -16,7 +16,7 @@ const (
 	guardForever = 24 * time.Hour // how long a waiter waits for a program that is opening the semaphore
 
 	kernelWait = time.Minute           // how long one system call waits; a signal ends it earlier
-	nudgeEach  = time.Millisecond      // how often the signal is repeated, because it may come before the system call begins
+	nudgeEach  = time.Millisecond      // how often the signal is repeated; a signal before the system call begins has no effect
 	watchEach  = 25 * time.Millisecond // how often a waiter that the kernel does not wake looks at the semaphore
 )
 
@@ -72,8 +72,9 @@ func (s *Store) reserve(h *hold) {
 	})
 }
 
-// unreserve drops a reservation, unless it was claimed or Close releases it. If unreserve returns
-// true, the caller must run calls.Done in the end, because Close waits for that.
+// unreserve drops a reservation, unless the reservation was claimed or Close releases it. If
+// unreserve returns true, the caller must release the lock and then call s.calls.Done, because
+// Close waits for s.calls.
 func (s *Store) unreserve(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +87,8 @@ func (s *Store) unreserve(h *hold) bool {
 	return true
 }
 
-// sleep waits in the kernel until this process has the lock, and returns the set.
+// sleep waits in the kernel until this process has the lock that belongs to key. It returns the id
+// of the semaphore set in which the lock is.
 func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -106,8 +108,8 @@ func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	}
 }
 
-// awaitUntil waits for the lock of a set that was joined, until checkEnd returns an error. If it
-// does not get the lock, it leaves the set.
+// awaitUntil waits for the lock of a set that join has opened. It stops waiting when checkEnd
+// returns an error. If awaitUntil does not get the lock, it leaves the set.
 func awaitUntil(set int, checkEnd func() error) error {
 	for {
 		err := checkEnd()
@@ -126,7 +128,8 @@ func awaitUntil(set int, checkEnd func() error) error {
 }
 
 // interrupt makes the system calls of a thread return once ctx has ended or the store was closed.
-// The function stop ends the interruptions. It returns when no signal is under way any more.
+// The caller must call stop when it needs that no longer. When stop returns, no signal to the
+// thread is under way any more.
 func (s *Store) interrupt(ctx context.Context, thread int) (stop func()) {
 	awake, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -22,8 +22,8 @@ func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
 
 func (b *blobSessions) Traits() Traits { return b.traits }
 
-// version returns the version of a value, which is a hash of its bytes: equal bytes are the same
-// session.
+// version returns the version of a session: a hash of the bytes that are stored for it. So two
+// sessions with the same bytes have the same version.
 func version(data []byte) string {
 	sum := sha256.Sum256(data)
 	return base64.RawStdEncoding.EncodeToString(sum[:18])
@@ -66,7 +66,7 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 		return Result{}, b.missing(ctx, key, err)
 	}
 	for try := range maxSwaps {
-		data, res, err := b.changed(blob, c)
+		data, res, err := b.applyChange(blob, c)
 		if err != nil {
 			return Result{}, err
 		}
@@ -98,8 +98,9 @@ func (b *blobSessions) replace(ctx context.Context, key string, current *Blob, d
 	return b.blobs.Swap(ctx, key, current, appendMoved(c.Move, data), c.TTL)
 }
 
-// changed checks the conditions on one state of the session and applies the ops to it.
-func (b *blobSessions) changed(blob Blob, c Change) ([]byte, Result, error) {
+// applyChange checks the conditions of c on the session in blob, and applies the ops of c to it. It
+// returns the new bytes of the session.
+func (b *blobSessions) applyChange(blob Blob, c Change) ([]byte, Result, error) {
 	blob, moved, err := b.split(blob)
 	switch {
 	case err != nil:
@@ -194,8 +195,8 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 		case err != nil:
 			return Moved{}, err
 		}
-		// Only the value that was read is removed. If the session moves before that, the next try
-		// finds the tombstone, and the caller must follow it.
+		// Remove removes only the value that was just read. If the session moves to a new id before
+		// the call of Remove, the next try finds the tombstone, and the caller must follow it.
 		if done, err := b.blobs.Remove(ctx, key, &blob); err != nil {
 			return Moved{}, err
 		} else if done {

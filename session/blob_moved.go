@@ -77,15 +77,16 @@ const (
 	claimPrefix = "PLC\x01"
 	// claimTTL is longer than any move takes.
 	claimTTL = time.Minute
-	// claimWait is how long a reader waits for step 3. It is many times the duration of one request
-	// to a store, and too short to annoy a visitor.
+	// claimWait is how long a reader waits for step 3 of a move. It is many times the duration of
+	// one request to a store, and too short to annoy a visitor.
 	claimWait = time.Second
 )
 
 func isClaim(blob *Blob) bool { return blob != nil && bytes.HasPrefix(blob.Data, []byte(claimPrefix)) }
 
-// findBeside returns the tombstone that is at the second key, and the data that the session had. It
-// returns ErrNotFound if there is no tombstone, or if there is still only a claim after claimWait.
+// findBeside returns the tombstone that is stored under a key of its own (see movedSuffix), and the
+// data that the session had. If there is only a claim, findBeside waits for the tombstone, but at
+// most for claimWait. If there is no tombstone by then, it returns ErrNotFound.
 func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved, error) {
 	end := time.Now().Add(claimWait)
 	for wait := time.Millisecond; ; wait = min(2*wait, claimWait/20) {
@@ -107,8 +108,8 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 	}
 }
 
-// moveBeside removes the session at key if it still equals *current, and leaves the tombstone at
-// the second key. Its results are those of BlobStore.Swap.
+// moveBeside removes the session at key if it still equals *current, and stores the tombstone under
+// a key of its own (see movedSuffix). Its results are those of BlobStore.Swap.
 func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.claim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
@@ -131,8 +132,8 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
 }
 
-// claim takes step 1. If there is a claim already, it renews that claim. It returns nil if the
-// session has left its key.
+// claim does step 1 of a move: it writes a claim under the second key. If there is a claim already,
+// claim renews it. If another move has already removed the session, claim returns nil.
 func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 	beside := key + movedSuffix
 	now, err := b.getOrNil(ctx, beside)
@@ -145,8 +146,9 @@ func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 		case isClaim(now):
 			data = now.Data
 		case now != nil:
-			// This is a tombstone. Either another move was faster, or it is from an old move and
-			// another program has made a session with the old id again.
+			// The second key has a tombstone. If the session is gone, another move was faster.
+			// Otherwise the tombstone is left from an old move, and another program has made a
+			// session with the old id again.
 			if session, err := b.getOrNil(ctx, key); session == nil || err != nil {
 				return nil, err
 			}
@@ -158,8 +160,9 @@ func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// confirm takes step 3. If its error is ErrNotFound, the session was deleted meanwhile. After any
-// other error the tombstone may have been written.
+// confirm does step 3 of a move: it replaces the claim by the tombstone. If its error is
+// ErrNotFound, the session was deleted meanwhile. After any other error the tombstone may have been
+// written.
 func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombstone []byte, ttl time.Duration) error {
 	now, err := b.getOrNil(ctx, beside)
 	for err == nil {
@@ -174,8 +177,8 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
 }
 
-// deleteBeside removes the session first and then the value at the second key. So a move that has
-// already removed the session finds that its claim is gone.
+// deleteBeside removes the session first, and then the claim or tombstone under the second key. So
+// if a move has already removed the session, it finds that its claim is gone.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {

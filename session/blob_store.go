@@ -15,18 +15,19 @@ type BlobStore interface {
 	// Get returns the value at key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Blob, error)
 
-	// Swap writes data, which lives for ttl from now (0: for ever), if the value at key still
-	// equals old. A nil old means that there must be no value. done reports whether Swap wrote
-	// data. If it did not, now is the present value, or nil if there is none. data may be empty or
-	// nil: that is a value without bytes.
-	Swap(ctx context.Context, key string, old *Blob, data []byte, ttl time.Duration) (done bool, now *Blob, err error)
+	// Swap writes data if the value at key still equals *old. If old is nil, there must be no value
+	// at key. The new value lives for ttl; 0 means for ever. done reports whether Swap wrote data.
+	// If it did not, present is the value that is at key, or nil if there is none. data may be
+	// empty or nil: that is a value without bytes.
+	Swap(ctx context.Context, key string, old *Blob, data []byte, ttl time.Duration) (done bool, present *Blob, err error)
 
-	// Remove removes the value if it still equals old. With a nil old it removes any value. It
-	// returns whether it removed one.
+	// Remove removes the value at key if it still equals *old. If old is nil, Remove removes any
+	// value. It reports whether it removed a value.
 	Remove(ctx context.Context, key string, old *Blob) (bool, error)
 
-	// Touch makes the value live for ttl from now (0: for ever), if there is one and it does not
-	// begin with TombstonePrefix. The data stay as they are.
+	// Touch makes the value at key live for ttl, counted from this call; 0 means for ever. If there
+	// is no value, or if it begins with TombstonePrefix, Touch does nothing. The data stay as they
+	// are.
 	Touch(ctx context.Context, key string, ttl time.Duration) error
 }
 

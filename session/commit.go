@@ -61,7 +61,7 @@ func (s *state) saveHeld(ctx context.Context) error {
 // s.applyNow applies an op in the store at once, together with the pending op of its key, and
 // returns the key's value.
 func (s *state) applyNow(ctx context.Context, op Op) ([]byte, error) {
-	if err := s.use(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true); err != nil {
 		return nil, err
 	}
 	if err := s.m.checkKey(op.Key); err != nil {
@@ -127,21 +127,21 @@ func (s *state) commitStore(ctx context.Context, ops []Op) (Result, error) {
 	return Result{}, ErrMoved
 }
 
-// conditions adds the conditions of the mode to c.
-func (s *state) conditions(c *Change) {
+// addConditions adds to c the conditions that the mode requires.
+func (s *state) addConditions(c *Change) {
 	switch whole := s.set.mode.dependsOnAll(); {
 	case s.set.mode == LastWriteWins:
 	case whole && s.standing != followed:
 		c.Version = s.version
 		c.Unchanged = s.unchangedEarlier(c, nil)
 	default:
-		c.Unchanged = s.unchanged(c, whole, s.standing == followed)
+		c.Unchanged = s.conditionsFor(c, whole, s.standing == followed)
 	}
 }
 
 func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err error) {
 	c := Change{Ops: ops, TTL: s.m.ttl(s.expires), MaxSize: s.m.cfg.maxSize}
-	s.conditions(&c)
+	s.addConditions(&c)
 	err = s.underLock(ctx, s.key, func() (err error) {
 		res, err = s.m.store.Commit(ctx, s.key, c)
 		return err
@@ -149,9 +149,9 @@ func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err err
 	return res, err
 }
 
-// create makes the session under a new id. No other request knows that id, so it needs no lock. In
-// the tx of an Update, create also gives the new session to the request. So two goroutines of the
-// request do not make two sessions.
+// create makes the session under a new id. No other request knows that id, so create needs no lock.
+// If s is the tx of an Update, create also makes the new session the session of the request. So if
+// two goroutines of the request call create, they do not make two sessions.
 func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	r := s.root()
 	if r != s {

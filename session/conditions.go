@@ -1,8 +1,9 @@
 package session
 
-// unchanged returns the conditions for commit c. If allRead is true, the commit depends on
-// everything that was read. If followed is true, the session has got a new id since it was loaded.
-func (v *view) unchanged(c *Change, allRead, followed bool) []Condition {
+// conditionsFor returns the conditions for commit c. The argument allRead says that the commit
+// depends on everything that was read. The argument idChanged says that another request has given
+// the session a new id since this request loaded it.
+func (v *view) conditionsFor(c *Change, allRead, idChanged bool) []Condition {
 	keys := make(map[string]bool)
 	if allRead {
 		v.addRead(keys)
@@ -12,7 +13,7 @@ func (v *view) unchanged(c *Change, allRead, followed bool) []Condition {
 		}
 	}
 	for _, op := range c.Ops {
-		if v.read[op.Key] || v.readAll || followed && op.Kind == OpTake {
+		if v.read[op.Key] || v.readAll || idChanged && op.Kind == OpTake {
 			keys[op.Key] = true
 		}
 	}

@@ -17,7 +17,7 @@ const DefaultCookieName = "__Host-session"
 // zero value is the safest: HttpOnly, Secure, SameSite=Lax, for this host only, and deleted when
 // the browser ends.
 type Cookie struct {
-	Name   string // the default is DefaultCookieName, or "session" with Insecure, Domain or another Path
+	Name   string // the default is DefaultCookieName; if Insecure, Domain or a Path other than "/" is set, it is "session"
 	Path   string // the default is "/"; with any other path, the name must not begin with "__Host-"
 	Domain string // empty by default; if it is set, the name must not begin with "__Host-"
 	// Insecure lets the cookie travel over plain HTTP, for development.

@@ -2,7 +2,8 @@ package session
 
 import "context"
 
-// handOut remembers a value that the handler got, for Development.
+// handOut remembers a value that the handler got. It is for the option Development, which finds
+// values that the handler changes in place.
 func (s *state) handOut(key string, v any) {
 	if raw, err := s.m.cfg.codec.Marshal(v); err == nil {
 		s.handed = append(s.handed, handedOut{key, v, string(raw)})

@@ -5,9 +5,9 @@ package session
 // because the handler may have computed the new value from it. If a key is read again after the
 // load, its earlier value no longer counts.
 type earlier struct {
-	was    map[string]Condition
-	absent bool            // Keys was called, so the request saw that every key outside of the map above is absent
-	again  map[string]bool // keys that were read again, to which absent does not apply
+	was        map[string]Condition
+	sawAllKeys bool            // Keys was called: the request saw that no keys exist except those in was
+	again      map[string]bool // keys that were read again, so that sawAllKeys no longer applies to them
 }
 
 // add records the values that v has read since its last load. It is called before the session is
@@ -32,7 +32,7 @@ func (e *earlier) add(v *view) {
 		for key := range v.values.pairs() {
 			note(key)
 		}
-		e.absent, e.again = true, make(map[string]bool)
+		e.sawAllKeys, e.again = true, make(map[string]bool)
 	}
 }
 
@@ -41,13 +41,13 @@ func (e *earlier) conditionOn(key string) (Condition, bool) {
 	if c, ok := e.was[key]; ok {
 		return c, true
 	}
-	return Condition{Key: key, Absent: true}, e.absent && !e.again[key]
+	return Condition{Key: key, Absent: true}, e.sawAllKeys && !e.again[key]
 }
 
 // forget drops a key that was read again, or that this request wrote.
 func (e *earlier) forget(key string) {
 	delete(e.was, key)
-	if e.absent {
+	if e.sawAllKeys {
 		e.again[key] = true
 	}
 }
@@ -60,5 +60,5 @@ func (e *earlier) forgetAll(keepKeys ordered[Op]) {
 			was[key] = c
 		}
 	}
-	e.was, e.absent = was, false
+	e.was, e.sawAllKeys = was, false
 }

@@ -10,8 +10,8 @@ import (
 
 // Errors of a Session's methods and of the middleware. Check for them with errors.Is.
 var (
-	// ErrConflict: another request changed a key that this one had read and then wrote or watched.
-	// Nothing was saved. The error is a *ConflictError.
+	// ErrConflict: this request had read a key, and then wrote or watched that key. Before the
+	// commit, another request changed the key. Nothing was saved. The error is a *ConflictError.
 	ErrConflict = errors.New("session was changed by another request")
 	// ErrDestroyed: the session ended while the request worked, by a logout or because it expired.
 	// Nothing was saved, and no new session is made.
@@ -56,7 +56,7 @@ var (
 	ErrExists = errors.New("session exists already")
 )
 
-// A ConflictError names the keys that another request changed. It is an ErrConflict for errors.Is.
+// A ConflictError names the keys that another request changed. errors.Is finds ErrConflict in it.
 type ConflictError struct {
 	Keys []string // empty if the store compared the session as a whole
 }
@@ -72,7 +72,7 @@ func (e *ConflictError) Error() string {
 	return ErrConflict.Error() + fmt.Sprintf(": %q", e.Keys)
 }
 
-// A MovedError comes from a store: the record is a tombstone. It is an ErrMoved for errors.Is.
+// A MovedError comes from a store: the record is a tombstone. errors.Is finds ErrMoved in it.
 type MovedError struct{ Moved Moved }
 
 // Is reports whether target is ErrMoved.
@@ -81,7 +81,7 @@ func (e *MovedError) Is(target error) bool { return target == ErrMoved }
 // Error does not name the new key, which may be a secret.
 func (e *MovedError) Error() string { return ErrMoved.Error() }
 
-// A BusyError says how long the request waited for the lock. It is an ErrBusy for errors.Is.
+// A BusyError says how long the request waited for the lock. errors.Is finds ErrBusy in it.
 type BusyError struct {
 	Waited time.Duration
 	Lock   string // the lock's name, shortened where it contains the session's id

@@ -32,7 +32,8 @@ const (
 	EventUnlocked EventKind = "unlocked"
 	// EventOldID: a client sent an id from before Regenerate.
 	EventOldID EventKind = "old-id"
-	// EventInPlace: a value was changed and not put (Development). Key is set.
+	// EventInPlace: the handler changed a value in place and did not put it. This event comes only
+	// with the option Development. Key is set.
 	EventInPlace EventKind = "in-place"
 	// EventDestroyed: the session was destroyed.
 	EventDestroyed EventKind = "destroyed"

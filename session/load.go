@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// use checks whether the session may be used, and loads it if it is not loaded. All calls that read
-// or write the session begin with use. s.mu is held.
-func (s *state) use(ctx context.Context, write bool) error {
+// beginUse checks whether the session may be used, and loads the session if it is not loaded. Each
+// call that reads or writes the session begins with beginUse. s.mu is held.
+func (s *state) beginUse(ctx context.Context, write bool) error {
 	switch {
 	case s.abandoned:
 		return ErrAbandoned
@@ -63,8 +63,9 @@ func (s *state) load(ctx context.Context) error {
 	return nil
 }
 
-// loadLocked loads the record at s.key. Afterwards the session is loaded, or s.key is "" or
-// another key.
+// loadLocked loads the record at s.key. There are three results without an error: the session is
+// loaded; s.key is "", because there is no session; or s.key is the key of the session's new id,
+// which the caller must load next.
 func (s *state) loadLocked(ctx context.Context) error {
 	if s.set.needsLock() && s.held == nil && s.stage == open {
 		held, err := s.lock(ctx, s.key, s.set.mode == Consistent)
@@ -100,8 +101,9 @@ func (s *state) loadLocked(ctx context.Context) error {
 	return nil
 }
 
-// prolong sets a new end of the idle time when a tenth of the idle time has passed. If that fails,
-// the session may end too early; the next request tries again.
+// prolong sets the end of the session's idle time anew, if at least a tenth of the idle time has
+// passed since it was last set. If that fails, the session may end too early, but the next request
+// tries again.
 func (s *state) prolong(ctx context.Context, rec Record) {
 	want := s.m.ttl(rec.Deadline)
 	if want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10) {
@@ -128,8 +130,8 @@ func (s *state) loadMoved(ctx context.Context, rec Record) error {
 		return nil
 	}
 	s.keepRecord(rec)
-	// A request that began before the id was changed may still write. A moment earlier it could
-	// have written to the old id, and Regenerate would have copied the write.
+	// A request that began before the id was changed may still write: if its write had come a
+	// little earlier, it would have gone to the old id, and Regenerate would have copied it.
 	s.standing = followed
 	if !s.started.Before(rec.Moved.At) {
 		s.standing = frozen

@@ -13,13 +13,14 @@ import (
 
 // Locks provides the locks of sessions. It is safe for concurrent use.
 type Locks interface {
-	// Lock takes the lock of the session at key. It waits at most for wait, and only until ctx
-	// ends. If wait is 0 it tries once. If another request holds the lock, the error is a
-	// *BusyError. If the store of the locks cannot be reached, errors.Is finds ErrUnavailable or
+	// Lock takes the lock of the session at key. It waits until ctx ends, but no longer than the
+	// duration wait. If wait is 0, Lock tries once. If another request holds the lock, the error is
+	// a *BusyError. If the store of the locks cannot be reached, errors.Is finds ErrUnavailable or
 	// padlock.ErrUnavailable in the error.
 	//
-	// unlock releases the lock. The Manager calls it once and gives it no context. If the lock had
-	// ended before, errors.Is finds padlock.ErrLost or padlock.ErrExpired in its error.
+	// unlock releases the lock. The Manager calls unlock once and gives it no context. If the lock
+	// had ended before, errors.Is finds padlock.ErrLost or padlock.ErrExpired in the error of
+	// unlock.
 	Lock(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, err error)
 }
 
@@ -54,9 +55,9 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 		if over && !lockEnded(err) { // the lock was lost, and then the lock store did not respond
 			err = joinErrors(padlock.ErrExpired, err)
 		}
-		return p.hidden(err)
+		return p.withoutName(err)
 	}
-	check = func(ctx context.Context) error { return p.hidden(lock.Check(ctx)) }
+	check = func(ctx context.Context) error { return p.withoutName(lock.Check(ctx)) }
 	return unlock, check, nil
 }
 
@@ -71,7 +72,7 @@ func (p *padlockLocks) refused(key string, waited time.Duration, err error) erro
 		case errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUnavailable) && !errors.Is(err, padlock.ErrUncertain):
 			return &BusyError{Waited: waited, Lock: p.ids.redacted(key)} // other callers of this process wait before this one
 		}
-		return p.hidden(err)
+		return p.withoutName(err)
 	}
 	busy := &BusyError{Waited: waited, Lock: p.ids.redacted(key)}
 	if len(held.Holds) > 0 {
@@ -81,8 +82,9 @@ func (p *padlockLocks) refused(key string, waited time.Duration, err error) erro
 	return busy
 }
 
-// hidden keeps the kind of an error and drops its text, which contains the lock's name.
-func (p *padlockLocks) hidden(err error) error {
+// withoutName returns an error of the same kind as err, but without the text of err, because that
+// text contains the lock's name.
+func (p *padlockLocks) withoutName(err error) error {
 	var inner *padlock.Error
 	if errors.As(err, &inner) {
 		return fmt.Errorf("session lock: %w", inner.Err)
@@ -244,10 +246,12 @@ func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	return true
 }
 
-// underLock calls f under a lock of the session at key. It uses the request's lock, or takes a lock
-// for this call. If the request's lock has ended, and only the lock protects the writes of f,
-// underLock takes the lock again before it calls f. If the lock ends during f, the outcome of f is
-// unknown.
+// underLock calls f while a lock of the session at key is held. It uses the request's lock. If the
+// request has no lock, underLock takes one for this call.
+//
+// The request's lock may have ended already. That matters if other programs change the session only
+// under the lock (Traits.CommitsNeedLock). In this case, underLock takes the lock again before it
+// calls f. If the lock ends during f, the outcome of f is unknown.
 func (s *state) underLock(ctx context.Context, key string, f func() error) error {
 	if err := s.checkHeld(ctx, key); err != nil {
 		return err

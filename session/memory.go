@@ -30,7 +30,7 @@ type Memory struct {
 type memoryShard struct {
 	mu       sync.Mutex
 	sessions map[string]*memorySession
-	sweepAt  int // a new session starts a sweep if there are this many
+	sweepAt  int // if the shard has this many sessions, a new session starts a sweep
 }
 
 type memorySession struct {
@@ -42,7 +42,8 @@ type memorySession struct {
 	moved    Moved
 }
 
-// sweepFrom is the smallest number of sessions for which a shard is swept.
+// sweepFrom is the smallest value of sweepAt: a new session starts no sweep of a shard that has
+// fewer sessions.
 const sweepFrom = 64
 
 // DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says otherwise. A

@@ -56,8 +56,8 @@ type settings struct {
 	wait         time.Duration
 }
 
-// RouteOption configures a route: see Manager.With. It is an Option too: given to New, it applies
-// to all routes that do not set it themselves.
+// RouteOption configures a route: see Manager.With. A RouteOption is an Option, too: if it is given
+// to New, it applies to every route for which With does not set the same thing.
 type RouteOption interface {
 	Option
 	applyRoute(*settings)

@@ -37,10 +37,12 @@ func ForwardOldID() RegenerateOption {
 //
 // During the grace period, a request with the old id reads the session as it was before and cannot
 // write (ErrMoved). So requests under way do not appear logged out, and a client that knows only
-// the old id does not get in. Requests that began before Regenerate still save their writes, into
-// the session with its new id, if the values that they had read are unchanged. The clocks of the
-// servers decide which requests began before. GracePeriod(0) refuses even these requests. With
-// ForwardOldID the old id works like the new one.
+// the old id does not get in.
+//
+// A request that began before Regenerate may still save its writes, if the values that it had read
+// are unchanged. The writes go into the session with the new id. The clocks of the servers decide
+// whether a request began before Regenerate. GracePeriod(0) refuses all requests with the old id,
+// even those that began before Regenerate. With ForwardOldID the old id works like the new one.
 func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
 	r := regeneration{grace: DefaultGrace}
 	for _, o := range opts {
@@ -48,7 +50,7 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true); err != nil {
 		return err
 	}
 	if s.answered() {
@@ -76,8 +78,8 @@ func (s *state) answered() bool {
 	return of.stage == begun
 }
 
-// regenerate moves the session to a new id. In the tx of an Update, the request also gets the new
-// id, because the request sends the cookie to the client.
+// regenerate moves the session to a new id. If s is the tx of an Update, regenerate also sets the
+// new id in the state of the request, because the request sends the cookie to the client.
 func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	if of := s.root(); of != s {
 		of.mu.Lock()
@@ -154,8 +156,8 @@ func (s *state) leaveTombstone(ctx context.Context, version string, to Moved, gr
 	return err
 }
 
-// remove deletes a copy of a session at a key whose id no client knows. If that fails, the copy
-// expires.
+// remove deletes a copy of a session. No client knows the id of the copy. If remove cannot delete
+// the copy, it stays until it expires.
 func (m *Manager) remove(ctx context.Context, key string) {
 	if _, err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
 		m.cfg.logger.WarnContext(ctx, "session: a session left behind was not deleted", "error", err)

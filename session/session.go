@@ -19,10 +19,11 @@ import (
 // of its own, for example from http.TimeoutHandler or with a trace's span. If it calls From with
 // that context, the context's deadline and values reach the store.
 //
-// If a method returns an error of the store or of the lock, all later calls return it too. The
-// answer is replaced unless it is already an error: see Abandon. A write that is refused
-// (ErrTooLarge, ErrKey, a value that cannot be encoded) replaces the answer as well, and none of
-// the request's writes are saved: see IgnoreRefused.
+// If a method returns an error of the store or of the lock, all later calls return it too. Then the
+// Manager sends an error answer in place of the handler's answer, unless the handler has answered
+// with an error itself: see Abandon. The Manager does the same if a write is refused (ErrTooLarge,
+// ErrKey, a value that cannot be encoded). In this case it saves none of the request's writes: see
+// IgnoreRefused.
 type Session struct {
 	*state
 	ctx context.Context
@@ -37,8 +38,8 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	unread     no call has used the session yet         loads the session      loads the session
 //	reload     the session was loaded, but the mode     loads it again         loads it again
 //	           now needs the lock
-//	absent     there is no session yet: standing is     finds nothing          waits for the commit
-//	           loaded and key is ""
+//	absent     there is no session yet; this state is   finds nothing          waits for the commit
+//	           written as loaded with an empty key
 //	loaded     there is a session                       gets the loaded value  waits for the commit
 //	followed   another request gave the session a new   gets the value from    waits for the commit, which
 //	           id after this request began              before the change      compares all that was read
@@ -69,14 +70,15 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	refused    a write is not allowed        calls work; the answer is 409 or 503, and nothing is saved;
 //	                                         IgnoreRefused clears the flag
 //
-// Whenever the field id differs from the field sent, the answer has to give id to the client. This
-// applies in every state, even after a panic.
+// The field sent is the id that the client has. Whenever the session's id differs from it, the
+// answer has to give the session's id to the client. This applies in every state, even after a
+// panic.
 type standing uint8
 
 const (
 	unread standing = iota
 	reload
-	loaded // also stands for absent: in that case key is "" (see isLoaded)
+	loaded // also used if there is no session: in that case key is "" (see isLoaded)
 	followed
 	frozen
 	destroyed
@@ -124,7 +126,7 @@ type state struct {
 	base    string    // the version that was loaded
 	expires time.Time // end of the absolute lifetime
 	view
-	wrote     map[string]bool // in a tx: keys that it wrote in the store
+	wrote     map[string]bool // in a tx: the keys that the tx wrote in the store
 	abandoned bool
 }
 
@@ -144,7 +146,7 @@ func (s *state) continueFrom(prev *state) {
 	s.adopt(prev.id)
 }
 
-// adopt makes id the id of the session.
+// adopt sets the id of the session, and the key that belongs to the id.
 func (s *state) adopt(id string) {
 	s.id, s.key = id, ""
 	if id != "" {
@@ -155,9 +157,10 @@ func (s *state) adopt(id string) {
 // isLoaded reports whether the values are loaded.
 func (s *state) isLoaded() bool { return s.standing >= loaded }
 
-// setMode changes the mode of a request under way. If the session was loaded without the lock, it
-// is loaded again once the lock is held, because it may be out of date. That load uses the id that
-// the request knows, so a request with an old id still sees no more than the first load showed.
+// setMode changes the mode of a request under way. If the session was loaded without the lock, its
+// values may be out of date. If the new mode needs the lock, the session is therefore loaded again
+// when the lock is held. For that, setMode goes back to the id that the request knows. So a request
+// with an old id still sees only what an old id may see.
 func (s *state) setMode(set settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

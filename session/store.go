@@ -29,7 +29,8 @@ type Store interface {
 	Commit(ctx context.Context, key string, c Change) (Result, error)
 
 	// Touch makes the session live for ttl from now; 0 means for ever. The session's data and
-	// version do not change. Touch does nothing if there is no session, or a tombstone.
+	// version do not change. If there is no session at key, or only a tombstone, Touch does
+	// nothing.
 	Touch(ctx context.Context, key string, ttl time.Duration) error
 
 	// Delete removes the session or tombstone at key, if there is one. If it was a tombstone,
@@ -124,7 +125,8 @@ const (
 // Result describes a Commit that succeeded.
 type Result struct {
 	Version string // the session's new version
-	// Values has one entry per Op: the key's value after OpIncr, or before OpTake. It is nil if
-	// OpTake found no key, and for other kinds.
+	// Values has one entry for each Op. After OpIncr, the entry is the new value of the key. After
+	// OpTake, it is the value that the key had before, or nil if there was none. For all other
+	// kinds of Op, the entry is nil.
 	Values [][]byte
 }

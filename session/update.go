@@ -23,7 +23,7 @@ func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error 
 	}
 	end := time.Now().Add(s.waitBound() + saveTime)
 	for {
-		if err := s.use(ctx, false); err != nil {
+		if err := s.beginUse(ctx, false); err != nil {
 			return err
 		}
 		if s.standing == frozen {
@@ -50,13 +50,13 @@ func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err
 	return err, own
 }
 
-// newTx returns the session that fn uses. It uses the id that this request knows, so with an id
-// from before Regenerate fn sees no more than the request does.
+// newTx returns the session that fn uses. It uses the id that this request knows. If that id is
+// from before a Regenerate, fn sees only what the request itself sees.
 func (s *state) newTx() *state {
 	tx := &state{m: s.m, started: s.started, deadline: s.deadline, parent: s, sent: s.sent}
 	tx.adopt(s.id)
 	if s.key != "" {
-		tx.standing = reload // the writes of fn do not make the session again
+		tx.standing = reload // if the session is gone by now, the writes of fn must not make it again
 	}
 	tx.wrote = make(map[string]bool)
 	tx.set = settings{mode: Exclusive, lockOptional: true, wait: s.set.wait}
@@ -74,7 +74,7 @@ func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err er
 		s.pending, s.stage = ordered[Op]{}, begun
 		s.release(ctx)
 	}()
-	if err := s.use(ctx, false); err != nil {
+	if err := s.beginUse(ctx, false); err != nil {
 		return err, false
 	}
 	s.unlocked(func() { err = fn(&Session{s, ctx}) })
@@ -111,9 +111,9 @@ func (s *state) takeOver(tx *state) {
 	}
 	for key := range tx.wrote {
 		if v, ok := tx.values.get(key); ok {
-			s.store(key, v)
+			s.noteStored(key, v)
 		} else {
-			s.unstore(key)
+			s.noteRemoved(key)
 		}
 	}
 }

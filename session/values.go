@@ -18,10 +18,10 @@ func Get[T any](s *Session, key string) (T, error) {
 func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(s.ctx, false); err != nil {
+	if err := s.beginUse(s.ctx, false); err != nil {
 		return v, false, err
 	}
-	raw, found := s.see(key)
+	raw, found := s.readValue(key)
 	if !found {
 		return v, false, nil
 	}
@@ -66,10 +66,10 @@ func TakeFlash[T any](ctx context.Context, s *Session, key string) (message T, f
 func (s *Session) Has(key string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(s.ctx, false); err != nil {
+	if err := s.beginUse(s.ctx, false); err != nil {
 		return false, err
 	}
-	_, found := s.see(key)
+	_, found := s.readValue(key)
 	return found, nil
 }
 
@@ -77,10 +77,11 @@ func (s *Session) Has(key string) (bool, error) {
 // has read the key before, and another request changes it before the commit, the commit fails with
 // ErrConflict. If the request has not read it, the last write wins.
 //
-// If Put fails, the key stays as it was, and nothing of the request is saved: the answer is
-// replaced, even if the handler ignores the error. To prevent that, the handler calls IgnoreRefused
-// or writes an error answer itself. The error is ErrTooLarge if the session would exceed MaxSize. A
-// Put that makes the session smaller succeeds.
+// If Put fails, the key stays as it was. Nothing that the request wrote is saved, and the Manager
+// sends an error answer in place of the handler's answer, even if the handler ignores the error of
+// Put. To prevent that, the handler calls IgnoreRefused or writes an error answer itself. The error
+// is ErrTooLarge if the session would exceed MaxSize. A Put that makes the session smaller
+// succeeds.
 func (s *Session) Put(key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err != nil {
@@ -94,8 +95,8 @@ func (s *Session) Delete(key string) error { return s.write(s.ctx, Op{Kind: OpDe
 
 // Incr adds delta to the integer at key, or to 0 if there is none, and returns the sum. It changes
 // the store at once, so no count is lost, even if the request fails later. If the value is not an
-// integer, the error is ErrNotNumber. This is the only error of Incr that does not replace the
-// answer.
+// integer, the error is ErrNotNumber. After any other error, the Manager sends an error answer in
+// place of the handler's answer.
 func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,22 +116,23 @@ func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, err
 func (s *Session) Watch(keys ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(s.ctx, false); err != nil {
+	if err := s.beginUse(s.ctx, false); err != nil {
 		return err
 	}
 	s.watch(keys)
 	return nil
 }
 
-// Keys lists the keys, in the order in which they were first set if the store keeps that order. It
-// counts as reading every key: a key that this request then writes must be unchanged at the commit.
+// Keys lists the keys, in the order in which they were first set if the store keeps that order. A
+// call of Keys counts as reading every key. So if the request then writes a key, the commit fails
+// with ErrConflict if another request has changed that key.
 func (s *Session) Keys() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(s.ctx, false); err != nil {
+	if err := s.beginUse(s.ctx, false); err != nil {
 		return nil, err
 	}
-	return s.seeAll(), nil
+	return s.readAllKeys(), nil
 }
 
 // A Value is one encoded value of a session.
@@ -173,7 +175,7 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 func (s *state) write(ctx context.Context, op Op, encodeErr error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.use(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true); err != nil {
 		return err
 	}
 	if encodeErr != nil {

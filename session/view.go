@@ -10,11 +10,12 @@ type view struct {
 	readAll bool            // Keys was called
 	earlier earlier         // values read before the session was loaded again
 	watched map[string]bool // the keys given to Watch
-	handed  []handedOut     // values that are checked for changes in place, with the option Development
+	handed  []handedOut     // with the option Development: values that the handler got and may change in place
 	size    int             // bytes of all keys and values, as the request sees them
 }
 
-// handedOut is a value that Development checks for changes in place.
+// handedOut is a value that the handler got. With the option Development, the request checks
+// whether the handler has changed the value in place.
 type handedOut struct {
 	key   string
 	value any
@@ -29,9 +30,9 @@ func (v *view) valueOf(key string) ([]byte, bool) {
 	return v.values.get(key)
 }
 
-// see returns the value of key as the request sees it. It also marks the key as read, unless this
-// request wrote it.
-func (v *view) see(key string) ([]byte, bool) {
+// readValue returns the value that key has for the request, and marks the key as read. If this
+// request has written the key, readValue does not mark it.
+func (v *view) readValue(key string) ([]byte, bool) {
 	if !v.pending.has(key) {
 		if v.read == nil {
 			v.read = make(map[string]bool)
@@ -42,8 +43,8 @@ func (v *view) see(key string) ([]byte, bool) {
 	return v.valueOf(key)
 }
 
-// seeAll marks every key as read and returns the keys.
-func (v *view) seeAll() []string {
+// readAllKeys marks every key as read and returns the keys.
+func (v *view) readAllKeys() []string {
 	v.readAll = true
 	v.earlier.forgetAll(v.pending)
 	var keys []string
@@ -77,7 +78,7 @@ func (v *view) replace(fields []Field) {
 		v.size += v.sizeOf(key)
 	}
 	for _, f := range fields {
-		v.store(f.Key, f.Value)
+		v.noteStored(f.Key, f.Value)
 	}
 }
 
@@ -87,15 +88,15 @@ func (v *view) reload() {
 	v.read, v.readAll = nil, false
 }
 
-// store updates the view: the session store now has this value at key.
-func (v *view) store(key string, value []byte) {
+// noteStored updates the view after the session store has got this value at key.
+func (v *view) noteStored(key string, value []byte) {
 	was := v.sizeOf(key)
 	v.values.setKey(key, value)
 	v.size += v.sizeOf(key) - was
 }
 
-// unstore updates the view: the session store now has no value at key.
-func (v *view) unstore(key string) {
+// noteRemoved updates the view after the value at key was removed from the session store.
+func (v *view) noteRemoved(key string) {
 	was := v.sizeOf(key)
 	v.values.delete(key)
 	v.size += v.sizeOf(key) - was
@@ -115,11 +116,11 @@ func (v *view) committed(op Op, value []byte) {
 	v.earlier.forget(op.Key)
 	switch op.Kind {
 	case OpPut:
-		v.store(op.Key, op.Value)
+		v.noteStored(op.Key, op.Value)
 	case OpIncr:
-		v.store(op.Key, value)
+		v.noteStored(op.Key, value)
 	default:
-		v.unstore(op.Key)
+		v.noteRemoved(op.Key)
 	}
 }
 

@@ -159,8 +159,8 @@ func repeatable(r *http.Request) *http.Request {
 	return r
 }
 
-// resetHeader restores the header from before the handler ran. A cookie with a new id stays in the
-// header, because the client would lose its session without that id.
+// resetHeader makes the header what it was before the handler ran. A cookie with a new id stays in
+// the header, because the client would lose its session without that id.
 func (w *writer) resetHeader() {
 	h, m := w.Header(), w.s.m
 	own := m.ownCookies(h["Set-Cookie"])

@@ -1,10 +1,11 @@
 -- Stores a value, unless the version has changed or the present value has a greater fence.
 --
--- A value begins with its fence and the time at which it was stored, in µs. A later format must
--- also begin with the fence and a space. The next word of a later format must not be a number; it
--- may be v2, for example. An older padlock cannot read a value of such a format and makes a new
--- one. This script compares the fence in every format, so the new value replaces the other one only
--- if its fence is at least as great.
+-- A value begins with its fence and the time at which it was stored, in µs. If padlock ever uses a
+-- later format, a value in that format must begin with the fence and a space, too. After the space
+-- it must have a word that is not a number, for example v2. An older padlock then cannot read the
+-- value, and makes a new value. This script can still compare the fences, because every format
+-- begins with the fence. So the new value replaces the value in the later format only if the fence
+-- of the new value is at least as great.
 -- KEYS: 1 value  2 version
 -- ARGV: 1 version  2 fence  3 keep in ms  4 the rest of the value
 local call = redis.call

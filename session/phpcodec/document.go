@@ -31,7 +31,7 @@ type Document struct {
 	index   map[string]int
 	holes   int   // number of deleted entries
 	slots   sums  // the number of slots of each entry; see spanInfo
-	bound   []int // ascending indices of entries for which binds() was true; it may be false now
+	bound   []int // ascending indices of the entries for which binds() was true at some time
 	steps   int   // counts the work of edits, for tests
 }
 
@@ -231,7 +231,7 @@ func (d *Document) Set(key string, raw []byte) error {
 		d.add(e)
 		return nil
 	case d.entries[i].raw[0] == 'R':
-		// For PHP this variable is the same as another one.
+		// PHP treats this variable of the session as the same as another variable.
 		return fmt.Errorf("%w: key %q", ErrReferences, key)
 	}
 	if err := d.mayChange(i, s.slots); err != nil {
@@ -257,9 +257,10 @@ func (d *Document) Delete(key string) error {
 	return nil
 }
 
-// mayChange returns ErrReferences if entry i cannot get another value, with the given number of
-// slots, while all references keep their targets. References point backwards, so only those of
-// later entries matter.
+// mayChange returns ErrReferences if entry i cannot get a new value because of a reference in a
+// later entry. The argument slots is the number of slots of the new value. A reference names its
+// target by the number of a slot, and the new value must not change the target of any reference.
+// References point backwards, so only references in later entries matter.
 func (d *Document) mayChange(i, slots int) error {
 	if len(d.bound) == 0 {
 		return nil

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// appendFloat writes a number as PHP does with serialize_precision -1. That is the fewest digits
-// that identify the number, with an exponent from 1.0E+17 on and below 0.0001.
+// appendFloat writes a number as PHP does with serialize_precision -1. It writes the fewest digits
+// that identify the number. If the absolute value is below 0.0001, or at least 1.0E+17, appendFloat
+// writes the number with an exponent.
 func appendFloat(b []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):

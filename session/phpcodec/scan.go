@@ -65,7 +65,7 @@ func (s *scanner) fail(what string) error {
 func (s *scanner) value() error {
 	var left []int // for each open array: how many elements are still to come
 	for {
-		n, err := s.item()
+		n, err := s.readItem()
 		if err != nil {
 			return err
 		}
@@ -91,12 +91,12 @@ func (s *scanner) value() error {
 	}
 }
 
-// leaf is the result of item for a value that cannot have elements.
+// leaf is what readItem returns for a value that cannot have elements.
 const leaf = -1
 
-// item walks over a value without elements. If the value has elements, item reads only its
-// beginning, up to the {, and returns the number of elements.
-func (s *scanner) item() (elements int, err error) {
+// readItem reads one value. If the value can have elements, readItem reads only its beginning, up
+// to the {, and returns the number of elements. Otherwise it returns leaf.
+func (s *scanner) readItem() (elements int, err error) {
 	if len(s.data)-s.pos < 2 {
 		return leaf, s.fail("it ends in a value")
 	}
@@ -139,7 +139,7 @@ func (s *scanner) expect(text string) error {
 	return nil
 }
 
-// maxScalar is more than the length of any number's text, with any serialize_precision.
+// maxScalar is longer than the text of any number, whatever serialize_precision is.
 const maxScalar = 1100
 
 // word returns the text up to the next ";" and consumes both.

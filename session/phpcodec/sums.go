@@ -1,8 +1,8 @@
 package phpcodec
 
-// sums is a Fenwick tree: a list of numbers in which changing one number and summing up the numbers
-// before it both take few steps. With elements and numbers counted from 1, element i is the sum of
-// the numbers i-(i&-i)+1 to i.
+// sums is a Fenwick tree. It represents a list of numbers. To change one number takes few steps,
+// and so does to add up the numbers before an index. If all indices begin with 1, element i of the
+// slice is the sum of the numbers with the indices from i-(i&-i)+1 to i.
 type sums []int
 
 // push appends n.

@@ -219,7 +219,8 @@ func (r *reader) mapInto(v reflect.Value) error {
 	})
 }
 
-// setKey sets the key of a map from the text of a key in the data.
+// setKey sets key, which will be the key of a Go map, to the value that text stands for. text is a
+// key in the data.
 func setKey(key reflect.Value, text string) error {
 	if key.CanUint() {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil && !key.OverflowUint(n) && strconv.FormatUint(n, 10) == text {

@@ -7,10 +7,10 @@
 //	manager.Store, manager.ErrorFunc = store, scsstore.ErrorFunc
 //	handler := scsstore.Middleware(manager.LoadAndSave(mux))
 //
-// scs gives a store the whole session, but not its state from when the request loaded it.
-// [Middleware] lets each request remember that state, and the store saves only the keys that the
-// request changed. If another request changed one of them meanwhile, nothing is saved. Without
-// Middleware the store refuses to save.
+// When scs saves a session, it gives the store the whole session. But scs does not say what the
+// session was like when the request loaded it. [Middleware] lets each request remember that state,
+// and the store saves only the keys that the request changed. If another request changed one of
+// these keys meanwhile, nothing is saved. Without Middleware the store refuses to save.
 //
 // The package is for programs that move from scs to package session step by step. docs/sessions.md
 // lists what it cannot do.
@@ -73,8 +73,8 @@ func Track(ctx context.Context) context.Context {
 	return context.WithValue(ctx, trackerKey{}, &tracker{loaded: make(map[string]*base)})
 }
 
-// ErrorFunc is for SessionManager.ErrorFunc. If another request was faster, it answers 409.
-// Otherwise it answers 503 with Retry-After.
+// ErrorFunc is for SessionManager.ErrorFunc. If another request has changed the session first, the
+// answer is 409. Otherwise the answer is 503 with Retry-After.
 func ErrorFunc(w http.ResponseWriter, _ *http.Request, err error) {
 	code := session.Status(err)
 	if code == http.StatusServiceUnavailable {
@@ -228,7 +228,8 @@ func (s *Store) difference(loaded *base, deadline time.Time, values map[string]a
 	return after, c, nil
 }
 
-// DeleteCtx implements scs.CtxStore. After it, requests under way cannot save.
+// DeleteCtx implements scs.CtxStore. Once the session is deleted, requests that are under way
+// cannot save it.
 func (s *Store) DeleteCtx(ctx context.Context, token string) error {
 	_, err := s.store.Delete(ctx, storeKey(token))
 	return err

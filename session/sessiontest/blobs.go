@@ -111,7 +111,8 @@ func (b *Blobs) Touch(ctx context.Context, key string, ttl time.Duration) error 
 	return nil
 }
 
-// Put writes a value without any condition and without an end, as programs other than padlock do.
+// Put writes a value, whatever the present value is. The value never expires. Programs other than
+// padlock write in this way.
 func (b *Blobs) Put(key string, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

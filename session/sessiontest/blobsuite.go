@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// A BlobHarness describes a store of single values to RunBlobs.
+// A BlobHarness tells RunBlobs how to test one implementation of session.BlobStore.
 type BlobHarness struct {
 	// Open returns the store, or another handle on the same values. It is called twice.
 	Open func() (session.BlobStore, error)
@@ -109,9 +109,9 @@ type mortal struct {
 	died bool
 }
 
-// call calls f, unless the store is dead. dead is the error if the store is dead or dies in this
-// call.
-func (m *mortal) call(f func()) (dead error) {
+// perform calls f, unless the store is dead. If the store is dead, or dies in this call, perform
+// returns an error.
+func (m *mortal) perform(f func()) (dead error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.left--
@@ -127,21 +127,21 @@ func (m *mortal) call(f func()) (dead error) {
 }
 
 func (m *mortal) Get(ctx context.Context, key string) (b session.Blob, err error) {
-	if dead := m.call(func() { b, err = m.BlobStore.Get(ctx, key) }); dead != nil {
+	if dead := m.perform(func() { b, err = m.BlobStore.Get(ctx, key) }); dead != nil {
 		return session.Blob{}, dead
 	}
 	return b, err
 }
 
 func (m *mortal) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (done bool, now *session.Blob, err error) {
-	if dead := m.call(func() { done, now, err = m.BlobStore.Swap(ctx, key, old, data, ttl) }); dead != nil {
+	if dead := m.perform(func() { done, now, err = m.BlobStore.Swap(ctx, key, old, data, ttl) }); dead != nil {
 		return false, nil, dead
 	}
 	return done, now, err
 }
 
 func (m *mortal) Remove(ctx context.Context, key string, old *session.Blob) (done bool, err error) {
-	if dead := m.call(func() { done, err = m.BlobStore.Remove(ctx, key, old) }); dead != nil {
+	if dead := m.perform(func() { done, err = m.BlobStore.Remove(ctx, key, old) }); dead != nil {
 		return false, dead
 	}
 	return done, err

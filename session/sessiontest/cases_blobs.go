@@ -116,10 +116,13 @@ func touchTombstone(c *blobCheck) {
 	}
 }
 
-// moverDies lets a process die at each step of giving a session a new id, and checks the state that
-// it leaves. Either the session is unchanged, or there is a tombstone with the new key. If the
-// tombstone has its own key, both the session and the tombstone may be missing. Then the session is
-// moved again, destroyed, or removed by a program other than padlock.
+// moverDies lets a process die at each step of giving a session a new id, and checks what is left.
+// Normally, either the session is unchanged, or there is a tombstone with the new key. But if the
+// format keeps the tombstone under a key of its own, it is also correct that both the session and
+// the tombstone are missing.
+//
+// Afterwards, moverDies moves the session again, destroys it, or removes it as a program other than
+// padlock does.
 func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
 		after := func(m *mortal, key string) (*ruin, error) {

@@ -236,7 +236,8 @@ func movedDeleted(c *check) {
 	}
 }
 
-// movedRace: increments from before the move are in the tombstone, and later increments fail.
+// movedRace increments a number while the session moves to a new id. The increments before the move
+// must be in the tombstone. The increments after the move must fail.
 func movedRace(c *check) {
 	c.create()
 	var mu sync.Mutex

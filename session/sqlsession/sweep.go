@@ -8,8 +8,8 @@ import (
 const (
 	// sweepEvery is how often a process deletes expired rows.
 	sweepEvery = 10 * time.Minute
-	// sweepFor limits how long one such run takes. Then the run stops, and the rows that it has
-	// deleted stay deleted.
+	// sweepFor limits how long one deletion of expired rows takes. When this time is over, the
+	// deletion stops, and the rows that it has deleted stay deleted.
 	sweepFor = time.Minute
 	// sweepBatch is the number of rows that one statement deletes. It is small, so that the
 	// statement ends soon and no other statement waits long for its locks.
