@@ -127,8 +127,8 @@ type pastRun struct {
 	By      []holder        `json:"by,omitempty"` // if the run was skipped, the holders of the lock
 }
 
-// holder is one holder in the JSON output for a skipped run. A run is skipped if other holders have
-// the lock.
+// holder is the JSON form of one holder of a lock. If a run was skipped because others held the
+// lock, the run lists these holders.
 type holder struct {
 	Host  string `json:"host,omitempty"`
 	PID   int    `json:"pid,omitempty"`

@@ -291,7 +291,7 @@ func keeperGone(key padlock.Key) bool {
 	return false
 }
 
-// taking returns the flags of acquire, as the order contains them.
+// taking returns the flags with which acquire was called. The order contains them.
 func (o *keepOrder) taking() *taking {
 	set := &taking{shared: o.Shared, nonblock: o.Nonblock, conflict: o.Conflict, label: string(o.Label), keeper: true}
 	set.wait, set.atLeast = seconds{d: o.Wait, given: o.WaitGiven}, seconds{d: o.Least}

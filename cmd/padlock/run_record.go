@@ -73,7 +73,7 @@ func (r *recording) recordRunEnd(status int, signal, reason string) error {
 	return r.wait()
 }
 
-// recordSkipped writes a run into the history whose command was not run because of err.
+// recordSkipped writes this run into the history. The command was not run, because of err.
 func (r *recording) recordSkipped(status int, reason string, err error) error {
 	if r == nil {
 		return nil

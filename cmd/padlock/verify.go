@@ -203,8 +203,8 @@ func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured,
 	return f, v.keepHistory(f, out)
 }
 
-// reachable returns an error if the store cannot be reached. A run calls it before the checkers,
-// because a store that cannot be reached is no store that has broken its guarantees.
+// reachable returns an error if the store cannot be reached. It runs before the checkers. Without
+// it, a store that has gone down would look like a store that has broken its guarantees.
 func (v *verification) reachable(ctx context.Context) error {
 	store, err := openVerified(ctx, v.url)
 	if err != nil {

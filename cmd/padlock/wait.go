@@ -105,7 +105,7 @@ const (
 )
 
 // waitForFree waits until the name is free, or until the user's time limit is over. It returns the
-// last state that it saw. If the time limit is over, the name is still held in that state.
+// last state that it saw. If the time limit is over, the name may still be held in that state.
 func (w *watcher) waitForFree(ctx context.Context) (slotted, error) {
 	first := true
 	for {

@@ -46,8 +46,8 @@ func (c *Calls) Begin(ctx context.Context) error {
 }
 
 // End makes Begin refuse new calls, and cancels Closing. It reports whether this was the first call
-// of End. After that, the caller must do what is necessary for the running calls to return, and
-// then wait for Work.
+// of End. If running calls wait for something that does not end with Closing, the caller of End
+// must end it. Then the caller must wait for Work.
 func (c *Calls) End() (isFirst bool) {
 	c.mu.Lock()
 	isFirst = !c.closed

@@ -23,8 +23,8 @@ type PHP struct {
 	out *bufio.Scanner
 }
 
-// StartPHP starts a script. The process ends with the test. If PHP is missing, or anything that
-// needs lists, the test is skipped; in CI it fails.
+// StartPHP starts a script. The process ends with the test. If PHP is missing, or an extension or a
+// component that the script needs, the test is skipped; in CI it fails.
 func StartPHP(t testing.TB, needs PHPNeeds, script string, args ...string) *PHP {
 	t.Helper()
 	if err := needs.check(); err != nil {

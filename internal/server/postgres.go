@@ -75,8 +75,8 @@ func initdb(ctx context.Context, p Place) error {
 		"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync")
 }
 
-// sibling returns the path of a program that is in the same directory as the program binary. If
-// binary is a symbolic link, sibling looks in the directory of the link's target.
+// sibling returns the path of the program with the given name in the directory of another program.
+// If the path of the other program, binary, is a symbolic link, sibling follows the link first.
 func sibling(binary, name string) (string, error) {
 	binary, err := filepath.EvalSymlinks(binary)
 	return filepath.Join(filepath.Dir(binary), name), err

@@ -67,12 +67,12 @@ func (p *process) kill() error {
 	})
 }
 
-// awaitNone returns when the function left returns 0 or an error. That function counts the
+// awaitNone calls the function count until it returns 0 or an error. That function counts the
 // processes that have not stopped or died yet. After ten seconds, awaitNone returns an error.
-func awaitNone(what string, left func() (int, error)) error {
+func awaitNone(what string, count func() (int, error)) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		n, err := left()
+		n, err := count()
 		if n == 0 || err != nil {
 			return err
 		}

@@ -71,8 +71,8 @@ func (ps *Proxies[S]) Cut(s S) error {
 	return nil
 }
 
-// LoseReply returns a function that calls [Proxy.LoseReply] for the proxy of a store and passes it
-// the argument chosen. The function always returns nil.
+// LoseReply returns a function that makes the proxy of a store drop one reply; see
+// [Proxy.LoseReply]. That function always returns nil.
 func (ps *Proxies[S]) LoseReply(chosen func(request []byte) bool) func(S) error {
 	return func(s S) error {
 		ps.Of(s).LoseReply(chosen)

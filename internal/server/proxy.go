@@ -85,9 +85,9 @@ func (p *Proxy) Silence(on bool) {
 	p.wake.Broadcast()
 }
 
-// LoseReply makes the proxy drop one reply. The proxy calls chosen with the data of each read from
-// a client, until chosen returns true. Those data still reach the server. Then the proxy drops the
-// server's reply and closes the connection.
+// LoseReply makes the proxy drop one reply. The proxy calls the function chosen with the data of
+// each read from a client, until the function returns true. These data still reach the server. Then
+// the proxy drops the server's reply and closes the connection.
 func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -216,7 +216,7 @@ func (h *Hold) applyConversion(e Event) {
 // mayLive returns the time until which the store may keep the hold.
 func (h *Hold) mayLive(slack int64) int64 {
 	first, last := h.Events[0], h.Events[len(h.Events)-1]
-	kept := int64(0) // the end of a cool-down or of HoldAtLeast, which the store may count from a later time than the holder
+	kept := int64(0) // the end of a cool-down or of HoldAtLeast; the store may begin to count later than the holder
 	if h.Cools > 0 || first.Keep > 0 {
 		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}

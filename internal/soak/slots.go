@@ -37,8 +37,8 @@ func (e *Event) wantedNames() []string {
 }
 
 // checkSlots checks the invariant I10: never more than n permits of a name are in use. It need not
-// check whether two holders have the same permit. Each permit has its own name, so that would break
-// the invariant I1.
+// check whether two holders have the same permit. Each permit has its own name, so two holders
+// would break the invariant I1.
 func (c *checker) checkSlots() {
 	byName := map[string][]*Hold{}
 	for _, h := range c.holds {

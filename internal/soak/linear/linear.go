@@ -19,8 +19,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// Verdict counts the results for the pieces into which the histories were cut. A piece whose result
-// is Unknown has not passed the check.
+// Verdict counts the pieces into which the histories were cut, by their results. A piece with the
+// result Unknown has not passed the check.
 type Verdict struct {
 	OK, Illegal, Unknown int
 	Operations           int
@@ -191,8 +191,9 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	// The store may end a hold when the hold's window is over. The time of this operation must be
-	// later than the beginning of the acquire, so that both operations are in one piece.
+	// The store may end a hold when the hold's window is over. This end is an operation too. Its
+	// time must be later than the beginning of the acquire, so that both operations are in one
+	// piece.
 	end := h.Call + 1
 	if n := len(h.Spans); n > 0 {
 		end = max(end, h.Spans[n-1].To)

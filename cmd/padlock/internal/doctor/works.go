@@ -34,7 +34,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
-		return // clocks needs locks that end with a lease, and fences that are made from the server's clock
+		return // v.clocks needs locks that end with a lease, and fences that are made from the server's clock
 	}
 	v.clocks(ctx, l, c)
 }

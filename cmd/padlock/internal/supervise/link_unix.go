@@ -53,9 +53,8 @@ func (p *process) startSupervisor() (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
 }
 
-// fork starts the supervisor. The descriptors for the command must keep their numbers, so fork does
-// not pass its own descriptors on under their numbers. It passes on duplicates, which have free
-// numbers.
+// fork starts the supervisor, which inherits descriptors of this process. They are first duplicated
+// to free numbers, because the descriptors for the command must keep their numbers.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)

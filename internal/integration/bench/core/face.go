@@ -12,8 +12,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// faceOverMemory compares the cost of package padlock, including token and fence, with a channel that
-// serves as a semaphore. That is the cheapest lock in Go for which a wait can end with a context.
+// faceOverMemory compares the cost of package padlock, including token and fence, with a channel
+// that serves as a semaphore. That is the cheapest lock in Go for which a wait can end with a
+// context.
 func faceOverMemory(p *plan) *measure.Experiment {
 	const peer, ours = "channel semaphore", "padlock over memstore"
 	return &measure.Experiment{

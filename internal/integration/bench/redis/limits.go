@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// limits returns the rows that show how fast anything can be on this machine and this server. They
-// cannot be used as locks.
+// limits returns the rows that show how fast a lock could be at best, on this machine and with this
+// server. They cannot be used as locks.
 func limits() []contestant {
 	return []contestant{
 		{name: limitAlone, in: alone, open: openRueidis},

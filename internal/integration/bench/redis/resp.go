@@ -15,8 +15,8 @@ import (
 )
 
 // resp is a connection that uses Redis' protocol without a client library. The benchmark uses it
-// for its own commands, and for the rows that show how fast anything can be. Only one goroutine may
-// use it.
+// for its own commands, and for the rows that show how fast a lock could be at best. Only one
+// goroutine may use it.
 type resp struct {
 	net.Conn
 	in       *bufio.Reader

@@ -125,9 +125,9 @@ func (b *bench) waiting() *measure.Experiment {
 	}
 }
 
-// waitingForFiles measures on SQLite what the method waiting measures on PostgreSQL. Its figures
-// are the mean gap between two holds, the share of one processor that all processes use together,
-// and the writes to the name's row per hand-over.
+// waitingForFiles measures many processes whose waiters take turns in SQLite, where they have to
+// poll. The figures are the mean gap between two holds, the share of one processor that all
+// processes use together, and the writes to the name's row per hand-over.
 func (b *bench) waitingForFiles() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
@@ -139,7 +139,8 @@ func (b *bench) waitingForFiles() *measure.Experiment {
 	}
 }
 
-// drainsOfFiles measures on SQLite what the method drains measures on PostgreSQL.
+// drainsOfFiles measures how fast a queue in SQLite empties. The waiters are in one process, or in
+// 16 processes.
 func (b *bench) drainsOfFiles() *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, SQLite, %d waiters", b.plan.waiters),

@@ -31,8 +31,9 @@ type order struct {
 	Fails bool // whether the function fails
 }
 
-// A tally is a line that a child writes to its parent. It is the result of an order. One line for
-// each order comes earlier, when the function has begun: it has only the field Begun.
+// A tally is a line that a child writes to its parent. Most tallies are the result of an order. But
+// when a child has an order and runs the function for the first time, it writes a tally in which
+// only Begun is set.
 type tally struct {
 	Begun  bool // the function has begun; all other fields are empty
 	Runs   int

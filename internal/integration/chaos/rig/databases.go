@@ -139,9 +139,8 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 	}
 }
 
-// supervised adds a check to all faults, as a supervisor would make it: before a fault begins, a
-// server that has crashed is started again. MariaDB 10.11 crashed by itself in about one of twenty
-// runs.
+// supervised makes each fault begin with a check, which restarts the server if it has crashed. A
+// supervisor would do the same. MariaDB 10.11 crashed by itself in about one of twenty runs.
 func supervised(alive func() error, faults []soak.Fault) []soak.Fault {
 	for i := range faults {
 		begin := faults[i].Begin

@@ -125,8 +125,8 @@ func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setu
 
 // rollingSQL adds an upgrade and a downgrade to a row of sqlstore. If the older sqlstore releases a
 // lock with a cool-down, it does not wake the first waiter. Then a later waiter may get the name
-// first. So with coolDowns, the order of arrival is not checked, and without coolDowns, the workers
-// use no cool-downs.
+// first. So if coolDowns is true, the order of arrival is not checked. Otherwise, the workers use
+// no cool-downs.
 func rollingSQL(d database, coolDowns bool) func(*Site) (*setup, error) {
 	build := rolling("sql", inDatabase(d))
 	return func(s *Site) (*setup, error) {
