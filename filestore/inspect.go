@@ -163,10 +163,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 // withLater returns states, updated by a later look at the same files. It updates only a state that
 // is doubtful:
 //
-//   - If the later look found the lock held, withLater takes the later state, unless the earlier
-//     state is clearer (see keepClearer).
-//   - If the later look did not find the lock held, the lock is free, and withLater removes the
-//     state.
+//   - If the later look found the lock held or cooling down, withLater takes the later state,
+//     unless the earlier state is clearer (see keepClearer).
+//   - Otherwise the lock is free, and withLater removes the state.
 func withLater(states, later []driver.State, looks int) []driver.State {
 	byPath := map[string]driver.State{}
 	for _, state := range later {

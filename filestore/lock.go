@@ -11,7 +11,7 @@ import (
 // leads to the same file. If the path leads to a new file, lock starts again.
 //
 // The check comes after whileLocked, because whileLocked may mint a fence. If the check succeeds,
-// the fence was minted before any later file was made, so the fences of a later file are greater.
+// the fence was minted before any later file was made, so fences keep their order.
 //
 // If lock returns a *refusal or an error of whileLocked, the file is unlocked.
 func (s *Store) lock(f *file, shared bool, whileLocked func(*conn) error) (*conn, error) {

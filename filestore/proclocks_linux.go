@@ -89,14 +89,21 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 }
 
 const (
-	maxTexts = 16 // a long list is read at most this many times
-	stride   = 7  // makes each text begin its parts far from where the last text did
-	majority = 3  // how many more texts must show a set of locks than any other set
+	// maxTexts is how many times a long list is read at most. Each reading is one text.
+	maxTexts = 16
+
+	// stride says where the parts of a text begin: from one text to the next, they move by
+	// stride/maxTexts of a page. They move that far because the locks of one file are close
+	// together in the list.
+	stride = 7
+
+	// majority is how many more texts must show a set of locks than any other set. Then these locks
+	// are certain.
+	majority = 3
 )
 
-// vote finds out which locks a file has if several readings of the kernel's list differ. Each
-// reading is one text. By the inode of the file, vote has the sets of locks that the texts show for
-// the file.
+// vote finds out which locks each file has, although two texts of the kernel's list may differ. For
+// each file, by its inode, it has the sets of locks that the texts show.
 type vote map[uint64]candidates
 
 type candidates []candidate

@@ -21,9 +21,10 @@ import (
 //     file when it gives the lock back.
 //   - It looks at the lock now and then.
 //
-// The other waiters with tickets do not watch. Two kinds of waiters watch in the same three ways as
-// the first one: waiters without a ticket, and waiters that do not take the lock themselves but
-// only want to know when it is free.
+// The other waiters with tickets only look at the lock now and then, in case the waiters ahead of
+// them are dead or stopped. Two kinds of waiters watch in the same three ways as the first one:
+// waiters without a ticket, and waiters that do not take the lock themselves but only want to know
+// when it is free.
 //
 // The first five constants are about the pauses between two looks at the lock.
 const (

@@ -85,7 +85,7 @@ func (s *Store) undecided(answers []answer, isChange bool, cause error) error {
 }
 
 // loss returns an error if so many members deny the hold that the other members are fewer than a
-// quorum, and otherwise nil. The error is ErrExpired if so many members answered ErrExpired that
+// quorum, and otherwise nil. The error is ErrExpired if so many members returned ErrExpired that
 // the others are fewer than a quorum. In that case, no other caller can have had the lock since the
 // lease expired. In any other case, the error is ErrLost.
 func (s *Store) loss(answers []answer) error {

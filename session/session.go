@@ -20,10 +20,10 @@ import (
 // that context, the context's deadline and values reach the store.
 //
 // If a method returns an error of the store or of the lock, all later calls return it too. Then the
-// Manager sends an error answer in place of the handler's answer, unless the handler has answered
-// with an error itself: see Abandon. The Manager does the same if a write is refused (ErrTooLarge,
-// ErrKey, a value that cannot be encoded). In this case it saves none of the request's writes: see
-// IgnoreRefused.
+// Manager sends an error answer in place of the handler's answer, unless the handler itself has
+// sent a status of 400 or more: see Abandon. The Manager does the same if a write is refused
+// (ErrTooLarge, ErrKey, a value that cannot be encoded). In this case it saves none of the
+// request's writes: see IgnoreRefused.
 type Session struct {
 	*state
 	ctx context.Context
