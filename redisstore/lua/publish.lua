@@ -1,18 +1,18 @@
--- publish sends a message to a waiter. It returns false if the waiter's process is known to be gone.
--- The variable counts says how messages travel; see messagesToAll in serverinfo.go.
+-- publish sends a message to a waiter. It returns false if it knows that the waiter's process is
+-- gone. The variable counts says how messages travel; see messagesToAll in serverinfo.go.
 --
--- In a cluster, the channel of a waiter has CHANNEL_LENGTH digits if the waiter has subscribed to
--- the sharded channel at the primary of the channel's slot. Then publish asks that primary, which
--- runs this script, whether the channel has a subscriber, before anything is sent. SPUBLISH alone
--- would not do: it returns the number of subscribers at this server, but it also reaches subscribers
--- at its replicas, which may use the name although this script has taken it from them.
+-- In a cluster, a waiter usually subscribes to the sharded channel at the primary of the channel's
+-- slot. The id of such a channel has CHANNEL_LENGTH digits. Before publish sends anything, it asks
+-- that primary, on which this script runs, whether the channel has a subscriber. The reply to
+-- SPUBLISH would come too late. It counts the subscribers at this server, but the message also
+-- reaches subscribers at its replicas. They might use the name although this script has taken the
+-- name from them.
 --
---   the channel    the slot of      what publish does                      result
---   has here       the channel is
---   a subscriber   here             SPUBLISH                               true
---   no subscriber  here             PUBLISH, which asks the waiter to look, false
---                                   if it is alive after all
---   not known      elsewhere        PUBLISH                                true
+--   slot of the channel  subscribers here  what publish does                       it returns
+--   here                 some              SPUBLISH                                true
+--   here                 none              PUBLISH, which asks the waiter to look  false
+--                                          if its process lives after all
+--   at another primary   not known         PUBLISH                                 true
 local function publish(chan, message)
   local all, shard = 'padlock:' .. chan, 'padlock:s:' .. chan
   if counts == '2' then
