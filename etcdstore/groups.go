@@ -352,8 +352,8 @@ func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clien
 }
 
 // newest drops each hold whose key now belongs to a later hold of this store. Such a hold was lost,
-// for example by Break, and the store has not noticed the loss yet. It has to be dropped because a
-// transaction must not write the same key twice.
+// for example by Break, and the store has not noticed the loss yet. The hold has to be dropped
+// because a transaction must not write the same key twice.
 func newest(all []*hold) (out []*hold) {
 	last := make(map[string]*hold, len(all))
 	for _, h := range all {

@@ -27,7 +27,7 @@ type hold struct {
 	// brief is the request of a hold that was passed on and does not have its full lease yet.
 	// Otherwise it is nil.
 	brief *driver.Request
-	// stop stops the timer that handOver started.
+	// stop ends the timer that handOver has started.
 	stop func() bool
 
 	mu       sync.Mutex

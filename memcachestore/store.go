@@ -101,7 +101,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	k, g := s.keyFor(r.Name), driver.Grant{TTL: max(r.TTL, r.AtLeast)}
 	for range rounds {
 		if r.Replaces == "" {
-			if added, err := s.add(ctx, k, granted(&r)); added || err != nil {
+			if added, err := s.add(ctx, k, newNote(&r)); added || err != nil {
 				return grantIf(added, g), err
 			}
 		}
@@ -130,8 +130,8 @@ func grantIf(yes bool, g driver.Grant) driver.Grant {
 	return g
 }
 
-// granted returns the value of a new hold.
-func granted(r *driver.Request) *note {
+// newNote returns the value of a new hold.
+func newNote(r *driver.Request) *note {
 	n := &note{Token: r.Token, Holder: r.Holder, Life: lifeFor(max(r.TTL, r.AtLeast))}
 	if r.AtLeast > 0 {
 		n.AtLeast = lifeFor(r.AtLeast)
@@ -147,7 +147,7 @@ func granted(r *driver.Request) *note {
 //	r.Replaces                  a new hold, with the rest of AtLeast
 //	another, or none            driver.ErrLost if r has Replaces, else a *driver.HeldError
 func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
-	next := granted(r)
+	next := newNote(r)
 	switch {
 	case old != nil && old.Token == r.Token:
 		atLeast := 0

@@ -122,5 +122,5 @@ func nextFence(fenceAbove uint64) expr {
 	return greatest(add("$padlock.fence", int64(1)), int64(fenceAbove)+1, microseconds)
 }
 
-// usedUp is true if fence has reached driver.MaxFence, so that no higher fence is possible.
+// usedUp is true if a fence has reached driver.MaxFence, so that no higher fence is possible.
 func usedUp(fence expr) expr { return op("$gte", fence, int64(driver.MaxFence)) }

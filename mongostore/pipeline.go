@@ -125,10 +125,10 @@ func hasHold(token any) expr { return in(token, "$p.live.t") }
 
 func isToken(token any) expr { return eq("$$h.t", token) }
 
-// intended is true if a reader with another token waits for its promotion. An intent lasts at most
-// driver.MaxIntent. If an intent seems to last longer, the clock was set back, and the intent does
-// not count.
-func intended(token any) expr {
+// hasOtherIntent is true if a reader with another token waits for its promotion. An intent lasts at
+// most driver.MaxIntent. If an intent seems to last longer, the clock was set back, and the intent
+// does not count.
+func hasOtherIntent(token any) expr {
 	return and(gt("$padlock.intent.u", now), op("$lte", "$padlock.intent.u", timeAfter(driver.MaxIntent)),
 		in("$padlock.intent.t", "$p.live.t"), ne("$padlock.intent.t", token))
 }
@@ -155,7 +155,7 @@ func acquire(r *driver.Request) []bson.D {
 	blocked := or(some("$p.others"), gt("$padlock.cool", now))
 	fence := nextFence(r.FenceAbove)
 	if r.Shared {
-		blocked = or(in(false, "$p.others.s"), gt("$padlock.cool", now), intended(token),
+		blocked = or(in(false, "$p.others.s"), gt("$padlock.cool", now), hasOtherIntent(token),
 			op("$gte", size("$p.live"), int32(maxReaders)))
 		joins := and(some("$p.others"), gt("$padlock.fence", int64(r.FenceAbove)))
 		fence = either(joins, "$padlock.fence", fence)
@@ -206,16 +206,16 @@ func release(token string, keep time.Duration) []bson.D {
 	return pipeline(either(in(t, "$padlock.holds.t"), "release", refuse),
 		[]bson.D{object("mine", op("$arrayElemAt", keepElements("$p.live", isToken(t)), int32(0)))},
 		branch{"release", merge(
-			object("holds", keepElements("$padlock.holds", ne("$$h.t", t)), "intent", withdrawn(t)),
+			object("holds", keepElements("$padlock.holds", ne("$$h.t", t)), "intent", intentWithout(t)),
 			either(and(hasHold(t), gt(end, now), op("$gte", end, "$padlock.cool")),
 				object("cool", end, "cooled", "$p.mine.h"), object()),
 		)},
 	)
 }
 
-// withdrawn is the intent that the name has after the token has withdrawn its own intent. An intent
-// of another token stays.
-func withdrawn(token any) expr {
+// intentWithout is the intent that the name has after the token has withdrawn its own intent. An
+// intent of another token stays.
+func intentWithout(token any) expr {
 	return either(eq("$padlock.intent.t", token), object(), "$padlock.intent")
 }
 
@@ -240,13 +240,13 @@ func convert(r *driver.Request) []bson.D {
 		choose("promote",
 			branch{op("$not", hasHold(t)), refuse},
 			branch{stays, "mode"},
-			branch{intended(t), refuse},
+			branch{hasOtherIntent(t), refuse},
 			branch{gt(size("$p.live"), int32(1)), "intend"},
 			branch{usedUp("$p.fence"), refuse}),
 		[]bson.D{object("reads", keepElements("$p.live", and(isToken(t), "$$h.s")), "fence", nextFence(r.FenceAbove))},
-		branch{"mode", object("intent", withdrawn(t), "holds", mapElements("$padlock.holds", isToken(t), merge("$$h", longer)))},
+		branch{"mode", object("intent", intentWithout(t), "holds", mapElements("$padlock.holds", isToken(t), merge("$$h", longer)))},
 		branch{"intend", object("intent", object("t", t, "u", timeAfter(driver.MaxIntent)))},
-		branch{"promote", object("fence", "$p.fence", "intent", withdrawn(t),
+		branch{"promote", object("fence", "$p.fence", "intent", intentWithout(t),
 			"holds", mapElements("$padlock.holds", isToken(t), merge("$$h", longer, object("f", "$p.fence"))))},
 	)
 }

@@ -142,8 +142,8 @@ func (s *state) held(token string) (*hold, error) {
 // hold it returns true, because such a hold has no fence that could show it.
 func (s *state) overtaken(h *hold) bool { return h.Foreign || h.Fence < s.Record.Fence }
 
-// outcome returns the result of a Release of token in this state.
-func (s *state) outcome(token string) driver.Outcome {
+// releaseOutcome returns the outcome of a Release that has found this state.
+func (s *state) releaseOutcome(token string) driver.Outcome {
 	switch h := s.find(token); {
 	case h == nil, h.Until <= s.Now && h.Foreign:
 		return driver.Gone
@@ -165,8 +165,8 @@ func (s *state) grant(h *hold) driver.Grant {
 	return driver.Grant{Fence: uint64(h.Fence), TTL: h.Until.Time().Sub(s.Now.Time())}
 }
 
-// acquired returns the result of acquire.
-func (s *state) acquired(r *driver.Request) (driver.Grant, error) {
+// acquireResult returns the result of an Acquire after which the name has this state.
+func (s *state) acquireResult(r *driver.Request) (driver.Grant, error) {
 	if h := s.live(r.Token); h != nil {
 		g := s.grant(h)
 		g.Shared = h.Shared && r.Replaces != ""
@@ -185,8 +185,8 @@ func (s *state) acquired(r *driver.Request) (driver.Grant, error) {
 	}
 }
 
-// converted returns the result of convert.
-func (s *state) converted(r *driver.Request) (driver.Grant, error) {
+// convertResult returns the result of a Convert after which the name has this state.
+func (s *state) convertResult(r *driver.Request) (driver.Grant, error) {
 	h, err := s.held(r.Token)
 	switch {
 	case err != nil:
@@ -204,8 +204,9 @@ func (s *state) converted(r *driver.Request) (driver.Grant, error) {
 	return driver.Grant{}, heldBy(others)
 }
 
-// evicted returns the result of evict. s is the state before the eviction.
-func (s *state) evicted(seen uint64) (uint64, error) {
+// evictResult returns the new fence after the operation evict, or the reason why it failed. The
+// receiver s is the state before the operation.
+func (s *state) evictResult(seen uint64) (uint64, error) {
 	fence := s.next(0)
 	switch {
 	case uint64(s.Record.Fence) != seen, seen == 0 && len(s.holdsExcept("")) == 0:

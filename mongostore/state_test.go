@@ -84,7 +84,7 @@ func TestDocuments(t *testing.T) {
 			if _, err := s.held("mine"); err != c.extend {
 				t.Errorf("Extend: %v, want %v", err, c.extend)
 			}
-			if got := s.outcome("mine"); got != c.release {
+			if got := s.releaseOutcome("mine"); got != c.release {
 				t.Errorf("Release: %v, want %v", got, c.release)
 			}
 			reports := s.holdsExcept("")
@@ -120,15 +120,15 @@ func TestRefusals(t *testing.T) {
 		try  func(s *state, r *driver.Request) (driver.Grant, error)
 		want error
 	}{
-		"held":                       {others, r, (*state).acquired, driver.ErrHeld},
-		"fences used up":             {written("", instant, driver.MaxFence-1), r, (*state).acquired, driver.ErrFencesUsedUp},
-		"nothing to replace":         {free, adopts, (*state).acquired, driver.ErrLost},
-		"replace without fences":     {last, adopts, (*state).acquired, driver.ErrFencesUsedUp},
-		"promotion among readers":    {readers, r, (*state).converted, driver.ErrHeld},
-		"promotion after another":    {wants, r, (*state).converted, driver.ErrPromotionConflict},
-		"promotion without fences":   {last, r, (*state).converted, driver.ErrFencesUsedUp},
-		"promotion of a lost hold":   {others, r, (*state).converted, driver.ErrLost},
-		"promotion of an ended hold": {written("mine", instant, fenceNow, held("mine", 0, fenceNow, true)), r, (*state).converted, driver.ErrExpired},
+		"held":                       {others, r, (*state).acquireResult, driver.ErrHeld},
+		"fences used up":             {written("", instant, driver.MaxFence-1), r, (*state).acquireResult, driver.ErrFencesUsedUp},
+		"nothing to replace":         {free, adopts, (*state).acquireResult, driver.ErrLost},
+		"replace without fences":     {last, adopts, (*state).acquireResult, driver.ErrFencesUsedUp},
+		"promotion among readers":    {readers, r, (*state).convertResult, driver.ErrHeld},
+		"promotion after another":    {wants, r, (*state).convertResult, driver.ErrPromotionConflict},
+		"promotion without fences":   {last, r, (*state).convertResult, driver.ErrFencesUsedUp},
+		"promotion of a lost hold":   {others, r, (*state).convertResult, driver.ErrLost},
+		"promotion of an ended hold": {written("mine", instant, fenceNow, held("mine", 0, fenceNow, true)), r, (*state).convertResult, driver.ErrExpired},
 	} {
 		if _, err := c.try(read(t, c.doc), &c.r); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -138,17 +138,17 @@ func TestRefusals(t *testing.T) {
 
 func TestEvicted(t *testing.T) {
 	s := read(t, written("other", instant+50, fenceNow, held("other", 50, fenceNow, false)))
-	if fence, err := s.evicted(uint64(fenceNow)); err != nil || fence != uint64(fenceNow)+1 {
+	if fence, err := s.evictResult(uint64(fenceNow)); err != nil || fence != uint64(fenceNow)+1 {
 		t.Errorf("%d, %v", fence, err)
 	}
-	if _, err := s.evicted(uint64(fenceNow) - 1); err != driver.ErrLost {
+	if _, err := s.evictResult(uint64(fenceNow) - 1); err != driver.ErrLost {
 		t.Errorf("with an old fence: %v", err)
 	}
-	if _, err := read(t, bson.D{{Key: "now", Value: instant}}).evicted(0); err != driver.ErrLost {
+	if _, err := read(t, bson.D{{Key: "now", Value: instant}}).evictResult(0); err != driver.ErrLost {
 		t.Errorf("a free name: %v", err)
 	}
 	php := bson.D{{Key: "token", Value: "php"}, {Key: "expires_at", Value: instant + 1}, {Key: "now", Value: instant}}
-	if fence, err := read(t, php).evicted(0); err != nil || fence != uint64(fenceNow) {
+	if fence, err := read(t, php).evictResult(0); err != nil || fence != uint64(fenceNow) {
 		t.Errorf("PHP's hold: %d, %v", fence, err)
 	}
 }

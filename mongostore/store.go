@@ -191,7 +191,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, replaceMissing(err, driver.ErrLost)
 	}
-	return st.acquired(&r)
+	return st.acquireResult(&r)
 }
 
 // Extend implements driver.Store with one request.
@@ -235,7 +235,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err != nil {
 		return driver.Gone, replaceMissing(err, nil)
 	}
-	return st.outcome(token), nil
+	return st.releaseOutcome(token), nil
 }
 
 // Convert implements driver.Converter with one request.
@@ -250,7 +250,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, replaceMissing(err, driver.ErrLost)
 	}
-	return st.converted(&r)
+	return st.convertResult(&r)
 }
 
 // Break implements driver.Breaker. In Symfony's layout there are no fences, so seenFence is 0
@@ -266,7 +266,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err != nil {
 		return 0, replaceMissing(err, driver.ErrLost)
 	}
-	return st.evicted(seenFence)
+	return st.evictResult(seenFence)
 }
 
 // RaiseFence implements driver.FenceRaiser with one request.

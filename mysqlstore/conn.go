@@ -82,7 +82,7 @@ func (c *conn) queryOneWithin(limit time.Duration, text string) (row, error) {
 
 func (c *conn) first(rows []row, err error) (row, error) {
 	if err == nil && len(rows) != 1 {
-		err = c.failed(fmt.Errorf("a statement returned %d rows", len(rows)))
+		err = c.statementError(fmt.Errorf("a statement returned %d rows", len(rows)))
 	}
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (c *conn) runRaw(limit time.Duration, f func(ctx context.Context, dc any) e
 		defer cancel()
 	}
 	if err := c.sc.Raw(func(dc any) error { return f(ctx, dc) }); err != nil {
-		return c.failed(err)
+		return c.statementError(err)
 	}
 	c.last = time.Now()
 	return nil
@@ -187,9 +187,9 @@ func read(rows sqldriver.Rows) (out []row, err error) {
 	}
 }
 
-// failed decides what an error means. If the server refused a statement, the connection remains
-// usable. Any other error ends the connection.
-func (c *conn) failed(err error) error {
+// statementError returns the error of a statement in the form for the caller. If the server refused
+// the statement, the connection remains usable. Any other error ends the connection.
+func (c *conn) statementError(err error) error {
 	if number(err) != 0 && !hasNumber(err, endings...) {
 		return err
 	}

@@ -112,7 +112,7 @@ func (s *Store) intend(h *hold) error {
 	intent := s.cfg.keys.intent(h.name)
 	_, err := h.c.exec(&promote, number(intent))
 	if hasCode(err, lockNotAvailable, queryCanceled, deadlockDetected) {
-		rows, err := h.c.exec(&mine, number(intent))
+		rows, err := h.c.exec(&countExclusive, number(intent))
 		switch {
 		case err != nil:
 			return failure(err)

@@ -85,7 +85,7 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 // nobodyWaits returns an error if somebody waits for the lock. It is called before a reader joins
 // another reader in the same session. The server would let the new reader overtake waiting writers.
 func (s *Store) nobodyWaits(c *conn, key int64) error {
-	rows, err := c.exec(&queued, number(key))
+	rows, err := c.exec(&countQueued, number(key))
 	if err != nil {
 		return failure(err)
 	}

@@ -31,8 +31,8 @@ type pool struct {
 type slot struct {
 	dialing sync.Mutex
 	c       *conn // guarded by pool.mu; nil or dead if there is none
-	// taken is true while a call of Wait uses the slot. It stays true until the hold that this call
-	// has obtained ends. pool.mu guards it.
+	// taken is true while a call of Wait uses the slot. If this call obtains a hold, the slot stays
+	// taken until the hold ends. pool.mu guards this field.
 	taken bool
 }
 

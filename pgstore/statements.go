@@ -82,16 +82,17 @@ var (
 	ping    = statement{"padlock_ping", "SELECT 1"}
 	unlock  = [2]statement{{"padlock_unlock0", "SELECT pg_advisory_unlock($1::bigint)"}, {"padlock_unlock1", "SELECT pg_advisory_unlock_shared($1::bigint)"}}
 	holders = statement{"padlock_holders", "SELECT " + holderColumns + " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.granted AND" + onKey}
-	// queued counts the sessions that wait for the lock.
-	queued = statement{"padlock_queued", "SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND" + onKey}
-	// mine counts the exclusive locks that this session has, and those that other sessions have.
-	mine = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
+	// countQueued counts the sessions that wait for the lock.
+	countQueued = statement{"padlock_queued", "SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND" + onKey}
+	// countExclusive counts the exclusive locks that this session has, and those that other
+	// sessions have.
+	countExclusive = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
-	// wait waits for the lock. The statement also changes settings of the session: if this process
-	// is stopped and does not react when it gets the lock, the server ends the session. If the
-	// statement fails, the server undoes these changes.
-	wait = [2]statement{
+	// awaitLock waits for the lock. The statement also changes settings of the session: if this
+	// process is stopped and does not react when it gets the lock, the server ends the session. If
+	// the statement fails, the server undoes these changes.
+	awaitLock = [2]statement{
 		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
 		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
 	}

@@ -108,7 +108,7 @@ func (s *Store) mint(c *conn, key int64, shared bool, r *driver.Request) (uint64
 
 // isMine reports whether the session has the lock exclusively.
 func isMine(c *conn, key int64) (bool, error) {
-	rows, err := c.exec(&mine, number(key))
+	rows, err := c.exec(&countExclusive, number(key))
 	return err == nil && parse(rows[0][0]) > 0, err
 }
 

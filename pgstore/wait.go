@@ -107,7 +107,7 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 		cancelled = true
 		c.cancel(done)
 	})
-	_, err = c.execWithin(0, &wait[index(shared)], number(key))
+	_, err = c.execWithin(0, &awaitLock[index(shared)], number(key))
 	close(done)
 	wg.Wait()
 	// If the server granted the lock at the last moment, closing the connection releases it.

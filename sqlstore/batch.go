@@ -195,7 +195,7 @@ func allOf(holds []driver.Extension) leases {
 }
 
 // runExtend runs a statement that extends holds and returns the name and the token of each hold
-// that it has runExtend. The result contains the leases of these holds.
+// that it has extended. The result contains the leases of these holds.
 func (t *table) runExtend(ctx context.Context, holds []driver.Extension, text string, args ...any) (left leases, err error) {
 	rows, err := t.query(ctx, text, args...)
 	if err != nil {

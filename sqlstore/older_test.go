@@ -67,7 +67,7 @@ func TestListensOnBothChannels(t *testing.T) {
 	listeningStore(t, func(s *Store, l *scripted, _ *waiting) {
 		defer s.listen()()
 		synctest.Wait()
-		if want := []string{s.waits.pushed(), s.sharedChannel()}; !slices.Equal(l.channels, want) {
+		if want := []string{s.waits.pushChannel(), s.sharedChannel()}; !slices.Equal(l.channels, want) {
 			t.Errorf("listens on %q, want %q", l.channels, want)
 		}
 		if got, want := s.sharedChannel(), "padlock_0d1196146452"; got != want {

@@ -33,9 +33,9 @@ type pace struct {
 	step  time.Duration // from the beginning of one hold to that of the next; 0 if not known
 }
 
-// learn updates the pace after the waiter has looked at the name. The argument position is the
+// noteLook updates the pace after the waiter has looked at the name. The argument position is the
 // number of waiters ahead of it.
-func (p *pace) learn(st *state, position int, now micros) {
+func (p *pace) noteLook(st *state, position int, now micros) {
 	h, _ := st.exclusive()
 	if h == nil || h.Until <= now {
 		return

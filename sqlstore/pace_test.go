@@ -13,7 +13,7 @@ func TestPace(t *testing.T) {
 	look := func(now micros, position int) time.Duration {
 		began := now - now%(2*second)
 		st := &state{holds: []hold{{Token: "holder", Since: began, Until: now + 30*second}}}
-		p.learn(st, position, now)
+		p.noteLook(st, position, now)
 		return p.firstPause(now)
 	}
 	for _, one := range []struct {
@@ -42,14 +42,14 @@ func TestPace(t *testing.T) {
 	}
 	// From now on, the holders are quick.
 	p.ahead = 4
-	p.learn(&state{holds: []hold{{Token: "quick", Since: 106*second + 400_000, Until: 200 * second}}}, 0, 107*second)
+	p.noteLook(&state{holds: []hold{{Token: "quick", Since: 106*second + 400_000, Until: 200 * second}}}, 0, 107*second)
 	if got := p.firstPause(106*second + 480_000); got != headPause {
 		t.Errorf("steps of 100 ms: %v", got)
 	}
 	// A free name, or a hold that has lapsed, teaches nothing.
 	before := p
-	p.learn(&state{}, 0, 109*second)
-	p.learn(&state{holds: []hold{{Token: "lapsed", Since: 108 * second, Until: 109 * second}}}, 0, 109*second)
+	p.noteLook(&state{}, 0, 109*second)
+	p.noteLook(&state{holds: []hold{{Token: "lapsed", Since: 108 * second, Until: 109 * second}}}, 0, 109*second)
 	if p != before {
 		t.Errorf("%+v, want %+v", p, before)
 	}

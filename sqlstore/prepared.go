@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// A stmtCache keeps stmtCache statements of SQLite, which then need not be parsed again. The other
+// A stmtCache keeps prepared statements of SQLite, which then need not be parsed again. The other
 // engines do not use it. Drivers of PostgreSQL prepare statements by themselves. If there is a
 // pooler, they must not prepare any. On MySQL, a statement that is sent as text costs one request.
-// A stmtCache statement costs three requests, unless each connection keeps it stmtCache.
+// A prepared statement costs three requests, unless each connection keeps it prepared.
 type stmtCache struct {
 	mu    sync.Mutex
 	texts map[string]*sql.Stmt

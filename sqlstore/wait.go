@@ -37,15 +37,15 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //
 //	state     event                                             next state
 //	new       the waiter looks, and the name is free            held
-//	new       the waiter looks, and others have or want it      placed
+//	new       the waiter looks, and others have or await it     placed
 //	placed    a release hands the name over to the waiter       reserved
 //	placed    the waiter looks, and it is its turn              held
 //	placed    the waiter has not renewed its place in time      gone
 //	reserved  the waiter looks only after MaxReservation        gone
 //
-// A placed waiter has a place in the queue, which it renews from time to time. In the last three
-// states Wait returns: the reservation in the state "reserved", the hold in the state "held", and
-// the zero Grant in the state "gone". The caller claims a reservation with Acquire.
+// A placed waiter has a place in the queue, which it renews from time to time. In the state
+// "reserved", Wait returns the reservation, and the caller claims it with Acquire. In the state
+// "held", Wait returns the hold. In the state "gone", it returns the zero Grant.
 //
 // A placed waiter looks at the name after a pause, so a lost notification delays it only until
 // then. It looks earlier
@@ -153,7 +153,7 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 	if st.version > 0 {
 		read = &loadedState{st, now}
 	}
-	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushed()) {
+	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushChannel()) {
 		return w.joinQueue(ctx, read)
 	}
 	token := opaque(w.r.Token)
@@ -173,7 +173,7 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 // state, it passes that state as the argument known. Otherwise it passes nil.
 func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
-	push := w.s.waits.pushed()
+	push := w.s.waits.pushChannel()
 	sent := w.s.clock.Now()
 	token := opaque(w.r.Token)
 	st, res, now, err := w.s.changeRowFrom(ctx, w.r.Name, known, func(st *state, now micros) result {
@@ -208,13 +208,13 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 		}
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.timeUntil(now), Shared: res.hold.Shared}, true, 0, nil
 	}
-	return g, false, w.placed(st, st.aheadOf(token), push, now), nil
+	return g, false, w.notePlaced(st, st.aheadOf(token), push, now), nil
 }
 
 // enqueue takes a place in one statement, which works only if another token has the name. If
 // enqueue returns false, joinQueue has to take the place.
 func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err error) {
-	push := w.s.waits.pushed()
+	push := w.s.waits.pushChannel()
 	began := w.s.beginSample()
 	st, position, now, ok, err := w.s.rows.enqueue(ctx, w.r, push)
 	if !ok || err != nil {
@@ -223,12 +223,12 @@ func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err e
 	w.s.samples.addSample(began, now)
 	w.s.crowd.noteOthers(w.r.Name, true)
 	st.trim(now)
-	return w.placed(st, position, push, now), true, nil
+	return w.notePlaced(st, position, push, now), true, nil
 }
 
-// placed records that this waiter has a place in the queue, and returns how long the waiter sleeps.
-// position is the number of waiters before it.
-func (w *wait) placed(st *state, position int, push string, now micros) time.Duration {
+// notePlaced records that this waiter has a place in the queue, and returns how long the waiter
+// sleeps. The argument position is the number of waiters before it.
+func (w *wait) notePlaced(st *state, position int, push string, now micros) time.Duration {
 	w.joined, w.push = true, push
 	w.renew = time.Now().Add(placeFor / 2)
 	return w.pauseAt(st, position, now)
@@ -254,7 +254,7 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 		w.at, w.moved = position, time.Now()
 	}
 	w.s.waits.noteAhead(w.waiting, position)
-	w.pace.learn(st, position, now)
+	w.pace.noteLook(st, position, now)
 	switch {
 	case w.push != "":
 		return max(w.wokenPause(st, position, now), headPause)

@@ -19,7 +19,7 @@ type Listener interface {
 	// Listen opens a connection, listens on all of the channels, and then calls the function ready.
 	// The names of the channels need no quotes in SQL. For each notification that arrives, Listen
 	// calls the function woken with the payload. It returns when ctx ends or the connection is
-	// lost. The error is the reason.
+	// lost. The returned error says why.
 	Listen(ctx context.Context, channels []string, ready func(), woken func(payload string)) error
 }
 
@@ -322,8 +322,8 @@ func (w *waits) currentTurn() uint64 {
 	return w.turns
 }
 
-// pushed returns the channel on which notifications arrive now, or "".
-func (w *waits) pushed() string {
+// pushChannel returns the channel on which notifications arrive now, or "".
+func (w *waits) pushChannel() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.listener == nil || !w.listener.on {

@@ -75,11 +75,11 @@ func TestSuccessor(t *testing.T) {
 			if !wasWoken(one) {
 				t.Errorf("%s: the waiter does not look", what)
 			}
-			if got := s.waits.pushed() != ""; got != pushed {
+			if got := s.waits.pushChannel() != ""; got != pushed {
 				t.Errorf("%s: pushed is %v", what, got)
 			}
 		}
-		if s.waits.pushed() != "" {
+		if s.waits.pushChannel() != "" {
 			t.Error("pushed without a connection")
 		}
 		defer s.listen()()
@@ -105,7 +105,7 @@ func TestListenPauses(t *testing.T) {
 		}
 		l.down.Store(false)
 		passTime(6 * time.Second)
-		if l.open.Load() != 1 || s.waits.pushed() == "" {
+		if l.open.Load() != 1 || s.waits.pushChannel() == "" {
 			t.Error("no connection after the server came back")
 		}
 	})
@@ -121,12 +121,12 @@ func TestListenOnlyWhileSomebodyWaits(t *testing.T) {
 		}
 		done()
 		passTime(2 * idleListen)
-		if l.open.Load() != 0 || s.waits.pushed() != "" {
+		if l.open.Load() != 0 || s.waits.pushChannel() != "" {
 			t.Error("a connection although nobody waits")
 		}
 		defer s.listen()()
 		synctest.Wait()
-		if l.open.Load() != 1 || s.waits.pushed() == "" {
+		if l.open.Load() != 1 || s.waits.pushChannel() == "" {
 			t.Error("no connection for a later wait")
 		}
 	})

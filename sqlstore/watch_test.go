@@ -106,7 +106,7 @@ func watching(t *testing.T, disk *file, f func(s *Store, first, fifth *waiting))
 func TestFileWatch(t *testing.T) {
 	disk := &file{mode: "wal"}
 	watching(t, disk, func(s *Store, first, fifth *waiting) {
-		if !s.waits.watched() || s.waits.pushed() != "" {
+		if !s.waits.watched() || s.waits.pushChannel() != "" {
 			t.Fatal("the file is not watched, or places have a channel")
 		}
 		passTime(time.Second)

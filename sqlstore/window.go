@@ -107,7 +107,7 @@ func (s *Store) reservationFor(h handedName, shared bool) driver.Grant {
 // known.
 func (s *Store) window(h handedName) (from driver.Instant, ttl time.Duration, ok bool) {
 	a, p := s.samples.latest(), h.arrived
-	if h.since == 0 || p == 0 || a.sent == 0 || p.Sub(a.sent) > maxSampleAge || s.waits.pushed() == "" || a.turns != s.waits.currentTurn() {
+	if h.since == 0 || p == 0 || a.sent == 0 || p.Sub(a.sent) > maxSampleAge || s.waits.pushChannel() == "" || a.turns != s.waits.currentTurn() {
 		return 0, 0, false
 	}
 	return windowOf(a, h.since, p, s.clock.Now())

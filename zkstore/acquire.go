@@ -26,7 +26,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 			return g, err
 		}
 	}
-	return do(ctx, s, func() (driver.Grant, error) { return s.acquire(ctx, &r) })
+	return runOp(ctx, s, func() (driver.Grant, error) { return s.acquire(ctx, &r) })
 }
 
 // isReserved reports whether the token has a reservation, which can be claimed without a request.
@@ -190,7 +190,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	return do(ctx, s, func() (driver.Grant, error) {
+	return runOp(ctx, s, func() (driver.Grant, error) {
 		h, err := s.holds.enterHeld(ctx, name, token)
 		if err != nil {
 			return driver.Grant{}, err
@@ -212,7 +212,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	if s.promises.Fence == driver.NoFence {
 		return fmt.Errorf("%w: the store has no fences", errors.ErrUnsupported)
 	}
-	_, err := do(ctx, s, func() (struct{}, error) {
+	_, err := runOp(ctx, s, func() (struct{}, error) {
 		h, err := s.holds.enterHeld(ctx, name, token)
 		if err != nil {
 			return struct{}{}, err

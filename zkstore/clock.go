@@ -29,8 +29,8 @@ type sessionClock struct {
 	marks []driver.Instant
 }
 
-// resumed records that the servers accepted the session for a new connection. Followers ask the
-// leader before they accept a session.
+// resumed is called when the servers have accepted the session for a new connection. The argument
+// sent is a time before that. Followers ask the leader before they accept a session.
 func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	return do(ctx, s, func() (driver.Grant, error) {
+	return runOp(ctx, s, func() (driver.Grant, error) {
 		h, err := s.holds.enterHeld(ctx, r.Name, r.Token)
 		if err != nil {
 			return driver.Grant{}, err

@@ -15,7 +15,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err
 	}
-	return do(ctx, s, func() (driver.State, error) {
+	return runOp(ctx, s, func() (driver.State, error) {
 		ss, err := s.session(ctx)
 		if err != nil {
 			return driver.State{Name: name}, err
@@ -75,7 +75,7 @@ func (ss *session) highestFence(dir string, q *queue) (uint64, error) {
 // List implements driver.Lister. It reads the queue of every name that begins with prefix and was
 // ever locked.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	return do(ctx, s, func() ([]driver.State, error) {
+	return runOp(ctx, s, func() ([]driver.State, error) {
 		if s.cfg.symfony {
 			return nil, errSymfonyList
 		}
@@ -132,7 +132,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return 0, err
 	}
-	return do(ctx, s, func() (uint64, error) {
+	return runOp(ctx, s, func() (uint64, error) {
 		ss, err := s.session(ctx)
 		if err != nil {
 			return 0, err

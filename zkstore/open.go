@@ -37,7 +37,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	if s.cfg.lazy {
 		return s, nil
 	}
-	if _, err := do(ctx, s, func() (struct{}, error) { return struct{}{}, s.prepare(ctx) }); err != nil {
+	if _, err := runOp(ctx, s, func() (struct{}, error) { return struct{}{}, s.prepare(ctx) }); err != nil {
 		s.Close()
 		return nil, err
 	}

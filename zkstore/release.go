@@ -20,7 +20,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err != nil {
 		return driver.Gone, err
 	}
-	return do(ctx, s, func() (driver.Outcome, error) {
+	return runOp(ctx, s, func() (driver.Outcome, error) {
 		h, err := s.holds.enter(ctx, name, token)
 		if err != nil {
 			return driver.Gone, err

@@ -18,7 +18,7 @@ import (
 // Status implements driver.Reporter. It asks every server for its version and mode. It asks one
 // server for everything else. A server answers only the commands on its whitelist.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	return do(ctx, s, func() ([]driver.Finding, error) {
+	return runOp(ctx, s, func() ([]driver.Finding, error) {
 		ss, err := s.session(ctx)
 		if err != nil {
 			return nil, err

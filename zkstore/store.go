@@ -89,10 +89,10 @@ func (s *Store) current() (*session, error) {
 	return ss, err
 }
 
-// do runs op, which sends requests, in a goroutine of its own, and waits for it. If ctx ends or the
-// servers are silent for too long, do returns an error. op then continues, because a request that
-// was sent cannot be taken back.
-func do[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
+// runOp calls op, which sends requests, in a goroutine of its own, and waits for it. If ctx ends or
+// the servers are silent for too long, runOp returns an error. The goroutine then continues,
+// because a request that was sent cannot be taken back.
+func runOp[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
 	var zero T
 	if err := s.beginCall(ctx); err != nil {
 		return zero, err

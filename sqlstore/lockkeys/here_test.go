@@ -66,12 +66,12 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	own := "43FQs+ObupJsxu4LP+tYc0LiY8pYcWNa4MCsOn91SOc="
-	if stored(own) != own {
-		t.Errorf("a token of PHP's is stored as %q", stored(own))
+	if storedToken(own) != own {
+		t.Errorf("a token of PHP's is stored as %q", storedToken(own))
 	}
 	seen := map[string]string{}
 	for _, token := range []string{"short", "a b", "\x00", strings.Repeat("x", 45), strings.Repeat("x", 128)} {
-		text := stored(token)
+		text := storedToken(token)
 		if len(text) > maxStored || seen[text] != "" {
 			t.Errorf("%q is stored as %q", token, text)
 		}

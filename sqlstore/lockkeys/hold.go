@@ -40,7 +40,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	id, token := s.layout.storedID(s.engine, r.Name), stored(r.Token)
+	id, token := s.layout.storedID(s.engine, r.Name), storedToken(r.Token)
 	if r.Replaces != "" {
 		return s.replace(ctx, id, token, &r)
 	}
@@ -62,7 +62,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // replace gives the live hold of the token r.Replaces to another token.
 func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
-	is, err := s.write(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, stored(r.Replaces))
+	is, err := s.write(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, storedToken(r.Replaces))
 	// The token has the hold now. If an earlier try of this request already gave it the hold, only
 	// the lease has to be renewed.
 	if err == nil && is.token == token && is.live() {
@@ -98,12 +98,12 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if ttl == 0 {
 		is, err = s.readName(ctx, id)
 	} else {
-		is, err = s.write(ctx, id, s.sql.extend, s.seconds(ttl), id, stored(token))
+		is, err = s.write(ctx, id, s.sql.extend, s.seconds(ttl), id, storedToken(token))
 	}
 	switch {
 	case err != nil:
 		return driver.Grant{}, err
-	case is.token != stored(token):
+	case is.token != storedToken(token):
 		return driver.Grant{}, driver.ErrLost
 	case !is.live(): // the lease has ended, but no other token has had the name since
 		return driver.Grant{}, driver.ErrExpired
@@ -122,7 +122,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	defer done()
-	id, own := s.layout.storedID(s.engine, name), stored(token)
+	id, own := s.layout.storedID(s.engine, name), storedToken(token)
 	removed, err := s.remove(ctx, s.sql.release, id, own)
 	outcome := driver.Released
 	if err == nil && !removed {

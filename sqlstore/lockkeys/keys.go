@@ -65,10 +65,10 @@ func (s *Store) Location(name string) (string, error) {
 // maxStored is the size of the column of the token in PHP's table.
 const maxStored = 44
 
-// stored returns the text that stands for a token in the table. Tokens of padlock and of PHP are 44
-// characters long and are stored as they are. Any other token may be too long for the column or may
-// not be valid text, so its hash is stored.
-func stored(token string) string {
+// storedToken returns the text that stands for a token in the table. Tokens of padlock and of PHP
+// have 44 characters, and the table contains them as they are. Any other token may be too long for
+// the column or may not be valid text, so the table contains its hash.
+func storedToken(token string) string {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(token) <= maxStored && !strings.ContainsFunc(token, odd) {
 		return token
