@@ -197,14 +197,14 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 }
 
 // failed returns the error of a promotion that failed and left the shared hold as it was. Each
-// member was asked to convert the hold back to shared, and the argument back has the answers to
+// member was asked to convert the hold back to shared, and the argument reverted has the answers to
 // that request.
-func (c *conversion) failed(ctx context.Context, conflicted bool, back []answer, cause error) error {
+func (c *conversion) failed(ctx context.Context, conflicted bool, reverted []answer, cause error) error {
 	s := c.s
-	unknown := count(back, unsure) + count(back, pending) + count(back, busy)
+	unknown := count(reverted, unsure) + count(reverted, pending) + count(reverted, busy)
 	switch err := refusal(c.answers); {
 	case cause != nil || unknown >= s.need:
-		return s.fail(driver.ErrUncertain, back, ctx.Err())
+		return s.fail(driver.ErrUncertain, reverted, ctx.Err())
 	case err != nil:
 		return err
 	case conflicted:

@@ -157,8 +157,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	unknown := s.withdraw(t.h, t.round.timeout)
 	if unknown > 0 {
 		// If some members still have the hold, they block other callers only if the remaining
-		// members are too few for a quorum. A member with the verdict never cannot be asked, so it
-		// cannot be part of such a quorum. Therefore it counts as if it still had the hold.
+		// members are too few for a quorum. A member whose verdict is "never" cannot be asked, so
+		// it cannot be part of such a quorum. Therefore it counts as if it still had the hold.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {

@@ -143,8 +143,8 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 // converts it. The caller must have the turn of the hold at that member (slot.turn).
 //
 // mend is called only right after a quorum of other members confirmed the hold. That shows that no
-// other caller can have had the name in the meantime. At any other time, another caller may
-// have had the name since the last confirmation, and then the hold must not come back.
+// other caller can have had the name in the meantime. At any other time, another caller may have
+// had the name since the last confirmation, and then the hold must not come back.
 func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	m, sl := s.members[i], &h.slots[i]
 	s.mu.Lock()

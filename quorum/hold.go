@@ -153,9 +153,8 @@ func (h *hold) unwatch() {
 	}
 }
 
-// watch notes the loss of the hold at member i as soon as the context bound ends. That context ends
-// together with the connection or process that the hold at this member depends on. The caller holds
-// mu.
+// watch calls boundEnded as soon as bound ends. bound is a context that ends together with the
+// connection or process that the hold at member i depends on. The caller holds mu.
 func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl := &h.slots[i]
 	if bound == nil || bound == sl.bound {

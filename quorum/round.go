@@ -99,9 +99,9 @@ func (r *round) askEveryMember(f memberCall) []answer {
 	return r.s.ballot(pending)
 }
 
-// collect stores each answer that comes in answers. It returns when isEnough returns true, when all
-// members have answered, or after the time limit. If ctx ends first, it returns the error of ctx.
-// Members that have not answered stay pending.
+// collect waits for answers and puts them into the slice answers. It returns when isEnough returns
+// true, when all members have answered, or after the time limit. If ctx ends first, it returns the
+// error of ctx. Members that have not answered stay pending.
 func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, isEnough func() bool) error {
 	overdue := time.NewTimer(limit)
 	defer overdue.Stop()
@@ -118,8 +118,8 @@ func (r *round) collect(ctx context.Context, answers []answer, limit time.Durati
 	return nil
 }
 
-// drain stores in answers what the members have answered so far. It does not wait for more answers.
-// The caller holds mu.
+// drain puts the answers that have arrived so far into the slice answers. It does not wait for more
+// answers. The caller holds mu.
 func (r *round) drain(answers []answer) {
 	for {
 		select {

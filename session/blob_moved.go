@@ -51,14 +51,14 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 }
 
 // Two keys cannot be changed in one step. So if the tombstone has its own key, a move takes three
-// steps. The first step writes a claim at that second key. A claim names no new id. It only says
-// that a move may be under way:
+// steps. The first step writes a claim at the key of the tombstone. A claim names no new id. It only
+// says that a move may be under way:
 //
-//	after     key of the session  second key     a reader
-//	no step   the session         nothing        gets the session
-//	step 1    the session         the claim      gets the session
-//	step 2    nothing             the claim      waits for step 3, at most for claimWait
-//	step 3    nothing             the tombstone  learns where the session moved
+//	after     key of the session  key of the tombstone  a reader
+//	no step   the session         nothing               gets the session
+//	step 1    the session         the claim             gets the session
+//	step 2    nothing             the claim             waits for step 3, at most for claimWait
+//	step 3    nothing             the tombstone         learns where the session moved
 //
 // Step 2 removes the session only if it has not changed since it was read. So if several moves run
 // at once, one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds a
@@ -84,7 +84,7 @@ const (
 
 func isClaim(blob *Blob) bool { return blob != nil && bytes.HasPrefix(blob.Data, []byte(claimPrefix)) }
 
-// findBeside returns the tombstone that is stored under a key of its own (see movedSuffix), and the
+// findBeside returns the tombstone that is stored at a key of its own (see movedSuffix), and the
 // data that the session had. If there is only a claim, findBeside waits for the tombstone, but at
 // most for claimWait. If there is no tombstone by then, it returns ErrNotFound.
 func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved, error) {
@@ -108,8 +108,8 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 	}
 }
 
-// moveBeside removes the session at key if it still equals *current, and stores the tombstone under
-// a key of its own (see movedSuffix). Its results are those of BlobStore.Swap.
+// moveBeside removes the session at key if it still equals *current, and stores the tombstone at a
+// key of its own (see movedSuffix). Its results are those of BlobStore.Swap.
 func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.claim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
@@ -132,8 +132,9 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
 }
 
-// claim does step 1 of a move: it writes a claim under the second key. If there is a claim already,
-// claim renews it. If another move has already removed the session, claim returns nil.
+// claim does step 1 of a move: it writes a claim at the key of the tombstone (see movedSuffix). If
+// there is a claim already, claim renews it. If another move has already removed the session, claim
+// returns nil.
 func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 	beside := key + movedSuffix
 	now, err := b.getOrNil(ctx, beside)
@@ -146,7 +147,7 @@ func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
 		case isClaim(now):
 			data = now.Data
 		case now != nil:
-			// The second key has a tombstone. If the session is gone, another move was faster.
+			// There is a tombstone already. If the session is gone, another move was faster.
 			// Otherwise the tombstone is left from an old move, and another program has made a
 			// session with the old id again.
 			if session, err := b.getOrNil(ctx, key); session == nil || err != nil {
@@ -177,8 +178,8 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
 }
 
-// deleteBeside removes the session first, and then the claim or tombstone under the second key. So
-// if a move has already removed the session, it finds that its claim is gone.
+// deleteBeside removes the session first, and then the claim or the tombstone, which has a key of
+// its own. So if a move has already removed the session, that move finds that its claim is gone.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {

@@ -5,21 +5,21 @@ package session
 // because the handler may have computed the new value from it. If a key is read again after the
 // load, its earlier value no longer counts.
 type earlier struct {
-	was        map[string]Condition
-	sawAllKeys bool            // Keys was called: the request saw that no keys exist except those in was
+	seenBefore map[string]Condition
+	sawAllKeys bool            // Keys was called: the request knows that only the keys in seenBefore existed
 	again      map[string]bool // keys that were read again, so that sawAllKeys no longer applies to them
 }
 
 // add records the values that v has read since its last load. It is called before the session is
 // loaded again.
 func (e *earlier) add(v *view) {
-	if e.was == nil {
-		e.was, e.again = make(map[string]Condition), make(map[string]bool)
+	if e.seenBefore == nil {
+		e.seenBefore, e.again = make(map[string]Condition), make(map[string]bool)
 	}
 	note := func(key string) {
 		if _, ok := e.conditionOn(key); !ok {
 			value, there := v.values.get(key)
-			e.was[key] = Condition{Key: key, Absent: !there, Value: value}
+			e.seenBefore[key] = Condition{Key: key, Absent: !there, Value: value}
 		}
 	}
 	for key := range v.read {
@@ -38,7 +38,7 @@ func (e *earlier) add(v *view) {
 
 // e.conditionOn returns the condition on key. ok is false if there is none.
 func (e *earlier) conditionOn(key string) (Condition, bool) {
-	if c, ok := e.was[key]; ok {
+	if c, ok := e.seenBefore[key]; ok {
 		return c, true
 	}
 	return Condition{Key: key, Absent: true}, e.sawAllKeys && !e.again[key]
@@ -46,7 +46,7 @@ func (e *earlier) conditionOn(key string) (Condition, bool) {
 
 // forget drops a key that was read again, or that this request wrote.
 func (e *earlier) forget(key string) {
-	delete(e.was, key)
+	delete(e.seenBefore, key)
 	if e.sawAllKeys {
 		e.again[key] = true
 	}
@@ -60,5 +60,5 @@ func (e *earlier) forgetAll(keepKeys ordered[Op]) {
 			was[key] = c
 		}
 	}
-	e.was, e.sawAllKeys = was, false
+	e.seenBefore, e.sawAllKeys = was, false
 }

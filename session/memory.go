@@ -30,7 +30,7 @@ type Memory struct {
 type memoryShard struct {
 	mu       sync.Mutex
 	sessions map[string]*memorySession
-	sweepAt  int // if the shard has this many sessions, a new session starts a sweep
+	sweepAt  int // if the shard has at least this many sessions, a new session starts a sweep
 }
 
 type memorySession struct {

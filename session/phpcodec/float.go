@@ -7,8 +7,8 @@ import (
 )
 
 // appendFloat writes a number as PHP does with serialize_precision -1. It writes the fewest digits
-// that identify the number. If the absolute value is below 0.0001, or at least 1.0E+17, appendFloat
-// writes the number with an exponent.
+// that identify the number. It uses an exponent if the absolute value is at least 1.0E+17, or
+// below 0.0001 but not 0.
 func appendFloat(b []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):

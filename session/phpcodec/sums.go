@@ -1,7 +1,7 @@
 package phpcodec
 
-// sums is a Fenwick tree. It represents a list of numbers. To change one number takes few steps,
-// and so does to add up the numbers before an index. If all indices begin with 1, element i of the
+// sums is a Fenwick tree. It represents a list of numbers, in such a way that changing one number
+// and adding up the first numbers both take few steps. If indices begin with 1, element i of the
 // slice is the sum of the numbers with the indices from i-(i&-i)+1 to i.
 type sums []int
 
