@@ -70,7 +70,8 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	return l.acquireLock(ctx, key.name, call{op: OpAdopt, single: true, once: true, replaces: &key}, opts)
 }
 
-// acquireLock is like acquire, for the methods that return a Lock.
+// acquireLock does the work of the methods that return a Lock. It calls acquire, and makes the Lock
+// if acquire has not made it.
 func (l *Locker) acquireLock(ctx context.Context, name string, c call, opts []Option) (*Lock, error) {
 	h, k, err := l.acquire(ctx, name, c, opts)
 	if k != nil || err != nil {
@@ -109,7 +110,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Option) (*hold, *Lock, *attempt, error) {
 	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
 	if len(opts) > 0 {
-		a.set = a.set.with(opts)
+		a.set = a.set.withOptions(opts)
 	}
 	if a.once {
 		a.set.wait = 0

@@ -112,8 +112,8 @@ func (k *Locks) Names() []string {
 	return names
 }
 
-// Lock returns the lock on name, or nil if name is not one of Names. Releasing this lock alone also
-// ends Locks.Context, but not the other locks.
+// Lock returns the lock on name, or nil if name is not one of Names. If the program releases only
+// this lock, Locks.Context ends, but the other locks stay held.
 func (k *Locks) Lock(name string) *Lock {
 	for lock := range k.list() {
 		if lock.Name() == name {
@@ -176,9 +176,9 @@ func (k *Locks) Release(opts ...ReleaseOption) error {
 	return err
 }
 
-// FencesFrom returns the fences of all locks whose contexts ctx descends from. The keys of the map
-// are the names of the locks. If two of the locks have the same name, the map has the fence of the
-// inner one. Locks without a fence are left out.
+// FencesFrom returns the fences of all locks from whose contexts ctx is derived. The keys of the
+// map are the names of the locks. If two of the locks have the same name, the map has the fence of
+// the inner one. Locks without a fence are left out.
 func FencesFrom(ctx context.Context) map[string]uint64 {
 	fences := make(map[string]uint64)
 	for h := lockFrom(ctx); h != nil; h = h.outer {

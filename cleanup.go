@@ -124,9 +124,9 @@ func (c *cleaner) ended() {
 	}
 }
 
-// askAgain repeats the job j after lateRequestDelay, because the store found nothing to release.
-// The acquire whose outcome is not known may not have reached the store yet, and may still be
-// granted. No worker is blocked during the delay. The caller holds mu.
+// askAgain is called when the store found nothing to release. The acquire whose outcome is not
+// known may not have reached the store yet, and may still be granted. So askAgain repeats the job j
+// after lateRequestDelay. No worker is blocked during the delay. The caller holds mu.
 func (c *cleaner) askAgain(j job) {
 	j.again = true
 	c.late++

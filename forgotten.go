@@ -48,8 +48,8 @@ const (
 	maxGroupLocks = 128                    // how many locks share one cleanup, at most
 )
 
-// watchedHandle returns a Lock for h with a cleanup that notices if the program drops the Lock. The
-// caller holds mu, and gives the Lock to the caller of this package.
+// watchedHandle returns a Lock for h, which the program gets. The Lock has a cleanup that notices
+// if the program drops the Lock. The caller of watchedHandle holds mu.
 func (h *hold) watchedHandle() *Lock {
 	c := &h.locker.cleanupGroups
 	if h.grantedAt.Sub(c.since) > groupPeriod {

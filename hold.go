@@ -204,7 +204,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, h.cause)
 	}
 	slack := h.slack()
-	h.extended(sent, g)
+	h.recordExtension(sent, g)
 	h.noteRenewal(sent, slack)
 	return nil
 }

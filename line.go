@@ -99,8 +99,8 @@ func (t *turn) storeReplied(g driver.Grant, err error) {
 	t.ready <- struct{}{}
 }
 
-// leaveLineLocked gives up the caller's place. If it was the head, the next turn becomes the head.
-// The caller holds mu.
+// leaveLineLocked takes the turn of this attempt out of the line. If that turn was the head, the
+// next turn becomes the head. The caller holds mu.
 func (a *attempt) leaveLineLocked() {
 	l, q, t := a.l, a.line, a.place
 	if t.gone {

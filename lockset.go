@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// lockSet is one call of AcquireAll or DoAll, and after that the holds that the call has taken.
-// Each hold is the outer hold of the next one, as in nested calls of Do.
+// lockSet has the holds that a call of AcquireAll or DoAll takes. Each hold is the outer hold of
+// the next one, as in nested calls of Do.
 type lockSet struct {
 	callMemory
 	within  bool // it is a call of DoAll
@@ -21,7 +21,7 @@ type lockSet struct {
 	lasting context.Context // ends as soon as one hold is over; in DoAll, it also ends with ctx
 }
 
-// taking is what a lockSet needs until it has all locks.
+// taking is a lockSet during its call of AcquireAll or DoAll, until all locks are taken.
 type taking struct {
 	*lockSet
 	set      settings
@@ -33,7 +33,7 @@ type taking struct {
 func (s *lockSet) takeAll(names []string, opts []Option) error {
 	t := taking{lockSet: s, set: s.l.cfg.defaults}
 	if len(opts) > 0 {
-		t.set = t.set.with(opts)
+		t.set = t.set.withOptions(opts)
 	}
 	var room [usualNames]string // memory for the sorted names
 	names = append(room[:0], names...)

@@ -235,8 +235,8 @@ func (l *Locker) unlockAndDeliver() {
 	l.deliverPending()
 }
 
-// unlockSettled is like unlock, and also waits until all events that are in n now are delivered. It
-// returns the context for the next event of n.
+// unlockSettled is like unlock. It also waits until the events that are in n at the time of the
+// call have been delivered. It returns the context for the next event of n.
 func (l *Locker) unlockSettled(n *eventQueue) context.Context {
 	defer l.mu.Unlock()
 	l.deliverPending()
@@ -384,7 +384,8 @@ func (l *Locker) ShowNames(shownAs func(name string) string) {
 	l.forgetTallies()
 }
 
-// publish calls all observers, and returns the context to use from then on.
+// publish calls all observers. It returns the context for later events: ctx, or a context that the
+// observers have derived from it.
 func (l *Locker) publish(ctx context.Context, e *Event) context.Context {
 	if show := l.shown.Load(); show != nil {
 		e.Name = (*show)(e.Name)

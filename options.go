@@ -232,9 +232,9 @@ func (c *config) checkPassing() error {
 	return nil
 }
 
-// with returns a copy of s, changed by opts. The copy is made in this function, so that a call
-// without options allocates nothing.
-func (s *settings) with(opts []Option) settings {
+// withOptions returns a copy of s, changed by opts. The copy is made in this function, so that a
+// call without options allocates nothing.
+func (s *settings) withOptions(opts []Option) settings {
 	changed := *s
 	for _, o := range opts {
 		o.apply(&changed)

@@ -38,10 +38,10 @@ func (p *poller) until(err error) {
 // then be as long as 300 ms, or longer.
 const pollRefused = 100 * time.Millisecond
 
-// failed adapts the next pause to the error of a wait. A server that refuses connections is down,
+// adaptTo adapts the next pause to the error of a wait. A server that refuses connections is down,
 // and thousands of processes may wait for it, so the first pauses are long and differ much. After a
 // lost reply the first pause stays short, because the server usually answers the next request.
-func (p *poller) failed(err error) {
+func (p *poller) adaptTo(err error) {
 	if errors.Is(err, ErrUnavailable) {
 		p.last = max(p.last, pollRefused)
 	}

@@ -86,9 +86,9 @@ func (k *renewer) watch(h *hold, boundCtx context.Context) {
 	})
 }
 
-// extended moves the end of the lease to a later time. A late reply never moves it to an earlier
-// time, and never revives a lock that is over. The caller holds mu.
-func (h *hold) extended(sent driver.Instant, g driver.Grant) {
+// recordExtension moves the end of the lease to a later time. A late reply never moves it to an
+// earlier time, and never revives a lock that is over. The caller holds mu.
+func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
 	if h.cause != nil {
 		return
 	}
@@ -98,14 +98,14 @@ func (h *hold) extended(sent driver.Instant, g driver.Grant) {
 		h.usable.Store(int64(usable))
 	}
 	h.scheduleRenewal(sent, g)
-	h.locker.renewer.moved(h)
+	h.locker.renewer.restoreOrder(h)
 }
 
 // recordClaim records that the store has confirmed a claim of h. The claim was sent at the given
 // instant. The caller holds mu.
 func (h *hold) recordClaim(sent driver.Instant, g driver.Grant) {
 	h.unclaimed = false
-	h.extended(sent, g)
+	h.recordExtension(sent, g)
 }
 
 // noticeMode notices that another program, which knows the token, demoted the lock. It ignores the
@@ -275,7 +275,7 @@ func (k *renewer) lookAt(h *hold, now driver.Instant) {
 			h.renewing = &renewal{}
 			k.renewSoon(h)
 		}
-		k.moved(h)
+		k.restoreOrder(h)
 	}
 }
 
@@ -319,7 +319,7 @@ func (k *renewer) renew(holds []*hold) {
 		k.batcher = nil
 	}
 	for i, h := range holds {
-		k.renewed(h, b.claims, sent, answers[i].Grant, answers[i].Err)
+		k.recordRenewal(h, b.claims, sent, answers[i].Grant, answers[i].Err)
 		if d := h.renewing.done; d != nil {
 			close(d)
 		}
@@ -327,8 +327,8 @@ func (k *renewer) renew(holds []*hold) {
 	}
 }
 
-// renewed applies the store's answer to a renewal or a claim of h. The caller holds mu.
-func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Grant, err error) {
+// recordRenewal applies the store's answer to a renewal or a claim of h. The caller holds mu.
+func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g driver.Grant, err error) {
 	r := h.renewing
 	if h.cause != nil {
 		return
@@ -342,7 +342,7 @@ func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Gr
 		h.recordClaim(sent, g)
 	case err == nil:
 		slack := h.slack()
-		h.extended(sent, g)
+		h.recordExtension(sent, g)
 		if leased {
 			h.noteRenewal(sent, slack)
 		}
@@ -354,7 +354,7 @@ func (k *renewer) renewed(h *hold, claims bool, sent driver.Instant, g driver.Gr
 		k.l.stats.renewalErrors++
 		h.noteHold(Event{Kind: EventRenewFailed, Outcome: holdOutcome(err), Slack: h.slack(), Err: err})
 		h.renewAt = h.renewAgain(k.l.clock.Now())
-		k.moved(h)
+		k.restoreOrder(h)
 	}
 }
 
@@ -432,8 +432,8 @@ func (k *renewer) push(h *hold) {
 	k.arm()
 }
 
-// moved restores the order of the heap after the times of h have changed.
-func (k *renewer) moved(h *hold) {
+// restoreOrder restores the order of the heap after the times of h have changed.
+func (k *renewer) restoreOrder(h *hold) {
 	if h.index >= 0 {
 		k.heap.change(h, h.nextLook())
 		k.arm()

@@ -68,8 +68,8 @@ type renewalBatch struct {
 	unsupported bool // the store has turned out not to support batches
 }
 
-// hurry is how long a Release waits for the reply to a request that also renews other holds. After
-// that, the Release cancels the request.
+// A Release waits for a renewal of its lock that is under way. If the same request also renews
+// other holds, the Release waits for the time hurry, and then cancels the request.
 const hurry = 50 * time.Millisecond
 
 // newBatch makes the batch for a request that renews the given holds. The caller holds mu.

@@ -203,7 +203,7 @@ func (p *permits) runStates(triedErr error) (*hold, error) {
 		}
 	}
 	p.noteContended(nil)
-	return p.queue()
+	return p.queueForPermit()
 }
 
 // firstScan makes the first scan. If triedErr is not nil, the call has already tried every permit.
@@ -330,8 +330,8 @@ func (p *permits) skips() bool {
 // the caller waits.
 const gateTTL = time.Second
 
-// queue waits for the gate, and then for a permit.
-func (p *permits) queue() (*hold, error) {
+// queueForPermit waits for the gate, and then for a permit.
+func (p *permits) queueForPermit() (*hold, error) {
 	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
 	g.part, g.gate, g.noted, g.within = true, true, true, false
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}

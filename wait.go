@@ -16,7 +16,7 @@ func (a *attempt) waitForLock() error {
 	if err == nil && !a.first {
 		err = a.finish(a.awaitTurn())
 	} else if err == nil {
-		err = a.head()
+		err = a.waitAsHead()
 	}
 	a.leaveLine(err)
 	return err
@@ -220,9 +220,9 @@ func (a *attempt) leaveLine(err error) {
 // graceUnavailable is how long a store may be out of reach during a wait.
 const graceUnavailable = 30 * time.Second
 
-// head is called by the waiter at the head of the line. It waits until the store grants the lock,
-// or until the wait is over.
-func (a *attempt) head() error {
+// waitAsHead is called by the waiter at the head of the line. It waits until the store grants the
+// lock, or until the wait is over.
+func (a *attempt) waitAsHead() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
 	poll := poller{l: a.l}
@@ -248,7 +248,7 @@ func (a *attempt) head() error {
 			return err
 		default:
 			trouble = err
-			poll.failed(err)
+			poll.adaptTo(err)
 			a.l.sleep(ctx, poll.next())
 		}
 		a.renewToken()
@@ -373,7 +373,7 @@ func (a *attempt) continueTurn() error {
 	case turnSpent:
 		a.renewToken()
 	}
-	return a.head()
+	return a.waitAsHead()
 }
 
 // withdraw takes this attempt out of the line of waiters. If the attempt got the lock at the same

@@ -61,9 +61,10 @@ type Enqueuer interface {
 	// Enqueue is like Wait with reserve true, but does not wait: when it returns, r has its place
 	// in the queue. When it is r's turn, the store calls onTurn once, with a hold that has its full
 	// lease, or with ErrClosed. The store may call onTurn from any goroutine, but not while that
-	// goroutine holds a mutex of the store, and onTurn returns at once. The function that Enqueue
-	// returns gives up the place. If it is called in time, it returns true, and onTurn will not be
-	// called.
+	// goroutine holds a mutex of the store. The caller makes sure that onTurn returns at once.
+	//
+	// The function leave gives up the place. If leave is called before the store has decided to
+	// call onTurn, leave returns true, and onTurn will not be called.
 	Enqueue(r Request, onTurn func(Grant, error)) (leave func() bool, err error)
 }
 
@@ -217,8 +218,8 @@ type Breaker interface {
 type FenceRaiser interface {
 	// RaiseFence makes sure that the fence of a live hold is at least the given one, and that every
 	// later fence is greater. It never lowers a fence. It returns ErrExpired or ErrLost as Extend
-	// does. If the argument fence is 2^53 or more, RaiseFence returns ErrInvalid; 2^53 - 1 is the
-	// last fence that a name can have.
+	// does. If the given fence is 2^53 or more, RaiseFence returns ErrInvalid; 2^53 - 1 is the last
+	// fence that a name can have.
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 
@@ -239,7 +240,7 @@ type Identifier interface {
 	// not a secret.
 	//
 	// ErrUnavailable means that the id cannot be known now, because the server, or a member of a
-	// composite store, cannot be reached. A caller that does not know one of two ids does not
+	// composite store, cannot be reached. If one of two ids is not known, the caller does not
 	// compare them.
 	StoreID(ctx context.Context) (string, error)
 }

@@ -149,8 +149,8 @@ type Store interface {
 	// life of the store and sends no request.
 	Guarantees() Guarantees
 
-	// Close closes connections and files, makes waits return, and waits for clean-ups that the
-	// store itself began. Holds that are not bound to the process stay until their leases end.
+	// Close closes connections and files, makes calls of Wait return, and waits for clean-ups that
+	// the store itself began. Holds that are not bound to the process stay until their leases end.
 	// After Close every method returns ErrClosed. A second Close does nothing.
 	Close() error
 }

@@ -97,8 +97,8 @@ func (p *prefixed) prepend(name *string) error {
 	return nil
 }
 
-// optional is like prepend, for a method that the inner store may lack.
-func (p *prefixed) optional(has bool, name *string) error {
+// prependOptional is like prepend, for a method that the inner store may lack.
+func (p *prefixed) prependOptional(has bool, name *string) error {
 	if !has {
 		return errors.ErrUnsupported
 	}
@@ -131,32 +131,32 @@ func (p *prefixed) Guarantees() Guarantees { return p.guarantees }
 func (p *prefixed) Close() error { return p.inner.Close() }
 
 func (p *prefixed) Wait(ctx context.Context, r Request, reserve bool) (Grant, error) {
-	if err := p.optional(p.waiter != nil, &r.Name); err != nil {
+	if err := p.prependOptional(p.waiter != nil, &r.Name); err != nil {
 		return Grant{}, err
 	}
 	return p.waiter.Wait(ctx, r, reserve)
 }
 
 func (p *prefixed) Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error) {
-	if err := p.optional(p.enqueuer != nil, &r.Name); err != nil {
+	if err := p.prependOptional(p.enqueuer != nil, &r.Name); err != nil {
 		return nil, err
 	}
 	return p.enqueuer.Enqueue(r, answer)
 }
 
 func (p *prefixed) JoinFirst(name string) bool {
-	return p.optional(p.adviser != nil, &name) == nil && p.adviser.JoinFirst(name)
+	return p.prependOptional(p.adviser != nil, &name) == nil && p.adviser.JoinFirst(name)
 }
 
 func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, ahead bool) (int, Grant, error) {
-	if err := p.optional(p.slotTaker != nil, &r.Name); err != nil {
+	if err := p.prependOptional(p.slotTaker != nil, &r.Name); err != nil {
 		return 0, Grant{}, err
 	}
 	return p.slotTaker.AcquireSlot(ctx, r, n, ahead)
 }
 
 func (p *prefixed) WaitSlot(ctx context.Context, r Request, n int) error {
-	if err := p.optional(p.slotWaiter != nil, &r.Name); err != nil {
+	if err := p.prependOptional(p.slotWaiter != nil, &r.Name); err != nil {
 		return err
 	}
 	return p.slotWaiter.WaitSlot(ctx, r, n)
@@ -189,21 +189,21 @@ func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extend
 }
 
 func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error) {
-	if err := p.optional(p.passer != nil, &next.Name); err != nil {
+	if err := p.prependOptional(p.passer != nil, &next.Name); err != nil {
 		return Gone, Grant{}, err
 	}
 	return p.passer.Pass(ctx, token, next)
 }
 
 func (p *prefixed) Convert(ctx context.Context, r Request) (Grant, error) {
-	if err := p.optional(p.converter != nil, &r.Name); err != nil {
+	if err := p.prependOptional(p.converter != nil, &r.Name); err != nil {
 		return Grant{}, err
 	}
 	return p.converter.Convert(ctx, r)
 }
 
 func (p *prefixed) Inspect(ctx context.Context, name string) (State, error) {
-	if err := p.optional(p.inspector != nil, &name); err != nil {
+	if err := p.prependOptional(p.inspector != nil, &name); err != nil {
 		return State{}, err
 	}
 	state, err := p.inspector.Inspect(ctx, name)
@@ -227,28 +227,28 @@ func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
 }
 
 func (p *prefixed) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := p.optional(p.breaker != nil, &name); err != nil {
+	if err := p.prependOptional(p.breaker != nil, &name); err != nil {
 		return 0, err
 	}
 	return p.breaker.Break(ctx, name, seenFence)
 }
 
 func (p *prefixed) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if err := p.optional(p.raiser != nil, &name); err != nil {
+	if err := p.prependOptional(p.raiser != nil, &name); err != nil {
 		return err
 	}
 	return p.raiser.RaiseFence(ctx, name, token, fence)
 }
 
 func (p *prefixed) File(name, token string) (*os.File, error) {
-	if err := p.optional(p.files != nil, &name); err != nil {
+	if err := p.prependOptional(p.files != nil, &name); err != nil {
 		return nil, err
 	}
 	return p.files.File(name, token)
 }
 
 func (p *prefixed) Location(name string) (string, error) {
-	if err := p.optional(p.locator != nil, &name); err != nil {
+	if err := p.prependOptional(p.locator != nil, &name); err != nil {
 		return "", err
 	}
 	return p.locator.Location(name)
@@ -267,14 +267,14 @@ func (p *prefixed) StoreID(ctx context.Context) (string, error) {
 }
 
 func (p *prefixed) Record(ctx context.Context, name string, records []Record) error {
-	if err := p.optional(p.recorder != nil, &name); err != nil {
+	if err := p.prependOptional(p.recorder != nil, &name); err != nil {
 		return err
 	}
 	return p.recorder.Record(ctx, name, records)
 }
 
 func (p *prefixed) Records(ctx context.Context, name string) ([]Record, error) {
-	if err := p.optional(p.recorder != nil, &name); err != nil {
+	if err := p.prependOptional(p.recorder != nil, &name); err != nil {
 		return nil, err
 	}
 	return p.recorder.Records(ctx, name)

@@ -14,8 +14,8 @@ const (
 	MaxRecordID = 40   // bytes of Record.ID
 
 	// RecordKeep is the minimum time for which a store keeps the records of a name after the last
-	// one was written. A store that must limit the number of names may remove those that were
-	// unused longest.
+	// one was written. A store that must limit the number of names may remove the names that have
+	// not been used for the longest time.
 	RecordKeep = 400 * 24 * time.Hour
 )
 

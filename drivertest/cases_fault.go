@@ -18,8 +18,8 @@ var faultCases = []testCase{
 		alone:  true,
 		f: func(c *check) {
 			cl, r := c.openAnother(), c.request(c.newName())
-			err := c.blind(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
-			c.notNo(err, "Acquire whose reply was lost", driver.ErrHeld, driver.ErrUnavailable)
+			err := c.withLostReply(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
+			c.mustNotBe(err, "Acquire whose reply was lost", driver.ErrHeld, driver.ErrUnavailable)
 			l := c.repeatRequest(cl, r, errors.Is(err, driver.ErrSpent))
 			c.mustRefuse(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
 			c.releaseFreely(l)
@@ -35,11 +35,11 @@ var faultCases = []testCase{
 		f: func(c *check) {
 			cl := c.openAnother()
 			l := c.take(cl, c.request(c.newName()), "of a free name")
-			err := c.blind(cl, func(ctx context.Context) error {
+			err := c.withLostReply(cl, func(ctx context.Context) error {
 				_, err := cl.Extend(ctx, l.req.Name, l.req.Token, c.long())
 				return err
 			})
-			c.notNo(err, "Extend whose reply was lost", driver.ErrLost, driver.ErrExpired)
+			c.mustNotBe(err, "Extend whose reply was lost", driver.ErrLost, driver.ErrExpired)
 			c.livesOn(l, "after an Extend whose reply was lost")
 		},
 	},
@@ -52,14 +52,14 @@ var faultCases = []testCase{
 		f: func(c *check) {
 			cl := c.openAnother()
 			l := c.take(cl, c.request(c.newName()), "of a free name")
-			err := c.blind(cl, func(ctx context.Context) error {
+			err := c.withLostReply(cl, func(ctx context.Context) error {
 				o, err := cl.Release(ctx, l.req.Name, l.req.Token, 0)
 				if err == nil && o != driver.Released && o != driver.Gone {
 					c.errorf("Release whose reply was lost returns %q", o)
 				}
 				return err
 			})
-			c.notNo(err, "Release whose reply was lost", driver.ErrUnavailable)
+			c.mustNotBe(err, "Release whose reply was lost", driver.ErrUnavailable)
 			c.takeSoon(c.b, c.request(l.req.Name), "after a Release that was carried out but whose reply was lost")
 		},
 	},
@@ -75,7 +75,7 @@ var faultCases = []testCase{
 				r := c.request(c.newName())
 				c.cut(cl)
 				_, err := cl.Acquire(c.ctx, r)
-				c.notNo(err, "Acquire of a free name over a broken connection", driver.ErrHeld, driver.ErrLost)
+				c.mustNotBe(err, "Acquire of a free name over a broken connection", driver.ErrHeld, driver.ErrLost)
 				if errors.Is(err, driver.ErrUnavailable) {
 					c.take(c.b, c.request(r.Name), "after another process got ErrUnavailable")
 				}
@@ -133,7 +133,7 @@ var faultCases = []testCase{
 					c.failf("a request to a silent server was answered")
 				}
 				if c.g.Bound == driver.ToNothing {
-					c.notNo(err, "a request to a silent server", driver.ErrHeld, driver.ErrLost, driver.ErrExpired)
+					c.mustNotBe(err, "a request to a silent server", driver.ErrHeld, driver.ErrLost, driver.ErrExpired)
 				}
 			}
 			resume()
@@ -188,7 +188,7 @@ func fullStore(c *check) {
 	c.fill(true)
 	c.later(func() { c.h.Full(false) })
 	_, err := c.a.Acquire(c.ctx, c.request(c.newName()))
-	c.notNo(err, "Acquire of a free name while the store is full", driver.ErrHeld, driver.ErrLost)
+	c.mustNotBe(err, "Acquire of a free name while the store is full", driver.ErrHeld, driver.ErrLost)
 	for range 3 {
 		for _, l := range []*lease{writer, demoted, reader} {
 			c.extend(l, c.long())
@@ -217,8 +217,8 @@ func (c *check) fill(on bool) {
 	}
 }
 
-// blind makes one request whose reply is lost.
-func (c *check) blind(cl *client, f func(context.Context) error) error {
+// withLostReply makes one request and loses its reply.
+func (c *check) withLostReply(cl *client, f func(context.Context) error) error {
 	if err := c.h.LoseReply(cl.store); err != nil {
 		c.failf("Harness.LoseReply: %v", err)
 	}
@@ -227,9 +227,9 @@ func (c *check) blind(cl *client, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// notNo checks that err is none of the listed errors. Each of these would claim that the request
-// failed, which the store cannot know.
-func (c *check) notNo(err error, what string, no ...error) {
+// mustNotBe checks that err is none of the listed errors. Each of these errors says that the
+// request failed, and the store cannot know that.
+func (c *check) mustNotBe(err error, what string, no ...error) {
 	for _, n := range no {
 		if errors.Is(err, n) {
 			c.failf("%s returns %q: %v", what, n, err)

@@ -40,10 +40,10 @@ func (r *run) finish() []Failure {
 	return out
 }
 
-// forEachCase calls the function do for every case that applies. It first runs most cases in
-// parallel. Then it runs the cases that disturb others, one by one. Some cases check the results of
-// all the others; they come last.
-func (r *run) forEachCase(do func(*testCase)) {
+// forEachCase calls f for every case that applies. It first runs most cases in parallel. Then it
+// runs the cases that disturb others, one by one. Some cases check the results of all the others;
+// they come last.
+func (r *run) forEachCase(f func(*testCase)) {
 	var crowd, alone, watchers []*testCase
 	for i := range table {
 		k := &table[i]
@@ -58,9 +58,9 @@ func (r *run) forEachCase(do func(*testCase)) {
 			crowd = append(crowd, k)
 		}
 	}
-	r.together(crowd, do)
+	r.together(crowd, f)
 	for _, k := range append(alone, watchers...) {
-		do(k)
+		f(k)
 	}
 }
 

@@ -24,17 +24,16 @@ func LockOptions(opts ...padlock.Option) Option {
 	return func(s *settings) { s.lock = append(s.lock[:len(s.lock):len(s.lock)], opts...) }
 }
 
-// BackOff sets the shortest and the longest pause before a new campaign. The argument first is the
-// pause after the first error. The argument most is the longest pause. Each pause has a random
-// part. The defaults are DefaultBackOff and DefaultMaxBackOff. A value of 0 or less leaves the
-// default.
-func BackOff(first, most time.Duration) Option {
+// BackOff sets the shortest and the longest pause before a new campaign. The shortest pause is the
+// one after the first error. Each pause has a random part. The defaults are DefaultBackOff and
+// DefaultMaxBackOff. A value of 0 or less leaves the default.
+func BackOff(shortest, longest time.Duration) Option {
 	return func(s *settings) {
-		if first > 0 {
-			s.backOff = first
+		if shortest > 0 {
+			s.backOff = shortest
 		}
-		if most > 0 {
-			s.maxBackOff = most
+		if longest > 0 {
+			s.maxBackOff = longest
 		}
 	}
 }

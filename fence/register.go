@@ -110,8 +110,8 @@ func (e *entry) raise(name string, fence uint64) error {
 	return nil
 }
 
-// older reports whether a function with a smaller fence is running.
-func (e *entry) older(fence uint64) bool {
+// hasOlder reports whether a function with a smaller fence is running.
+func (e *entry) hasOlder(fence uint64) bool {
 	for f := range e.running {
 		if f < fence {
 			return true
@@ -135,7 +135,7 @@ func (r *Register) enter(ctx context.Context, name string, fence uint64) error {
 	e.busy++
 	for {
 		err := e.raise(name, fence)
-		if err == nil && e.older(fence) {
+		if err == nil && e.hasOlder(fence) {
 			if err = r.await(ctx, e); err == nil {
 				continue
 			}

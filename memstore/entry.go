@@ -78,7 +78,7 @@ func (e *entry) excluded(r *driver.Request, now driver.Instant) bool {
 	if e.cooling > now {
 		return true
 	}
-	if r.Shared && e.intending(now) != "" {
+	if r.Shared && e.intentToken(now) != "" {
 		return true
 	}
 	for i := range e.holds {
@@ -95,8 +95,8 @@ func (e *entry) hasReader(now driver.Instant) bool {
 	return slices.ContainsFunc(e.holds, func(h hold) bool { return h.shared && h.until > now })
 }
 
-// intending returns the token of the reader that waits to be promoted, or "".
-func (e *entry) intending(now driver.Instant) string {
+// intentToken returns the token of the reader that waits to be promoted, or "".
+func (e *entry) intentToken(now driver.Instant) string {
 	if e.intent.until > now && e.live(e.intent.token, now) != nil {
 		return e.intent.token
 	}
@@ -112,7 +112,7 @@ func (e *entry) withdraw(token string) {
 // promote returns nil if the shared hold of r may become exclusive. If other readers are in the
 // way, it notes the intent.
 func (e *entry) promote(r *driver.Request, now driver.Instant) error {
-	if t := e.intending(now); t != "" && t != r.Token {
+	if t := e.intentToken(now); t != "" && t != r.Token {
 		return driver.ErrPromotionConflict
 	}
 	for i := range e.holds {

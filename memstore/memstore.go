@@ -116,7 +116,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	now := s.clock.Now()
 	e := s.entry(r.Name)
 	if h := e.live(r.Token, now); h != nil {
-		return s.repeat(h, &r, now), nil
+		return s.repeatGrant(h, &r, now), nil
 	}
 	if r.Replaces != "" {
 		return s.replace(e, &r, now)

@@ -25,7 +25,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	now := s.clock.Now()
 	e := s.entry(next.Name)
 	if h := e.live(next.Token, now); h != nil {
-		return driver.Released, s.repeat(h, &next, now), nil
+		return driver.Released, s.repeatGrant(h, &next, now), nil
 	}
 	h := e.live(token, now)
 	follows := h != nil && !h.shared

@@ -6,7 +6,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// waiter is a place in the queue. A watcher is a waiter that has no place.
+// waiter is a caller that waits for a name. A waiter without a place in the queue is a watcher.
 type waiter struct {
 	of     *Store
 	r      driver.Request

@@ -22,7 +22,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 		e := s.entries[string(driver.AppendSlotName(room[:0], r.Name, i))]
 		if e != nil {
 			if h := e.live(r.Token, now); h != nil {
-				return i, s.repeat(h, &r, now), nil
+				return i, s.repeatGrant(h, &r, now), nil
 			}
 		}
 		if free < 0 && (e == nil || !e.blocked(&r, now)) {

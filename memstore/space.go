@@ -177,9 +177,9 @@ func (s *space) add(e *entry, r *driver.Request, now driver.Instant) (*hold, err
 	return h, nil
 }
 
-// repeat answers a request whose token already has the hold h. Either the first reply was lost, or
-// the request sets AtLeast.
-func (s *space) repeat(h *hold, r *driver.Request, now driver.Instant) driver.Grant {
+// repeatGrant returns the grant for a request whose token already has the hold h. Either the reply
+// to an earlier request was lost, or this request sets AtLeast.
+func (s *space) repeatGrant(h *hold, r *driver.Request, now driver.Instant) driver.Grant {
 	if r.AtLeast > 0 {
 		h.atLeast = max(h.atLeast, now.Add(r.AtLeast))
 	}

@@ -18,7 +18,7 @@
 //	padlock.lock.use_time             histogram  how long a lock was held: padlock.outcome (released, expired, lost, max_hold, closed)
 //	padlock.lock.count                up-down    locks that are held
 //	padlock.lock.pending_requests     up-down    acquires that wait, or ask the store
-//	padlock.lock.lost                 counter    locks that ended under their holder: padlock.reason (lost, expired)
+//	padlock.lock.lost                 counter    locks that were lost while they were held: padlock.reason (lost, expired)
 //	padlock.lock.renewal_slack        histogram  how much of a lease was left when a renewal was confirmed
 //	padlock.store.operation.duration  histogram  requests of Observer.Store: padlock.operation, padlock.store, error.type
 //	padlock.election.leading          gauge      1 if the candidate of Observer.Election leads
