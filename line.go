@@ -14,7 +14,7 @@ type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
 	gone    int     // how many turns in line have waiters that gave up
-	parking         // of the head
+	parking         // says how long the head is parked
 
 	// If a waiter gives up before it has asked the store, its error names the last known holder.
 	// One of the next two fields describes that holder:

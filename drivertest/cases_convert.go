@@ -63,7 +63,7 @@ var promoteCases = []testCase{
 		about:  "Converter.Convert MaxIntent",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
-			for range 5 { // an intent lapses, so a single slow try proves nothing
+			for range 5 { // a slow try may come after the end of the intent: then try again
 				l, _, ok := c.refusedPromotion()
 				if !ok {
 					return

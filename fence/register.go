@@ -25,7 +25,7 @@ type Register struct {
 type entry struct {
 	name    string
 	seen    uint64
-	running map[uint64]int // how many functions with each fence Do is running
+	running map[uint64]int // for each fence, how many functions are running
 	changed chan struct{}  // closed when one of the running functions has ended
 	busy    int            // how many calls of Do are waiting or running
 	place   *list.Element  // the position in Register.recent

@@ -17,8 +17,8 @@ import (
 
 // Log is the history of a machine and of a store. It is safe for concurrent use.
 type Log struct {
-	dir   *recordfile.Dir // nil: none
-	store driver.Recorder // nil: none
+	dir   *recordfile.Dir // nil if there is no directory
+	store driver.Recorder // nil if no store keeps a history
 }
 
 // Open returns the history in a directory and in a store. Either may be missing: dir may be "" and
@@ -43,7 +43,7 @@ func keepsIn(store driver.Store, dir string) bool {
 	if !ok || filepath.Clean(dir) != filepath.Join(local.Dir(), "history") {
 		return false
 	}
-	const writableForOthers = 0o022 // the store's files have other permissions then
+	const writableForOthers = 0o022 // with such permissions, the directory is for several users
 	info, err := os.Stat(local.Dir())
 	return err == nil && info.Mode().Perm()&writableForOthers == 0
 }

@@ -15,7 +15,7 @@ type waiter struct {
 	out  bool // the waiter has left the queue or the watchers
 	g    driver.Grant
 	err  error
-	next *waiter // in the list of waiters to be answered
+	next *waiter // in the list space.woken
 }
 
 // advance grants the name to the waiters at the head of the queue that can have it now. If the

@@ -82,7 +82,7 @@ func (m *Metrics) Election(name string, e interface{ Leads() bool }) {
 
 // Observe counts an event. It implements padlock.Observer.
 func (m *Metrics) Observe(_ context.Context, e padlock.Event) {
-	if e.Kind == padlock.EventReleased || e.Kind == padlock.EventConverted { // they have no figures
+	if e.Kind == padlock.EventReleased || e.Kind == padlock.EventConverted { // Metrics does not count these events
 		return
 	}
 	m.seriesOf(e.Store, e.Name).Count(padlock.Count{Kind: e.Kind, Mode: e.Mode, Outcome: e.Outcome, HandOver: e.HandOver, Took: e.Took, Slack: e.Slack})

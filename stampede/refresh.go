@@ -51,7 +51,7 @@ func (j *job) renew(ctx context.Context) {
 	_, err := j.fill(ctx, false)
 	var remote *RemoteError
 	if held = errors.Is(err, errElsewhere); held || errors.As(err, &remote) || ctx.Err() != nil {
-		return // a process reports its own errors
+		return // another process makes the value and reports its errors, or ctx has ended
 	}
 	j.s.report(ctx, j.key, err)
 }
