@@ -72,7 +72,8 @@ func keyFlag(c *cobra.Command, file *string, what string) {
 }
 
 // keyPlace is the place where the key of a new hold will be written. It is prepared before the lock
-// is taken. Otherwise a lock could be left behind without its key.
+// is taken or adopted, and takes up the space on the disk that a key needs. Otherwise a lock could
+// be left behind without its key.
 type keyPlace struct {
 	file string
 	tmp  *os.File // nil means standard output
@@ -90,9 +91,14 @@ func newKeyPlace(file string) (*keyPlace, error) {
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(target), ".padlock-key-*") // with mode 0600
 	if err != nil {
-		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken", show(file), pathReason(err))
+		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken or changed", show(file), pathReason(err))
 	}
-	return &keyPlace{target, tmp}, nil
+	place := &keyPlace{target, tmp}
+	if _, err := tmp.Write(make([]byte, maxKey)); err != nil {
+		place.drop()
+		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken or changed", show(file), pathReason(err))
+	}
+	return place, nil
 }
 
 // regularFile follows links to the file for a key. It refuses a device, a pipe or a directory,
@@ -154,7 +160,10 @@ func (p *keyPlace) drop() {
 
 // write writes the whole key to its place, or nothing.
 func (p *keyPlace) write(word string) error {
-	_, err := p.tmp.WriteString(word + "\n")
+	_, err := p.tmp.WriteAt([]byte(word+"\n"), 0)
+	if err == nil {
+		err = p.tmp.Truncate(int64(len(word) + 1))
+	}
 	if err == nil {
 		err = p.tmp.Sync()
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,16 +67,19 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 	if err != nil {
 		return fail(exitOutput, "output", name, "%s cannot be removed: %s; the lock was not released", show(file), pathReason(err))
 	}
-	over := false // nobody can use the key any more
-	if hasKeeper(key) {
-		_, err = a.askKeeper(key, "released", keeping{CoolDown: coolDown.d})
-		var why *failure
-		over = errors.As(err, &why) && why.status == exitLost
-	} else if err = l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown.d)); err != nil {
-		over = (errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)) && !errors.Is(err, padlock.ErrUncertain)
-		err = a.unsuccessful(name, "released", err)
+	ctx, stop := interruptible(ctx)
+	done := make(chan error, 1)
+	go func() { done <- a.releaseKey(ctx, l, key, coolDown.d) }()
+	select {
+	case err = <-done:
+		stop()
+	case <-ctx.Done(): // a store that does not answer may not heed ctx either
+		used.settle(false)
+		return releaseInterrupted(stop(), name)
 	}
-	used.settle(err == nil || over)
+	var why *failure
+	lost := errors.As(err, &why) && why.status == exitLost
+	used.settle(err == nil || lost)
 	if err != nil {
 		return err
 	}
@@ -83,6 +88,25 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		return a.print(a.stdout, released{newNamed(name), true})
 	}
 	return nil
+}
+
+// releaseKey releases the lock of a key at its keeper, or at the store of l.
+func (a *app) releaseKey(ctx context.Context, l *padlock.Locker, key padlock.Key, coolDown time.Duration) error {
+	if hasKeeper(key) {
+		_, err := a.askKeeper(key, "released", keeping{CoolDown: coolDown})
+		return err
+	}
+	if err := l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown)); err != nil {
+		return a.unsuccessful(key.Name(), "released", err)
+	}
+	return nil
+}
+
+// releaseInterrupted is the failure if a signal ended release before the store answered.
+func releaseInterrupted(s os.Signal, name string) *failure {
+	why := interruptedBy(s, name)
+	why.note.Message = fmt.Sprintf("%s while %s was being released; it is unknown whether it was released; try again", s, show(name))
+	return why
 }
 
 // usedKey is the file of a key that is about to become invalid. The file is moved away before the
@@ -104,14 +128,22 @@ func setAside(file string) (usedKey, error) {
 	return u, os.Rename(file, u.aside)
 }
 
+// linkFile is os.Link, except in tests.
+var linkFile = os.Link
+
 // settle removes the file if its key is invalid now, and puts it back otherwise.
 func (u usedKey) settle(useless bool) {
 	if u.file == "" {
 		return
 	}
 	if !useless {
-		if err := os.Link(u.aside, u.file); err != nil {
+		err := linkFile(u.aside, u.file)
+		if errors.Is(err, fs.ErrExist) {
 			return // a new key is at this place, and stays
+		}
+		if err != nil { // the file system has no hard links
+			_ = os.Rename(u.aside, u.file)
+			return
 		}
 	}
 	_ = os.Remove(u.aside) // if that fails, an invalid key stays, which does no harm

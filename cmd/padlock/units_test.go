@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,5 +91,24 @@ func TestHolderWithoutHost(t *testing.T) {
 		if got := holderName(h); got != want {
 			t.Errorf("%+v is %q, want %q", h, got, want)
 		}
+	}
+}
+
+// On a file system without hard links too, the file of a key that is still valid returns to its
+// place.
+func TestKeyFileReturnsWithoutHardLinks(t *testing.T) {
+	t.Cleanup(func() { linkFile = os.Link })
+	linkFile = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} }
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	used, err := setAside(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used.settle(false)
+	if text, err := os.ReadFile(file); string(text) != "a key" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
