@@ -18,8 +18,8 @@ type refusal struct {
 
 func (*refusal) Error() string { return "refused" }
 
-// admit returns nil if, according to the record, a caller that has the kernel's lock may have the
-// hold. Otherwise admit returns the reason why not.
+// admit checks whether the record of a file allows a hold. The caller has the kernel's lock on the
+// file. admit returns nil if the record allows the hold, and otherwise the reason why not.
 func admit(rec *record, shared bool, wall time.Time) *refusal {
 	if !rec.valid {
 		return nil

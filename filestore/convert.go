@@ -36,7 +36,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return driver.Grant{Fence: h.fence}, nil
 }
 
-// promote writes the intent and makes one try, while it holds the gate.
+// promote enters the gate, writes the intent, and tries once to make the lock exclusive.
 func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	gate, err := s.enterGate(ctx, f)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// acquireLease makes one try for a detached hold.
+// acquireLease tries once to get a detached hold.
 func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err error) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)

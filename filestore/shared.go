@@ -21,8 +21,8 @@ const (
 	// time only if it was stopped meanwhile.
 	gatePatience = 2 * time.Second
 
-	// gateSpins is how many tries a call makes before it sleeps between tries. Normally another
-	// process leaves the gate within that time.
+	// gateSpins is how many times a call tries to enter the gate before it sleeps between tries.
+	// Normally the other process has left the gate by then.
 	gateSpins = 20
 )
 
@@ -50,8 +50,8 @@ func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 	}
 }
 
-// tryGate makes one try to lock the gate. It returns errBusy if another process holds the gate, or
-// has replaced its file.
+// tryGate tries once to lock the gate. It returns errBusy if another process holds the gate, or has
+// replaced the gate's file.
 func (s *Store) tryGate(path string) (*conn, error) {
 	c, err := s.openPath(path)
 	if err != nil {

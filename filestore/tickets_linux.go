@@ -81,9 +81,9 @@ func (q *ticketQueue) word(number uint64) *atomic.Uint64 {
 	return q.at(ticketOffset + 8*int(number%ticketRoom))
 }
 
-// guard calls the function do, which may use the mapped queue. It returns errQueueGone if the file
-// was cut short or the disk has no room for the page.
-func (q *ticketQueue) guard(do func()) (err error) {
+// guard calls access, which may use the mapped queue. It returns errQueueGone if the file was cut
+// short or the disk has no room for the page.
+func (q *ticketQueue) guard(access func()) (err error) {
 	before := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(before)
@@ -97,7 +97,7 @@ func (q *ticketQueue) guard(do func()) (err error) {
 	}()
 	var probe [1]byte
 	copy(probe[:], q.mem[queueOffset:])
-	do()
+	access()
 	return nil
 }
 

@@ -226,8 +226,8 @@ func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 	return l.refusal.queued || !s.notify.watches(f)
 }
 
-// reserve makes one try. If it succeeds, the store keeps the hold for as long as a reservation
-// lasts.
+// reserve tries once to get the lock. If it gets the lock, the store keeps the hold for as long as
+// a reservation lasts.
 func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
 	plain := *r
 	plain.AtLeast = 0 // the claim sets AtLeast
@@ -256,7 +256,8 @@ func (s *Store) unclaimed(name string, h *hold) {
 	}
 }
 
-// peek finds out whether a try would succeed. If possible, it does so without making one.
+// peek finds out whether the caller could get the lock now. If possible, it does so without trying
+// to take the lock.
 func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	own := f.find(r.Token)
 	if no := s.peekRecord(f, r, own != nil); no != nil {
@@ -308,8 +309,8 @@ func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	return nil
 }
 
-// probe makes a try to find out whether the lock can be taken now. If the try succeeds, probe gives
-// the lock back.
+// probe tries to take the lock, to find out whether the caller could get it now. If the try
+// succeeds, probe gives the lock back.
 func (s *Store) probe(f *file, shared bool) error {
 	c, err := s.lock(f, shared, func(c *conn) error {
 		b := buffers.Get().(*buffer)

@@ -119,7 +119,7 @@ func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.R
 	return a
 }
 
-// settled notes that a quorum has granted and secured the hold.
+// settled updates the hold after a quorum has granted and secured it, and returns the grant.
 func (t *try) settled(secured []answer) driver.Grant {
 	s, h := t.s, t.h
 	s.mu.Lock()

@@ -194,8 +194,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// holdsOf returns the holds that at least the given number of members report. A hold ends when
-// fewer than a quorum of members have it.
+// holdsOf returns the holds that are reported by at least as many members as the argument least
+// says. A hold ends when fewer than need members have it.
 func (m *merger) holdsOf(least, need int) []driver.Hold {
 	var out []driver.Hold
 	for _, g := range m.groups {

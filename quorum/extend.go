@@ -121,7 +121,7 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	s.work.Add(1)
 	go func() {
 		defer s.work.Done()
-		defer s.unuse(h)
+		defer s.removeUser(h)
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
 		awake := s.sleep(ctx, patience/8)
@@ -154,7 +154,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	mayMend := h.live && (!sl.has || sl.otherMode) && h.until.Sub(s.clock.Now()) > patience
 	convert, fence := sl.has && sl.otherMode, h.fence
 	if mayMend && !convert {
-		sl.sending()
+		sl.noteSending()
 	}
 	s.mu.Unlock()
 	if !mayMend {

@@ -12,7 +12,8 @@ type gate struct {
 	queue []place
 }
 
-// place is a place in the line of a gate. A place is nil if its turn came at once.
+// place is a place in the queue of a gate. If a call found the gate free and need not wait, its
+// place is nil.
 type place chan struct{}
 
 // enqueue adds a place to the end of the queue and returns it. The caller holds mu.

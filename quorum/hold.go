@@ -73,7 +73,7 @@ func (s *Store) beginCall(ctx context.Context, name, token string) (*hold, error
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	h := s.use(name, token)
+	h := s.addUser(name, token)
 	s.mu.Lock()
 	p := h.turn.enqueue()
 	s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *Store) beginCall(ctx context.Context, name, token string) (*hold, error
 	if s.await(bounded, &h.turn, p) == nil {
 		return h, nil
 	}
-	s.unuse(h)
+	s.removeUser(h)
 	s.work.Done()
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -95,12 +95,12 @@ func (s *Store) beginCall(ctx context.Context, name, token string) (*hold, error
 
 func (s *Store) finishCall(h *hold) {
 	s.leave(&h.turn)
-	s.unuse(h)
+	s.removeUser(h)
 	s.work.Done()
 }
 
-// use returns the hold of token, or makes one. The hold is kept until the caller calls unuse.
-func (s *Store) use(name, token string) *hold {
+// addUser returns the hold of token, or makes one. The hold is kept until the caller calls removeUser.
+func (s *Store) addUser(name, token string) *hold {
 	key := id{name, token}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Store) use(name, token string) *hold {
 	return h
 }
 
-func (s *Store) unuse(h *hold) {
+func (s *Store) removeUser(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.refs--

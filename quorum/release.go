@@ -85,7 +85,8 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	case !s.refuses(count(answers, yes) - released - passed):
 		return driver.Gone, false
 	case s.refuses(expired):
-		// A caller that had taken the name since then would have needed one of these members.
+		// No other caller can have taken the name since the lease expired, because it would have
+		// needed at least one of these members.
 		return driver.Expired, true
 	case s.refuses(taken):
 		return driver.Taken, true
@@ -206,7 +207,7 @@ const (
 // The transitions are:
 //
 //	state       event                                     next state
-//	unasked     a request is sent (sending)               asked
+//	unasked     a request is sent (noteSending)           asked
 //	asked       the member grants (noteAnswer)            granted
 //	asked       the member refuses, or it could not be    the state before the request
 //	            asked
@@ -266,7 +267,7 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 // longer has the hold, but no longer than the timeout of r. Then it puts an answer into r.
 func (x *settlement) join(r *round) {
 	defer x.s.work.Done()
-	defer x.s.unuse(x.h)
+	defer x.s.removeUser(x.h)
 	t := time.NewTimer(r.timeout)
 	defer t.Stop()
 	select {
@@ -280,7 +281,7 @@ func (x *settlement) join(r *round) {
 func (x *settlement) run(p place) {
 	s, sl := x.s, &x.h.slots[x.i]
 	defer s.work.Done()
-	defer s.unuse(x.h)
+	defer s.removeUser(x.h)
 	// After 2 × MaxSilence, every request that was under way has returned.
 	err := s.awaitFor(2*driver.MaxSilence, &sl.turn, p)
 	defer func() {

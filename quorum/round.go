@@ -81,7 +81,7 @@ func (r *round) perform(ctx context.Context, i int, p place, f memberCall) {
 		f(ctx, i, r.s.members[i], report)
 		return
 	}
-	defer r.s.unuse(r.h)
+	defer r.s.removeUser(r.h)
 	turn := &r.h.slots[i].turn
 	if r.s.await(ctx, turn, p) != nil {
 		report(answer{verdict: busy, err: errUnsettled})

@@ -25,8 +25,8 @@ type slot struct {
 // outcome.
 const lateRequest = 500 * time.Millisecond
 
-// sending records that a request is being sent. The request may grant the hold.
-func (sl *slot) sending() { sl.sentBefore, sl.sent, sl.given = sl.sent, true, false }
+// noteSending records that a request is being sent. The request may grant the hold.
+func (sl *slot) noteSending() { sl.sentBefore, sl.sent, sl.given = sl.sent, true, false }
 
 // noteAnswer records the answer to a request that may have granted the hold.
 func (sl *slot) noteAnswer(v verdict) {

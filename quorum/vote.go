@@ -212,7 +212,7 @@ func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	case m.unsettled.Load() >= maxUnsettled:
 		a.verdict, a.err = never, errCrowded
 	default:
-		t.h.slots[i].sending()
+		t.h.slots[i].noteSending()
 		return true, t.leftAt(i)
 	}
 	return false, false

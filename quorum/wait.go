@@ -25,8 +25,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		return driver.Grant{}, err
 	}
 	defer s.work.Done()
-	h := s.use(r.Name, r.Token)
-	defer s.unuse(h)
+	h := s.addUser(r.Name, r.Token)
+	defer s.removeUser(h)
 	return driver.Grant{}, s.wait(ctx, h, r)
 }
 
@@ -98,7 +98,7 @@ func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, re
 	s.work.Add(1)
 	go func() {
 		defer s.work.Done()
-		defer s.unuse(h)
+		defer s.removeUser(h)
 		err := s.members[i].wait(ctx, r)
 		s.mu.Lock()
 		sl.waiting = false

@@ -51,8 +51,8 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 }
 
 // Two keys cannot be changed in one step. So if the tombstone has its own key, a move takes three
-// steps. The first step writes a claim at the key of the tombstone. A claim names no new id. It only
-// says that a move may be under way:
+// steps. The first step writes a claim at the key of the tombstone. A claim names no new id. It
+// only says that a move may be under way:
 //
 //	after     key of the session  key of the tombstone  a reader
 //	no step   the session         nothing               gets the session
