@@ -53,8 +53,8 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	return out, nil
 }
 
-// textOfOne is roughly how many bytes of text one hold needs, for which the method batches reserves
-// memory.
+// textOfOne is roughly how many bytes of text the keys and arguments of one hold need. It only
+// decides how much memory is reserved.
 const textOfOne = 96
 
 // batchOf is the part of a batch that goes into one request.

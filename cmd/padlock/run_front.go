@@ -154,7 +154,7 @@ func (f *front) acquire() error {
 				return f.gaveUp(interrupt, err)
 			}
 			if f.refusal = err; err != nil {
-				return f.refused(err)
+				return f.explainRefusal(err)
 			}
 			took := time.Since(f.begun)
 			f.verbose(took, "acquired %s after %s", f.titles(), span(took))
@@ -213,8 +213,8 @@ func (f *front) gaveUp(s os.Signal, err error) error {
 	return fail(status, "interrupted", f.name, "%s while waiting for %s; command not run", s, show(f.name))
 }
 
-// refused explains why padlock did not get the lock.
-func (f *front) refused(err error) error {
+// explainRefusal explains why padlock did not get the lock.
+func (f *front) explainRefusal(err error) error {
 	why := f.explain(f.lockOfError(err), err)
 	took := time.Since(f.begun)
 	own := f.own || why.status == exitHeld && f.ownLock(why.note.Name)

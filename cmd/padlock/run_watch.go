@@ -35,7 +35,7 @@ func (f *front) watch() {
 		case s := <-f.job.Heard():
 			f.handleSignal(s, true)
 		case s := <-f.job.Stopped():
-			f.stopped(s)
+			f.jobStopped(s)
 		case <-f.renewed:
 			f.job.Lease(f.remaining())
 		case <-f.job.Asked():
@@ -191,9 +191,9 @@ func (f *front) commandEnded() bool {
 	}
 }
 
-// stopped is called when the command was stopped, by Ctrl-Z or because it does not have the
+// jobStopped is called when the command was stopped, by Ctrl-Z or because it does not have the
 // terminal. After a Ctrl-Z the shell must notice the stop.
-func (f *front) stopped(sig syscall.Signal) {
+func (f *front) jobStopped(sig syscall.Signal) {
 	switch {
 	case f.terminal == nil || !byTerminal(sig):
 	case wantsTerminal(sig) && f.terminal.giveForeground(f.job.Group()):

@@ -41,15 +41,15 @@ func commands(kind string) []source {
 	}
 }
 
-// alone names the experiment with one caller, in which the server and the client have processors of
-// their own.
-const alone = "one caller, on processors of their own"
+// aloneName is the name of the experiment with one caller, in which the server and the client have
+// processors of their own.
+const aloneName = "one caller, on processors of their own"
 
-// many names the experiment with 10000 holds, whose leases have the default length.
-const many = "10000 holds with a TTL of 30s for 10s"
+// manyName is the name of the experiment with 10000 holds, whose leases have the default length.
+const manyName = "10000 holds with a TTL of 30s for 10s"
 
-// readers names the experiment in which one process has many shared holds.
-const readers = "1000 readers of one process"
+// readersName is the name of the experiment in which one process has many shared holds.
+const readersName = "1000 readers of one process"
 
 // compared returns the sources of a chart that compares padlock with other programs. The chart
 // shows an experiment that addPairs has made.
@@ -84,15 +84,15 @@ var charts = []chart{
 	{
 		file: "redis-one.svg", title: "Redis, one caller, on processors of their own",
 		axis: "locks per second", format: "%.0f",
-		series: []source{{"machine idle", alone, "ops/s", own}},
+		series: []source{{"machine idle", aloneName, "ops/s", own}},
 		rows: []string{
 			"limit-rueidis-1conn", "padlock-string", "padlock", "redislock-lin10", "redsync", "rueidislock-1key",
 			"rueidislock-3key",
 		},
 		further: []source{
-			{label: "p50 µs", experiment: alone, column: "p50 us"},
-			{label: "locks/s, processors kept awake", experiment: alone + ", kept awake", column: "ops/s"},
-			{label: "p50 µs, kept awake", experiment: alone + ", kept awake", column: "p50 us"},
+			{label: "p50 µs", experiment: aloneName, column: "p50 us"},
+			{label: "locks/s, processors kept awake", experiment: aloneName + ", kept awake", column: "ops/s"},
+			{label: "p50 µs, kept awake", experiment: aloneName + ", kept awake", column: "p50 us"},
 		},
 	},
 	{
@@ -151,11 +151,11 @@ var charts = []chart{
 	{
 		file: "redis-renewals.svg", title: "Redis, 10,000 holds with a lease of 30 s",
 		axis: "microseconds of the client's processor for a renewal", format: "%.1f",
-		series: []source{{"client µs", many, "client us", own}},
+		series: []source{{"client µs", manyName, "client us", own}},
 		rows:   []string{"padlock", "padlock-string"},
 		further: []source{
-			{label: "server µs", experiment: many, column: "server us"},
-			{label: "commands for a renewal", experiment: many, column: "cmds"},
+			{label: "server µs", experiment: manyName, column: "server us"},
+			{label: "commands for a renewal", experiment: manyName, column: "cmds"},
 		},
 	},
 	{
@@ -166,9 +166,9 @@ var charts = []chart{
 	{
 		file: "redis-readers.svg", title: "Redis, 1,000 readers of one process wait for a writer",
 		axis: "milliseconds until all of them have the lock", format: "%.1f",
-		series:  []source{{"total_ms", readers, "total_ms", own}},
+		series:  []source{{"total_ms", readersName, "total_ms", own}},
 		rows:    []string{"limit-rueidis-1conn, a ZADD for each", "padlock"},
-		further: []source{{label: "commands for a reader", experiment: readers, column: "cmds"}},
+		further: []source{{label: "commands for a reader", experiment: readersName, column: "cmds"}},
 	},
 	{
 		file: "sql.svg", title: "SQL: padlock and what it is compared with",

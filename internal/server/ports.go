@@ -25,16 +25,16 @@ type reservation struct {
 	held net.PacketConn
 }
 
-// taken are the ports that this process has used. It never uses a port twice. Otherwise a client of
+// usedPorts are the ports that this process has used. It never uses a port twice. Otherwise a client of
 // one test could reach the server of the next test. The client would then conclude that its own
 // server had restarted and lost its data.
-var taken sync.Map
+var usedPorts sync.Map
 
 func reserve() (reservation, error) {
 	var last error
 	for range 200 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort+1)
-		if _, had := taken.LoadOrStore(port, true); had {
+		if _, had := usedPorts.LoadOrStore(port, true); had {
 			continue
 		}
 		r, err := reservePort(port)

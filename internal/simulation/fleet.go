@@ -47,6 +47,6 @@ func (c Fleet) work(p *process, held *[]*padlock.Lock) {
 	name := fmt.Sprint("name-", p.random.IntN(c.Processes*namesEach))
 	if lock := p.take(name, padlock.Wait(fleetWait)); lock != nil {
 		*held = append(*held, lock)
-		pause(p.ctx, p.about(c.Change))
+		pause(p.ctx, p.spread(c.Change))
 	}
 }

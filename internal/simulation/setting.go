@@ -103,7 +103,7 @@ func (p *process) take(name string, opts ...padlock.Option) *padlock.Lock {
 		p.count(&p.result.Refusals)
 	default:
 		p.count(&p.result.Failed)
-		pause(p.ctx, p.about(afterFailure))
+		pause(p.ctx, p.spread(afterFailure))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (p *process) giveBack(lock *padlock.Lock) {
 	}
 }
 
-// about returns a random time between 0.5 and 1.5 times d.
-func (p *process) about(d time.Duration) time.Duration {
+// spread returns a random time between 0.5 and 1.5 times d.
+func (p *process) spread(d time.Duration) time.Duration {
 	return d/2 + time.Duration(p.random.Int64N(int64(d)))
 }

@@ -198,5 +198,5 @@ func (c *checker) mayStayBehind(e *Event, what string) bool {
 	if c.voting || !strings.HasPrefix(what, severalReleased) {
 		return c.disturbed(e.Call, e.At)
 	}
-	return c.faults.within(e.Call-int64(time.Second), e.At) > 0
+	return c.faults.timeBetween(e.Call-int64(time.Second), e.At) > 0
 }

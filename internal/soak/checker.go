@@ -69,7 +69,7 @@ func (c *checker) stoodStill(worker int, from, to int64) int64 {
 	if !known {
 		list = c.stalls[engine]
 	}
-	return list.within(from-int64(catchUp), to)
+	return list.timeBetween(from-int64(catchUp), to)
 }
 
 // catchUp is how long a process may be late after a stall.
@@ -79,5 +79,5 @@ const catchUp = 200 * time.Millisecond
 // time or shortly before.
 func (c *checker) disturbed(from, to int64) bool {
 	from -= int64(time.Second)
-	return c.faults.within(from, to)+c.still.within(from, to)+c.slow.within(from, to) > 0
+	return c.faults.timeBetween(from, to)+c.still.timeBetween(from, to)+c.slow.timeBetween(from, to) > 0
 }

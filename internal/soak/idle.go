@@ -82,7 +82,7 @@ func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 	longest, at := int64(0), e.Call
 	for _, x := range excused {
 		if x.from-at > longest {
-			longest = max(longest, x.from-at-c.still.within(at, x.from))
+			longest = max(longest, x.from-at-c.still.timeBetween(at, x.from))
 		}
 		at = max(at, x.to)
 	}

@@ -33,15 +33,15 @@ func goroutines(except []string) (n int) {
 	stacks := make([]runtime.StackRecord, runtime.NumGoroutine()+100)
 	known, _ := runtime.GoroutineProfile(stacks)
 	for i := range min(known, len(stacks)) {
-		if !within(stacks[i].Stack(), except) {
+		if !onStack(stacks[i].Stack(), except) {
 			n++
 		}
 	}
 	return n
 }
 
-// within reports whether one of the functions is on a stack.
-func within(stack []uintptr, functions []string) bool {
+// onStack reports whether one of the functions is on a stack.
+func onStack(stack []uintptr, functions []string) bool {
 	frames := runtime.CallersFrames(stack)
 	for {
 		frame, more := frames.Next()

@@ -49,7 +49,7 @@ func (d *delay) markDoubt(h *Hold) {
 // which the hold's worker noticed that the hold had ended.
 func (d *delay) livedUntil(worker int, end int64) int64 {
 	from := end - d.most
-	return from - d.stalls[worker].within(from, end) - d.stalls[engine].within(from, end)
+	return from - d.stalls[worker].timeBetween(from, end) - d.stalls[engine].timeBetween(from, end)
 }
 
 // doubted reports whether the store may have ended a hold before the given time.

@@ -203,7 +203,7 @@ func (c *Monitor) stallTime(since int64) int64 {
 			own = append(own, [2]int64{e.Call, e.At})
 		}
 	}
-	return own.merged().within(since, clockNow())
+	return own.merged().timeBetween(since, clockNow())
 }
 
 // harm counts the damage to the registers.

@@ -74,7 +74,7 @@ func (c *checker) overtaken(earlier, later arrival) bool {
 		return false
 	}
 	from := earlier.first - int64(time.Second)
-	if c.faults.within(from, earlier.at)+c.slow.within(from, earlier.at) > 0 || c.stalledFor(earlier.worker, from, earlier.at) >= int64(minHeadStart) {
+	if c.faults.timeBetween(from, earlier.at)+c.slow.timeBetween(from, earlier.at) > 0 || c.stalledFor(earlier.worker, from, earlier.at) >= int64(minHeadStart) {
 		return false
 	}
 	ahead -= c.stoodStill(earlier.worker, earlier.first, later.call)

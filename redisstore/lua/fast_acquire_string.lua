@@ -1,6 +1,10 @@
 -- Takes the hold of a name that nobody holds and nobody waits for, with a fence.
 -- KEYS: 1 name  2 note
--- ARGV: 1 token with its length before it  2 ttl  3 ttl + KEEP  4 end of the note
+-- ARGV:
+--   1 the length of the token, and the token, as in the note
+--   2 ttl
+--   3 ttl + KEEP
+--   4 the rest of the new note: what comes after the token
 -- Returns the fence, {note, end, now} if another hold is in the way, or 0 if acquire.lua must run.
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
 if not call('SET', K, string.sub(a, COUNTED_TOKEN), 'NX', 'PX', ARGV[2]) then

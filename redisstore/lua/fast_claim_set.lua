@@ -1,6 +1,10 @@
 -- Turns an exclusive reservation into a hold.
 -- KEYS: 1 name  2 note
--- ARGV: 1 token with its length before it  2 ttl  3 ttl + KEEP  4 holder
+-- ARGV:
+--   1 the length of the token, and the token, as in the note
+--   2 ttl
+--   3 ttl + KEEP
+--   4 holder
 -- Returns the fence, or 0 if acquire.lua must run.
 local call, K, a = redis.call, KEYS[1], ARGV[1]
 local v = call('GET', KEYS[2])

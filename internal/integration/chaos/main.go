@@ -93,7 +93,7 @@ func (s *settings) run(ctx context.Context) error {
 				continue
 			}
 			if err := s.runRow(ctx, row, all); err != nil {
-				return fmt.Errorf("%s: %w\n  the same again: %s", row.Name, err, s.again(row.Name, all))
+				return fmt.Errorf("%s: %w\n  the same again: %s", row.Name, err, s.repeatCommand(row.Name, all))
 			}
 		}
 	}
@@ -174,11 +174,11 @@ func (s *settings) summary(row string, p *soak.Report, v linear.Verdict) string 
 	if len(p.Of) > 0 {
 		text += fmt.Sprintf("    first: %v\n", p.Of[0])
 	}
-	return text + "    the same again: " + s.again(row, false)
+	return text + "    the same again: " + s.repeatCommand(row, false)
 }
 
-// again returns the command that runs a row with the same seed.
-func (s *settings) again(row string, all bool) string {
+// repeatCommand returns the command that runs a row with the same seed.
+func (s *settings) repeatCommand(row string, all bool) string {
 	faults := map[bool]string{false: "covered", true: "all"}[all]
 	return fmt.Sprintf("cd internal/integration && go run ./chaos -seed %d -only '^%s$' -faults %s -for %v -tail %v -every %v -lanes %d -workers %d",
 		s.Seed, regexp.QuoteMeta(row), faults, s.For, s.Tail, s.Every, s.Lanes, s.Workers)
@@ -192,7 +192,7 @@ func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all b
 	if p.Sum() == 0 && v.Illegal == 0 {
 		return
 	}
-	again := s.again(row, all)
+	again := s.repeatCommand(row, all)
 	fmt.Printf("  no lock's history: %v\n  kept in %s; the same again: %s\n", v.Names, dir, again)
 	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // an error is ignored, because the history is enough
 		p.Write(f)

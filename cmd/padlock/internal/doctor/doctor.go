@@ -46,7 +46,7 @@ func (v *visit) quickCheck(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	if err != nil {
-		v.refused("reach", err)
+		v.reportRefusal("reach", err)
 		return v.found, nil
 	}
 	l := padlock.New(store)
@@ -57,7 +57,7 @@ func (v *visit) quickCheck(ctx context.Context) ([]Finding, error) {
 		err = lock.Release()
 	}
 	if err != nil && !errors.Is(err, padlock.ErrHeld) {
-		v.refused("rights", err)
+		v.reportRefusal("rights", err)
 		return v.found, nil
 	}
 	v.good("rights", fmt.Sprintf("a lock was taken and released in %v", tidy(time.Since(begin))))

@@ -25,7 +25,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 		return
 	}
 	if err != nil {
-		v.refused("rights", err)
+		v.reportRefusal("rights", err)
 		return
 	}
 	if !v.tryOthers(ctx, l) {
@@ -44,7 +44,7 @@ func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 	name := v.Name + "-2"
 	lock, err := l.Acquire(ctx, name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"))
 	if err != nil {
-		v.refused("rights", err)
+		v.reportRefusal("rights", err)
 		return false
 	}
 	steps := []struct {
@@ -59,7 +59,7 @@ func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 	for _, s := range steps {
 		if err := s.do(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			_ = lock.Release() // a failure is reported below
-			v.refused("rights", fmt.Errorf("%s: %w", s.what, err))
+			v.reportRefusal("rights", fmt.Errorf("%s: %w", s.what, err))
 			return false
 		}
 	}
@@ -103,8 +103,8 @@ func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.
 	return errors.Join(first.Release(), <-result)
 }
 
-// refused reports an operation that failed.
-func (v *visit) refused(check string, err error) {
+// reportRefusal reports an operation that failed.
+func (v *visit) reportRefusal(check string, err error) {
 	do := "check that the server runs and can be reached from here"
 	for _, denied := range []string{"NOPERM", "permission", "can't run this command"} {
 		if strings.Contains(plain(err), denied) {

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// within is a supervisor in the same process as the front. If the front is killed, the kernel ends
+// localSupervisor is a supervisor in the same process as the front. If the front is killed, the kernel ends
 // the job.
-type within struct{ done chan struct{} }
+type localSupervisor struct{ done chan struct{} }
 
-func newLink(*Spec) link { return &within{make(chan struct{})} }
+func newLink(*Spec) link { return &localSupervisor{make(chan struct{})} }
 
-func (w *within) startSupervisor() (io.ReadWriteCloser, error) {
+func (w *localSupervisor) startSupervisor() (io.ReadWriteCloser, error) {
 	front, supervisor := net.Pipe()
 	go func() {
 		defer close(w.done)
@@ -23,14 +23,14 @@ func (w *within) startSupervisor() (io.ReadWriteCloser, error) {
 	return front, nil
 }
 
-func (w *within) join() syscall.Signal {
+func (w *localSupervisor) join() syscall.Signal {
 	<-w.done
 	return 0
 }
 
-func (*within) kill() error        { return nil }
-func (*within) takeOver(int, bool) {}
-func (*within) rest() []int        { return nil }
+func (*localSupervisor) kill() error        { return nil }
+func (*localSupervisor) takeOver(int, bool) {}
+func (*localSupervisor) rest() []int        { return nil }
 
 // Called reports whether this process was started as a supervisor.
 func Called() bool { return false }

@@ -25,7 +25,7 @@ var orderings = []ordering{
 	}},
 	{"HELD", func(a, b *sampler.Name) int { return cmp.Compare(held(b), held(a)) }},
 	{"USUAL", func(a, b *sampler.Name) int { return cmp.Compare(b.Usual.P95, a.Usual.P95) }},
-	{"LEFT", func(a, b *sampler.Name) int { return until(a).Compare(until(b)) }},
+	{"LEFT", func(a, b *sampler.Name) int { return endOfRow(a).Compare(endOfRow(b)) }},
 	{"WAIT", func(a, b *sampler.Name) int { return cmp.Compare(b.Waiters, a.Waiters) }},
 }
 
@@ -55,9 +55,9 @@ func held(n *sampler.Name) time.Duration {
 	return -1
 }
 
-// until returns the end of the hold that the row shows. For a row without an end it returns a time
+// endOfRow returns the end of the hold that the row shows. For a row without an end it returns a time
 // in the far future, so that such rows come last.
-func until(n *sampler.Name) time.Time {
+func endOfRow(n *sampler.Name) time.Time {
 	if h := shownHold(n, ""); h != nil && !endOfHold(h).IsZero() {
 		return endOfHold(h)
 	}

@@ -24,8 +24,8 @@ const (
 	namedFence   = "mysqlstore"
 )
 
-// named measures how long it takes to acquire and release a free lock with mysqlstore on MariaDB.
-func (b *bench) named() *measure.Experiment {
+// namedLocks measures how long it takes to acquire and release a free lock with mysqlstore on MariaDB.
+func (b *bench) namedLocks() *measure.Experiment {
 	raw := func(upsert bool) func() (measure.Figures, error) {
 		return func() (measure.Figures, error) { return b.rawNamed(upsert) }
 	}

@@ -26,7 +26,7 @@ const (
 
 func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{
-		b.pairs(sqlstore.PostgreSQL), b.pairs(sqlstore.SQLite), b.advisory(), b.manyHolds(), b.named(),
+		b.pairs(sqlstore.PostgreSQL), b.pairs(sqlstore.SQLite), b.advisory(), b.manyHolds(), b.namedLocks(),
 		b.drains(), b.waiting(), b.waitingForFiles(), b.drainsOfFiles(), b.renewals(),
 	}
 }

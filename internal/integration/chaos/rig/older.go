@@ -43,10 +43,10 @@ func olderCommit(text, group string) (string, error) {
 	return commits[0], nil
 }
 
-// older builds this program as it was at a commit and returns the path of the binary. The source
+// buildCommit builds this program as it was at a commit and returns the path of the binary. The source
 // comes from the git history of the clone in which the soak runs. Because of -trimpath, all rows
 // share Go's build cache, although each row builds in its own directory.
-func (s *Site) older(commit string) (string, error) {
+func (s *Site) buildCommit(commit string) (string, error) {
 	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
 		return "", fmt.Errorf("an older padlock is built from the git history: %w", err)
@@ -101,7 +101,7 @@ func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setu
 		if err != nil {
 			return nil, err
 		}
-		buildOlder := s.older
+		buildOlder := s.buildCommit
 		if s.build != nil {
 			buildOlder = s.build
 		}

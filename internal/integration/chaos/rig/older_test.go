@@ -37,7 +37,7 @@ func TestOlderCommitMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer site.End()
-	if _, err := site.older(strings.Repeat("0", 40)); err == nil || !strings.Contains(err.Error(), "fetch the whole history") {
+	if _, err := site.buildCommit(strings.Repeat("0", 40)); err == nil || !strings.Contains(err.Error(), "fetch the whole history") {
 		t.Errorf("got %v, want an error that says what to do", err)
 	}
 }

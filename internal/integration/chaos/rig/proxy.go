@@ -25,7 +25,7 @@ func (s *Site) proxy(upstream string) (proxy, error) {
 	if err := p.Start(); err != nil {
 		return proxy{}, err
 	}
-	s.host.Cleanup(func() { within(5*time.Second, p.Stop) })
+	s.host.Cleanup(func() { returnsWithin(5*time.Second, p.Stop) })
 	return proxy{p}, nil
 }
 
@@ -45,7 +45,7 @@ func (p proxy) poison(toxics ...[3]string) (func() error, error) {
 		}
 	}
 	return func() error {
-		if !within(40*time.Second, func() { p.Toxics.ResetToxics(context.Background()) }) {
+		if !returnsWithin(40*time.Second, func() { p.Toxics.ResetToxics(context.Background()) }) {
 			return ErrProxyStuck
 		}
 		return nil
@@ -56,8 +56,8 @@ func (p proxy) poison(toxics ...[3]string) (func() error, error) {
 // run proves nothing and has to be repeated.
 var ErrProxyStuck = errors.New("toxiproxy does not end a fault")
 
-// within reports whether f returns in time. If not, f continues in the background.
-func within(d time.Duration, f func()) bool {
+// returnsWithin reports whether f returns in time. If not, f continues in the background.
+func returnsWithin(d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	select {

@@ -27,7 +27,7 @@ type Site struct {
 	host    host
 	toxic   *toxiproxy.ApiServer
 	dir     string
-	build   func(commit string) (binary string, err error) // replaces Site.older in a test; may be nil
+	build   func(commit string) (binary string, err error) // replaces Site.buildCommit in a test; may be nil
 	shim    string                                         // path of the file with the offset of the servers' clocks; "" if there is no shim
 }
 

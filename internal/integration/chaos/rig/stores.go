@@ -148,7 +148,8 @@ func replicated(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{urls(links, 0, "restart-guard=known")}, open: Open, faults: faults}, f.follow()
 }
 
-// together returns the configuration of each worker: a rule and all servers.
+// together returns a configuration for each worker. The configuration is the word in rule
+// ("majority" or "all"), followed by the URLs of all servers.
 func together(rule string, links [][]proxy, query string) []string {
 	out := slices.Repeat([]string{rule}, len(links))
 	for i := range links[0] {
