@@ -23,7 +23,14 @@ const maxSlotSuffix = len(slotMark + "s:1024")
 
 // SlotName returns the name of the lock that stands for one permit of name. The number of the
 // permit, slot, is 0 to MaxSlots-1. The result is longer than name by at most 10 bytes.
-func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
+func SlotName(name string, slot int) string {
+	var room [slotRoom]byte
+	return string(AppendSlotName(room[:0], name, slot))
+}
+
+// slotRoom is how many bytes most names with a suffix need. SlotName and SlotGate append to an
+// array of that length, which takes half the time of adding strings.
+const slotRoom = 96
 
 // AppendSlotName appends SlotName(name, slot) to b. It allocates only if b is too short.
 func AppendSlotName(b []byte, name string, slot int) []byte {
@@ -36,7 +43,16 @@ func AppendSlotName(b []byte, name string, slot int) []byte {
 // because a caller with a smaller n may use fewer of the permits. If they shared a queue, such a
 // caller at its head might find none of its permits free, while the caller behind it could take one
 // of the others.
-func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
+func SlotGate(name string, n int) string {
+	var room [slotRoom]byte
+	return string(AppendSlotGate(room[:0], name, n))
+}
+
+// AppendSlotGate appends SlotGate(name, n) to b. It allocates only if b is too short.
+func AppendSlotGate(b []byte, name string, n int) []byte {
+	b = append(append(b, name...), slotMark+"s:"...)
+	return strconv.AppendInt(b, int64(n), 10)
+}
 
 // SplitSlot returns the name and the permit from which SlotName or SlotGate made the derived name.
 // For a gate, slot is -1. If the derived name was made by neither of them, ok is false.

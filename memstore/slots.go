@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -16,23 +17,26 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 		return 0, driver.Grant{}, err
 	}
 	defer s.unlock()
-	now, free := s.clock.Now(), -1
+	now, free, permit := s.clock.Now(), -1, ""
 	var room [96]byte
+	text := driver.AppendSlotName(room[:0], r.Name, 0)
+	before := len(text) - len("0") // the names of the permits differ only in their numbers
 	for i := range n {
-		e := s.entries[string(driver.AppendSlotName(room[:0], r.Name, i))]
+		text = strconv.AppendInt(text[:before], int64(i), 10)
+		e := s.entries[string(text)]
 		if e != nil {
 			if h := e.live(r.Token, now); h != nil {
 				return i, s.repeatGrant(h, &r, now), nil
 			}
 		}
 		if free < 0 && (e == nil || !e.blocked(&r, now)) {
-			free = i
+			free, permit = i, s.nameFrom(text)
 		}
 	}
-	if gate := s.entries[driver.SlotGate(r.Name, n)]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {
+	if gate := s.entries[string(driver.AppendSlotGate(room[:0], r.Name, n))]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {
 		return 0, driver.Grant{}, s.slotsHeld(&r, n, now)
 	}
-	g, err := s.grant(s.entry(driver.SlotName(r.Name, free)), &r, now)
+	g, err := s.grant(s.entry(permit), &r, now)
 	return free, g, err
 }
 

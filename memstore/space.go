@@ -16,7 +16,7 @@ type space struct {
 	clock   driver.Clock
 	entries map[string]*entry
 	swept   int      // how many entries there were after the last sweep
-	spare   []*entry // entries that can be reused
+	spare   []*entry // entries that can be reused; each has the name that it had last
 	woken   *waiter  // the list of waiters whose onTurn is called when mu is unlocked
 
 	// floor is the highest fence of all forgotten names, except the names in the map raised. Every
@@ -98,6 +98,15 @@ func (s *space) entry(name string) *entry {
 	return e
 }
 
+// nameFrom returns text as a name. It allocates nothing if the next spare entry had that name, as is
+// usual if one caller takes and releases permits.
+func (s *space) nameFrom(text []byte) string {
+	if n := len(s.spare); n > 0 && s.spare[n-1].name == string(text) {
+		return s.spare[n-1].name
+	}
+	return string(text)
+}
+
 // sweep forgets names whose holders let the lease run out and never came back. It also forgets
 // raised fences that the clock has overtaken. It runs when the number of names has doubled, so its
 // cost per name is small.
@@ -124,7 +133,7 @@ func (s *space) forget(e *entry, now driver.Instant) {
 	}
 	if len(s.spare) < maxSpare {
 		clear(e.holds)
-		*e = entry{holds: e.holds[:0], queue: e.queue[:0], watchers: e.watchers[:0], lost: e.lost[:0]}
+		*e = entry{name: e.name, holds: e.holds[:0], queue: e.queue[:0], watchers: e.watchers[:0], lost: e.lost[:0]}
 		s.spare = append(s.spare, e)
 	}
 }
