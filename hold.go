@@ -76,6 +76,7 @@ type hold struct {
 	shared       bool
 	exported     bool
 	unclaimed    bool          // a reservation that is used before it is claimed; see reservation.go
+	cutOff       bool          // the Release of another hold cancelled the last renewal of this one
 	index        int32         // in the renewer's heap; -1 if h is not in the heap
 	cleanupGroup *cleanupGroup // nil if the caller's Lock is not watched
 	bond         *bond         // nil if the store has no Grant.Bound

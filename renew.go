@@ -129,6 +129,12 @@ const lookEvery = 2 * time.Second
 // If the store granted a lease longer than the TTL, the renewal is due when two thirds of the TTL
 // are left before the holder must stop. After a hand-over the lease may be shorter than the TTL.
 // Then the renewal is due after a third of the lease.
+//
+// However early h may be renewed together with others (renewEarlyBy), these bounds stay:
+//
+//	a third less a tenth of it            the earliest renewal
+//	a third less a tenth of it, + early   the earliest planned time
+//	a third and a tenth of it             the latest planned time, hence the latest renewal
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = farFuture
 	if g.From != 0 {
@@ -246,7 +252,7 @@ func (k *renewer) tick() {
 	k.armed = farFuture
 	now := k.l.clock.Now()
 	woken := len(k.heap) > 0 && k.heap[0].at <= now
-	for len(k.heap) > 0 && (k.heap[0].at <= now || woken && k.heap[0].goesAlong(now)) {
+	for len(k.heap) > 0 && (k.heap[0].at <= now || woken && k.hasRoom() && k.heap[0].goesAlong(now)) {
 		k.lookAt(k.heap[0].h, now)
 	}
 	k.arm()
@@ -313,12 +319,14 @@ func (k *renewer) renew(holds []*hold) {
 	k.l.unlock()
 	sent := k.l.clock.Now()
 	answers := b.askStore(k.l.store)
+	brokenOff := b.isBrokenOff()
 	b.cancel()
 	k.l.mu.Lock()
 	if b.unsupported {
 		k.batcher = nil
 	}
 	for i, h := range holds {
+		h.renewing.brokenOff = h.renewing.brokenOff || brokenOff
 		k.recordRenewal(h, b.claims, sent, answers[i].Grant, answers[i].Err)
 		if d := h.renewing.done; d != nil {
 			close(d)
@@ -337,6 +345,7 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 	if leased {
 		k.l.stats.renewals++
 	}
+	h.cutOff = err != nil && r.brokenOff
 	switch lost := lossIn(err); {
 	case err == nil && claims:
 		h.recordClaim(sent, g)
@@ -349,6 +358,10 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 	case lost != nil:
 		k.l.endHold(h, lost)
 	case r.brokenOff:
+		if h.index >= 0 { // the Release is of another hold
+			h.renewAt = k.l.clock.Now()
+			k.restoreOrder(h)
+		}
 	default:
 		// The outcome is not known. The lease is still good until it ends.
 		k.l.stats.renewalErrors++

@@ -3,6 +3,7 @@ package padlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -20,14 +21,20 @@ const mostTogether = 1024
 
 // A lease may be renewed a little earlier than planned, together with other leases, because waking
 // up separately for each lease costs more than renewing it. renewEarlyBy returns how much earlier.
-// If one request can renew many leases, renewEarlyBy returns a longer time. Without such requests,
-// renewing many leases together would send a burst of requests to the store.
+// If one request can renew many leases, renewEarlyBy returns a longer time, in which the leases of
+// one request come together: with 10,000 holds and a TTL of 30 s, that is one second. Without such
+// requests, renewing many leases together would send a burst of requests to the store.
 func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	if k.batcher == nil {
 		return min(ttl/100, 100*time.Millisecond)
 	}
-	return min(ttl/60, 500*time.Millisecond)
+	return min(ttl/30, time.Second)
 }
+
+// hasRoom reports whether more holds may be renewed before their planned times, because the holds
+// that are due do not fill a request. Without this limit, all holds that were taken at the same
+// time would be renewed at the same time for ever. The caller holds mu.
+func (k *renewer) hasRoom() bool { return len(k.due) < mostTogether }
 
 // needsWorker reports whether another worker is needed, because the workers that are about to begin
 // cannot take all holds that are due. The caller holds mu.
@@ -69,8 +76,17 @@ type renewalBatch struct {
 }
 
 // A Release waits for a renewal of its lock that is under way. If the same request also renews
-// other holds, the Release waits for the time hurry, and then cancels the request.
-const hurry = 50 * time.Millisecond
+// other holds, the Release waits for the time hurry, and then cancels the request. For the other
+// holds that is no failure: they are renewed again at once. A Release of one of them waits longer
+// for this second request, up to the time hurryAgain. Otherwise, if the replies of the store took
+// longer than hurry, a series of Releases could keep the other holds from being renewed in time.
+const (
+	hurry      = 50 * time.Millisecond
+	hurryAgain = time.Second
+)
+
+// isBrokenOff reports whether a Release has cancelled the request.
+func (b *renewalBatch) isBrokenOff() bool { return b.ctx.Err() == context.Canceled }
 
 // newBatch makes the batch for a request that renews the given holds. The caller holds mu.
 func (k *renewer) newBatch(holds []*hold) *renewalBatch {
@@ -83,7 +99,11 @@ func (k *renewer) newBatch(holds []*hold) *renewalBatch {
 	b.ctx, b.cancel = context.WithTimeout(context.Background(), patience)
 	leave := b.cancel
 	if len(holds) > 1 {
-		leave = func() { k.l.clock.AfterFunc(hurry, b.cancel) }
+		wait := hurry
+		if slices.ContainsFunc(holds, func(h *hold) bool { return h.cutOff }) {
+			wait = hurryAgain
+		}
+		leave = func() { k.l.clock.AfterFunc(wait, b.cancel) }
 	}
 	for _, h := range holds {
 		h.renewing.cancel = leave
@@ -93,26 +113,23 @@ func (k *renewer) newBatch(holds []*hold) *renewalBatch {
 
 // askStore returns the store's answer for each hold.
 func (b *renewalBatch) askStore(store driver.Store) []driver.Extended {
-	answers := make([]driver.Extended, len(b.holds))
-	if h := b.holds[0]; b.claims {
-		answers[0].Grant, answers[0].Err = h.askToClaim(b.ctx)
-		return answers
-	}
 	if len(b.holds) > 1 {
 		together, err := b.together()
 		if err == nil && len(together) == len(b.holds) {
 			return together
 		}
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			for i := range answers {
-				answers[i].Err = err
-			}
-			return answers
+			return slices.Repeat([]driver.Extended{{Err: err}}, len(b.holds))
 		}
 		b.unsupported = true
 	}
+	answers := make([]driver.Extended, len(b.holds))
 	for i, h := range b.holds {
-		answers[i].Grant, answers[i].Err = store.Extend(b.ctx, h.name, h.token, h.ttl)
+		if b.claims {
+			answers[i].Grant, answers[i].Err = h.askToClaim(b.ctx)
+		} else {
+			answers[i].Grant, answers[i].Err = store.Extend(b.ctx, h.name, h.token, h.ttl)
+		}
 	}
 	return answers
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +96,8 @@ func TestRenewalWithoutBatches(t *testing.T) {
 	})
 }
 
-// A Release does not wait long for a renewal that is sent with others, and the others are renewed.
+// A Release does not wait long for a renewal that is sent with others. For the others that is no
+// failure, and they are soon renewed.
 func TestReleaseLeavesABatch(t *testing.T) {
 	withMany(t, 100, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
 		b.request("batch", first(1, takes(3*time.Second)))
@@ -109,11 +111,101 @@ func TestReleaseLeavesABatch(t *testing.T) {
 		if d := time.Since(began); d == 0 || d > time.Second {
 			t.Errorf("the releases took %v", d)
 		}
+		<-time.After(time.Second)
+		if n := len(b.log("batch")); n < 2 {
+			t.Errorf("%d requests, so the others were not renewed soon", n)
+		}
 		<-time.After(10 * time.Minute)
 		for i, h := range locks[50:] {
 			if h.Expired() {
 				t.Errorf("lock %d is over", i)
 			}
+		}
+		if s := l.Stats(); s.RenewalErrors != 0 {
+			t.Errorf("%d renewals failed because of a Release", s.RenewalErrors)
+		}
+	})
+}
+
+// If replies are slow, a series of Releases does not keep the other holds from being renewed.
+func TestReleasesDoNotStarveABatch(t *testing.T) {
+	withMany(t, 500, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
+		b.request("batch", takes(200*time.Millisecond))
+		for _, h := range locks[:400] {
+			<-time.After(100 * time.Millisecond)
+			release(t, h)
+		}
+		for i, h := range locks[400:] {
+			if h.Expired() {
+				t.Errorf("lock %d is over", i)
+			}
+		}
+	})
+}
+
+// logging is a server that notes when each name is renewed.
+type logging struct {
+	batching
+	mu    *sync.Mutex
+	times map[string][]time.Time
+}
+
+func (s logging) note(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.times[name] = append(s.times[name], time.Now())
+}
+
+func (s logging) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	s.note(name)
+	return s.batching.Extend(ctx, name, token, ttl)
+}
+
+func (s logging) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+	for _, h := range holds {
+		s.note(h.Name)
+	}
+	return s.batching.ExtendBatch(ctx, holds)
+}
+
+// Renewing holds together never moves a renewal by more than a tenth of a third of the TTL.
+func TestBoundsOfRenewals(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, padlock.DefaultTTL, 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			s := logging{batching{newRemote()}, new(sync.Mutex), map[string][]time.Time{}}
+			l := newLocker(t, s, padlock.TTL(ttl))
+			for i := range 200 {
+				acquire(t, l, fmt.Sprint("job", i))
+				<-time.After(ttl / 3 / 200)
+			}
+			<-time.After(10 * ttl)
+			if err := l.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for name, times := range s.times {
+				for i, at := range times[1:] {
+					if gap := at.Sub(times[i]); gap < ttl*3/10 || gap > ttl*11/30 {
+						t.Errorf("TTL %v: %s is renewed after %v", ttl, name, gap)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Holds that were taken at the same time do not stay together for ever.
+func TestRenewalsSpread(t *testing.T) {
+	withMany(t, 5000, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
+		<-time.After(5 * time.Minute)
+		seen := len(b.log("batch"))
+		<-time.After(padlock.DefaultTTL / 3)
+		most, instants := time.Duration(0), map[time.Time]time.Duration{}
+		for _, c := range b.log("batch")[seen:] {
+			instants[c.at] += c.ttl // the number of holds in the request
+			most = max(most, instants[c.at])
+		}
+		if most > 2048 {
+			t.Errorf("%d of %d holds are renewed at the same time", most, len(locks))
 		}
 	})
 }

@@ -98,8 +98,8 @@ func (s *space) entry(name string) *entry {
 	return e
 }
 
-// nameFrom returns text as a name. It allocates nothing if the next spare entry had that name, as is
-// usual if one caller takes and releases permits.
+// nameFrom returns text as a name. It allocates nothing if the next spare entry had that name,
+// which is usual if one caller takes and releases permits.
 func (s *space) nameFrom(text []byte) string {
 	if n := len(s.spare); n > 0 && s.spare[n-1].name == string(text) {
 		return s.spare[n-1].name
