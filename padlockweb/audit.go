@@ -11,8 +11,8 @@ func (w *Web) refused(r *http.Request, token, reason string, more ...slog.Attr) 
 	w.audit(r, slog.LevelWarn, "refused", token, append([]slog.Attr{slog.String("why", reason)}, more...)...)
 }
 
-// audit writes a record about a request. Anybody can cause records of refusals, so their number is
-// limited.
+// audit writes a record about a request. Anybody can cause records of refused requests, so the
+// number of these records is limited.
 func (w *Web) audit(r *http.Request, level slog.Level, event, token string, more ...slog.Attr) {
 	attrs := []slog.Attr{
 		slog.String("token", token), slog.String("from", clientAddress(r.RemoteAddr)),

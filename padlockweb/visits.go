@@ -63,8 +63,8 @@ func (v *visits) beginVisit(k token, now time.Time) string {
 	return secret
 }
 
-// drop removes the visits that are over. If there are still too many, it removes the one that would
-// end first.
+// drop removes the visits that are over. If there are still too many visits, drop removes the visit
+// that would end first.
 func (v *visits) drop(now time.Time) {
 	var first [sha256.Size]byte
 	var ends time.Time

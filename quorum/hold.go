@@ -99,7 +99,8 @@ func (s *Store) finishCall(h *hold) {
 	s.work.Done()
 }
 
-// addUser returns the hold of token, or makes one. The hold is kept until the caller calls removeUser.
+// addUser returns the hold of token, or makes one. The hold is kept until the caller calls
+// removeUser.
 func (s *Store) addUser(name, token string) *hold {
 	key := id{name, token}
 	s.mu.Lock()

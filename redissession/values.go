@@ -79,7 +79,7 @@ func (v *values) Load(ctx context.Context, key string) (stampede.Entry, error) {
 	return parseEntry(now, version, data)
 }
 
-// notNil returns nil for the reply that there is no value, and errValue for other errors.
+// notNil returns nil if err is the reply that there is no value. Otherwise it returns errValue.
 func notNil(err error) error {
 	if rueidis.IsRedisNil(err) {
 		return nil

@@ -116,7 +116,7 @@ type Hold struct {
 	Since, Until, PlannedEnd time.Time
 
 	FirstSeen time.Time
-	Held      time.Duration // how long it is held at the time of the sample
+	Held      time.Duration // how long the hold had lasted at the time of the sample
 	AtLeast   bool          // Held counts from FirstSeen, because the store does not know Since
 
 	Renewals int // renewals that were seen
@@ -173,7 +173,7 @@ type Ended struct {
 	Shared, Foreign bool
 
 	Since time.Time     // zero if unknown
-	End   time.Time     // exact to half an interval
+	End   time.Time     // wrong by half an interval at most
 	Held  time.Duration // -1 if unknown
 	How   How
 }
@@ -181,7 +181,7 @@ type Ended struct {
 // Cost is what a Sampler costs the store.
 type Cost struct {
 	Interval time.Duration // from the beginning of one sample to that of the next
-	Took     time.Duration // the last sample
+	Took     time.Duration // how long the last sample took
 	Names    int           // names that the last sample read
 	Calls    int           // calls of List and Inspect in the last sample
 

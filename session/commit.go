@@ -104,7 +104,7 @@ func (s *state) commit(ctx context.Context, ops []Op) (Result, error) {
 		if s.wrote != nil {
 			s.wrote[op.Key] = true
 		}
-		s.committed(op, res.Values[i])
+		s.noteCommitted(op, res.Values[i])
 	}
 	return res, nil
 }

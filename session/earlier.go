@@ -1,10 +1,10 @@
 package session
 
-// earlier holds the values that a request had read before its session was loaded again, under the
-// lock. If the request then writes such a key, the key must still have the value that was read,
+// earlierReads holds the values that a request had read before its session was loaded again, under
+// the lock. If the request then writes such a key, the key must still have the value that was read,
 // because the handler may have computed the new value from it. If a key is read again after the
-// load, its earlier value no longer counts.
-type earlier struct {
+// load, the value that was read before no longer counts.
+type earlierReads struct {
 	seenBefore map[string]Condition
 	sawAllKeys bool            // Keys was called: the request knows that only the keys in seenBefore existed
 	again      map[string]bool // keys that were read again, so that sawAllKeys no longer applies to them
@@ -12,7 +12,7 @@ type earlier struct {
 
 // add records the values that v has read since its last load. It is called before the session is
 // loaded again.
-func (e *earlier) add(v *view) {
+func (e *earlierReads) add(v *view) {
 	if e.seenBefore == nil {
 		e.seenBefore, e.again = make(map[string]Condition), make(map[string]bool)
 	}
@@ -37,7 +37,7 @@ func (e *earlier) add(v *view) {
 }
 
 // e.conditionOn returns the condition on key. ok is false if there is none.
-func (e *earlier) conditionOn(key string) (Condition, bool) {
+func (e *earlierReads) conditionOn(key string) (Condition, bool) {
 	if c, ok := e.seenBefore[key]; ok {
 		return c, true
 	}
@@ -45,7 +45,7 @@ func (e *earlier) conditionOn(key string) (Condition, bool) {
 }
 
 // forget drops a key that was read again, or that this request wrote.
-func (e *earlier) forget(key string) {
+func (e *earlierReads) forget(key string) {
 	delete(e.seenBefore, key)
 	if e.sawAllKeys {
 		e.again[key] = true
@@ -53,7 +53,7 @@ func (e *earlier) forget(key string) {
 }
 
 // forgetAll drops all keys except keepKeys.
-func (e *earlier) forgetAll(keepKeys ordered[Op]) {
+func (e *earlierReads) forgetAll(keepKeys ordered[Op]) {
 	was := make(map[string]Condition)
 	for key := range keepKeys.pairs() {
 		if c, ok := e.conditionOn(key); ok {

@@ -47,7 +47,7 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 		lock, err = p.locker.Acquire(ctx, p.ids.lock(key), opts[:1]...)
 	}
 	if err != nil {
-		return nil, nil, p.refused(key, min(wait, time.Since(start)).Round(time.Millisecond), err)
+		return nil, nil, p.hideLockName(key, min(wait, time.Since(start)).Round(time.Millisecond), err)
 	}
 	unlock = func() error {
 		over := lock.Expired()
@@ -61,9 +61,9 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 	return unlock, check, nil
 }
 
-// refused turns the error of Acquire into an error without the lock's name. In PHP mode that name
-// contains the session's id.
-func (p *padlockLocks) refused(key string, waited time.Duration, err error) error {
+// hideLockName turns the error of Acquire into an error without the lock's name. In PHP mode the
+// lock's name contains the session's id.
+func (p *padlockLocks) hideLockName(key string, waited time.Duration, err error) error {
 	var held *padlock.HeldError
 	if !errors.As(err, &held) {
 		switch {

@@ -126,7 +126,7 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 		return false, err
 	}
 	err = s.leaveTombstone(ctx, rec.Version, Moved{key, time.Now().Truncate(time.Millisecond), !r.forward}, r.grace)
-	if definite(err) {
+	if isDefinite(err) {
 		s.m.remove(ctx, key)
 		if errors.Is(err, ErrConflict) {
 			err = nil // another request saved meanwhile: try again
@@ -139,8 +139,8 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	return true, err
 }
 
-// definite reports whether err means that a commit certainly changed nothing.
-func definite(err error) bool {
+// isDefinite reports whether err means that a commit certainly changed nothing.
+func isDefinite(err error) bool {
 	for _, known := range []error{ErrNotFound, ErrConflict, ErrMoved, ErrUnavailable, ErrRefused} {
 		if errors.Is(err, known) {
 			return true

@@ -223,7 +223,7 @@ func (s *state) keepRecord(rec Record) {
 
 // markDestroyed marks the session as destroyed.
 func (s *state) markDestroyed() {
-	s.clear()
+	s.clearView()
 	s.standing = destroyed
 }
 

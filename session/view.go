@@ -8,7 +8,7 @@ type view struct {
 	pending ordered[Op]     // Puts and Deletes that wait for the commit, at most one for a key
 	read    map[string]bool // keys that were read since the load
 	readAll bool            // Keys was called
-	earlier earlier         // values read before the session was loaded again
+	earlier earlierReads    // values read before the session was loaded again
 	watched map[string]bool // the keys given to Watch
 	handed  []handedOut     // with the option Development: values that the handler got and may change in place
 	size    int             // bytes of all keys and values, as the request sees them
@@ -109,9 +109,9 @@ func (v *view) planOp(op Op) {
 	v.size += v.sizeOf(op.Key) - was
 }
 
-// committed updates the view after op was committed. value is the value that the store returned for
-// op.
-func (v *view) committed(op Op, value []byte) {
+// noteCommitted updates the view after op was committed. value is the value that the store returned
+// for op.
+func (v *view) noteCommitted(op Op, value []byte) {
 	v.pending.delete(op.Key)
 	v.earlier.forget(op.Key)
 	switch op.Kind {
@@ -132,8 +132,8 @@ func (v *view) sizeOf(key string) int {
 	return 0
 }
 
-// clear forgets all values and all pending ops.
-func (v *view) clear() {
+// clearView forgets all values and all pending ops.
+func (v *view) clearView() {
 	v.pending, v.values, v.size = ordered[Op]{}, ordered[[]byte]{}, 0
 }
 

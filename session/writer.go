@@ -63,9 +63,9 @@ type writer struct {
 	s       *state
 	r       *http.Request
 	attempt int
-	before  http.Header // the header from before the handler ran
+	before  http.Header // a copy of the header, made before the handler ran
 	begun   bool        // the session was saved, or saving it failed
-	refused error       // the reason for which the handler's answer is dropped
+	refused error       // the reason why the handler's answer is dropped
 	again   *http.Request
 }
 

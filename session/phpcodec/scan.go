@@ -19,7 +19,7 @@ var (
 	// ErrSyntax: PHP does not write such data.
 	ErrSyntax = errors.New("phpcodec: malformed data")
 	// ErrLimit: the data are larger, deeper or have more keys than this package reads. PHP may have
-	// written them. The error is also an ErrSyntax for errors.Is.
+	// written them. errors.Is finds ErrSyntax in this error, too.
 	ErrLimit = errors.New("phpcodec: data is beyond a limit")
 	// ErrReferences: the value has back references, and the operation would break them or would
 	// have to follow them.
@@ -51,7 +51,7 @@ type scanner struct {
 	pos   int
 	depth int // number of arrays around the value
 
-	slots  int   // number of values that references may count
+	slots  int   // number of values so far that a reference can name
 	refs   []int // targets of the references
 	opaque bool  // a C: object, whose content only its class can read
 	double func(from, to int)

@@ -81,7 +81,7 @@ func (s *blobSuite) run(c blobCase) []Failure {
 	return s.suite.run(testCase{c.name, func(k *check) { c.f(&blobCheck{k, s.a, s.b}) }})
 }
 
-// swap makes a swap that has to succeed.
+// swap calls Swap, which must succeed.
 func (c *blobCheck) swap(key string, old *session.Blob, data []byte, ttl time.Duration) session.Blob {
 	done, _, err := c.a.Swap(c.ctx, key, old, data, ttl)
 	if err != nil || !done {
@@ -98,8 +98,9 @@ func (c *blobCheck) get(key string) session.Blob {
 	return blob
 }
 
-// A mortal store dies during one of its calls. It dies before the call takes effect or, if late is
-// set, after that, so that only the reply is lost. All later calls fail.
+// A mortal store dies during one of its calls. Normally it dies before the call takes effect. If
+// late is true, it dies after the call has taken effect, so that only the reply is lost. All later
+// calls fail.
 type mortal struct {
 	session.BlobStore
 	late bool
