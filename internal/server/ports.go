@@ -25,9 +25,9 @@ type reservation struct {
 	held net.PacketConn
 }
 
-// usedPorts are the ports that this process has used. It never uses a port twice. Otherwise a client of
-// one test could reach the server of the next test. The client would then conclude that its own
-// server had restarted and lost its data.
+// usedPorts are the ports that this process has used. It never uses a port twice. Otherwise a
+// client of one test could reach the server of the next test. The client would then conclude that
+// its own server had restarted and lost its data.
 var usedPorts sync.Map
 
 func reserve() (reservation, error) {

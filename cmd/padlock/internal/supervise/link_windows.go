@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// localSupervisor is a supervisor in the same process as the front. If the front is killed, the kernel ends
-// the job.
+// localSupervisor is a supervisor in the same process as the front. If the front is killed, the
+// kernel ends the job.
 type localSupervisor struct{ done chan struct{} }
 
 func newLink(*Spec) link { return &localSupervisor{make(chan struct{})} }

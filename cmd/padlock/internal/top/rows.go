@@ -55,8 +55,8 @@ func held(n *sampler.Name) time.Duration {
 	return -1
 }
 
-// endOfRow returns the end of the hold that the row shows. For a row without an end it returns a time
-// in the far future, so that such rows come last.
+// endOfRow returns the end of the hold that the row shows. For a row without an end it returns a
+// time in the far future, so that such rows come last.
 func endOfRow(n *sampler.Name) time.Time {
 	if h := shownHold(n, ""); h != nil && !endOfHold(h).IsZero() {
 		return endOfHold(h)

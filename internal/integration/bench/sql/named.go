@@ -24,7 +24,8 @@ const (
 	namedFence   = "mysqlstore"
 )
 
-// namedLocks measures how long it takes to acquire and release a free lock with mysqlstore on MariaDB.
+// namedLocks measures how long it takes to acquire and release a free lock with mysqlstore on
+// MariaDB.
 func (b *bench) namedLocks() *measure.Experiment {
 	raw := func(upsert bool) func() (measure.Figures, error) {
 		return func() (measure.Figures, error) { return b.rawNamed(upsert) }

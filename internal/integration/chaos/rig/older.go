@@ -43,9 +43,9 @@ func olderCommit(text, group string) (string, error) {
 	return commits[0], nil
 }
 
-// buildCommit builds this program as it was at a commit and returns the path of the binary. The source
-// comes from the git history of the clone in which the soak runs. Because of -trimpath, all rows
-// share Go's build cache, although each row builds in its own directory.
+// buildCommit builds this program as it was at a commit and returns the path of the binary. The
+// source comes from the git history of the clone in which the soak runs. Because of -trimpath, all
+// rows share Go's build cache, although each row builds in its own directory.
 func (s *Site) buildCommit(commit string) (string, error) {
 	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
