@@ -127,8 +127,8 @@ func (a *attempt) addFence(todo *change, fence uint64) {
 }
 
 // takeFree takes the name in one transaction if the server has no keys of it, except for a stored
-// fence that is smaller than the new one. Otherwise takeFree continues like any other attempt, with
-// decide.
+// fence that is smaller than the new one. Otherwise takeFree continues like any other attempt: it
+// reads the state and calls the method decide.
 func (a *attempt) takeFree(ctx context.Context) error {
 	fence, err := nextFence(0, a.r.FenceAbove)
 	if err != nil {
@@ -173,7 +173,8 @@ func (a *attempt) isRefused(st *state) bool {
 	return st.liveHold(a.id) == nil && (st.excluded(a.id, a.r.Shared) || st.waiterAhead(0, a.r.Shared) != nil)
 }
 
-// apply carries out the change that decide returns, and records the result in the attempt.
+// apply carries out the change that the function decide returns, and records the result in the
+// attempt.
 func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*change, error)) error {
 	revision, err := a.s.conn.change(ctx, st, func(st *state) (*change, error) {
 		a.granted, a.own, a.next, a.entry = false, keyVersion{}, "", entry{} // forget an earlier decision, which was not carried out

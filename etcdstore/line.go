@@ -81,7 +81,7 @@ func (n *line) renew(ctx context.Context) {
 		return
 	}
 	defer func() { <-n.turn }()
-	if l := n.known(0); l != nil {
+	if l := n.currentLease(0); l != nil {
 		n.renewNow(ctx, l)
 	}
 }
@@ -107,10 +107,10 @@ func (n *line) lease(ctx context.Context) (clientv3.LeaseID, error) {
 	}
 	defer func() { <-n.turn }()
 	const enough = placeLength * time.Second / 2
-	if l := n.known(0); l != nil && n.known(enough) == nil {
+	if l := n.currentLease(0); l != nil && n.currentLease(enough) == nil {
 		n.renewNow(ctx, l)
 	}
-	if l := n.known(enough); l != nil {
+	if l := n.currentLease(enough); l != nil {
 		return l.id, nil
 	}
 	l, err := n.leases.grant(ctx, placeLength)
@@ -132,8 +132,8 @@ func (n *line) begin(ctx context.Context) bool {
 	}
 }
 
-// known returns the current lease if it lasts at least for the given time, and nil otherwise.
-func (n *line) known(left time.Duration) *lease {
+// currentLease returns the lease if it lasts at least for the given time, and nil otherwise.
+func (n *line) currentLease(left time.Duration) *lease {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.held == nil || n.held.endTime() < n.leases.clock.Now().Add(left) {

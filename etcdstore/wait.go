@@ -199,9 +199,8 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	case a.granted:
 		return nil, nil
 	case joined:
-		// The caller watches for deletions that happened after the state was read. A key may have
-		// been deleted between that moment and the change, because a deletion does not stop the
-		// change. A watch that begins with the change would miss such a deletion.
+		// The caller's watch begins with the state that was read. So it sees a deletion that
+		// happened between that state and the change. Such a deletion does not stop the change.
 		w.created = a.revision
 	}
 	return last, nil
@@ -290,7 +289,7 @@ func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
 		return nil
 	}
 	w.s.watch(ctx, before.key, st.revision+1, func(e *clientv3.Event) bool {
-		h = w.holdPassedOn(e, w.s.line.known(0))
+		h = w.holdPassedOn(e, w.s.line.currentLease(0))
 		return h != nil || isDeletion(e)
 	})
 	return h

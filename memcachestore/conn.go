@@ -47,8 +47,9 @@ type answer struct {
 
 func newClient(c Config) *client { return &client{config: c, turn: make(chan struct{}, 1)} }
 
-// do sends a request and returns the reply. If ctx ends first, the reply is dropped when it comes.
-func (c *client) do(ctx context.Context, request []byte) (reply, error) {
+// roundTrip sends a request and returns the reply. If ctx ends first, the reply is dropped when it
+// comes.
+func (c *client) roundTrip(ctx context.Context, request []byte) (reply, error) {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	l, got, err := c.sendRequest(limited, request)
@@ -77,7 +78,7 @@ func (c *client) sendRequest(ctx context.Context, request []byte) (*link, <-chan
 	if err := ctx.Err(); err != nil {
 		return nil, nil, unsent(err)
 	}
-	l, err := c.live(ctx)
+	l, err := c.liveConn(ctx)
 	if err != nil {
 		return nil, nil, unsent(err)
 	}
@@ -95,9 +96,9 @@ func (c *client) sendRequest(ctx context.Context, request []byte) (*link, <-chan
 	return l, got, nil
 }
 
-// live returns a connection that has not ended, or whose end is not known yet. The caller
+// liveConn returns a connection that has not ended, or whose end is not known yet. The caller
 // must hold c.turn.
-func (c *client) live(ctx context.Context) (*link, error) {
+func (c *client) liveConn(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	l, closed := c.link, c.closed
 	c.mu.Unlock()
@@ -111,11 +112,11 @@ func (c *client) live(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.use(conn)
+	return c.setConn(conn)
 }
 
-// use makes conn the connection of the client, and starts to read its replies.
-func (c *client) use(conn net.Conn) (*link, error) {
+// setConn makes conn the connection of the client, and starts to read its replies.
+func (c *client) setConn(conn net.Conn) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

@@ -72,7 +72,7 @@ func finding(name, value string) driver.Finding {
 }
 
 func (s *Store) stats(ctx context.Context, request string) (map[string]string, error) {
-	r, err := s.client.do(ctx, []byte(request))
+	r, err := s.client.roundTrip(ctx, []byte(request))
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}

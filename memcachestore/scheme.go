@@ -67,10 +67,10 @@ func urlForDSN(text string) string {
 	return ""
 }
 
-// ofPHPsClient lists parameters that only say how PHP connects, so they are ignored. Those about
-// serialization and compression are among them: a token is a short string, which PHP stores as it
-// is.
-var ofPHPsClient = []string{
+// phpClientParams lists parameters that only say how PHP connects. padlock ignores them. Parameters
+// about serialization and compression are among them: a token is a short string, which PHP stores
+// as it is.
+var phpClientParams = []string{
 	"auto_eject_hosts", "binary_protocol", "buffer_writes", "compression", "compression_type", "connect_timeout",
 	"distribution", "hash", "lazy", "libketama_compatible", "libketama_hash", "no_block", "persistent_id",
 	"poll_timeout", "recv_timeout", "remove_failed_servers", "retry_timeout", "send_timeout", "serializer",
@@ -138,7 +138,7 @@ func parameter(query url.Values, name, value string) (string, error) {
 		return "", invalid("PHP logs in with SASL, which padlock does not know")
 	case name == "layout" || name == "prefix":
 		return "", invalid("the parameter %s does not go with symfony+, which says it already", name)
-	case slices.Contains(ofPHPsClient, name):
+	case slices.Contains(phpClientParams, name):
 	default:
 		query.Set(name, value) // a parameter of padlock's own URL, or an unknown one
 	}

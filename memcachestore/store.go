@@ -50,7 +50,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 
 // probe sends the meta command mn, which does nothing, to see whether the server answers.
 func (s *Store) probe(ctx context.Context) error {
-	r, err := s.client.do(ctx, []byte("mn\r\n"))
+	r, err := s.client.roundTrip(ctx, []byte("mn\r\n"))
 	if err == nil && r.word != "MN" {
 		err = refusal(r)
 	}
@@ -154,7 +154,7 @@ func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 		if r.AtLeast > 0 {
 			atLeast = old.age() + next.AtLeast + 1
 		}
-		return old.renewed(next.Life, max(old.AtLeast, atLeast)), nil
+		return old.renewedNote(next.Life, max(old.AtLeast, atLeast)), nil
 	case old != nil && r.Replaces != "" && old.Token == r.Replaces:
 		next.Life = max(next.Life, old.left)
 		if rest := old.restOfAtLeast(); rest > 0 {
@@ -168,9 +168,9 @@ func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 	return nil, &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
 }
 
-// renewed returns a new value for the hold of i. The value lasts for at least the given number of
-// seconds from now.
-func (i *item) renewed(life, atLeast int) *note {
+// renewedNote returns a new value for the hold of i. The value lasts for at least the given number
+// of seconds from now.
+func (i *item) renewedNote(life, atLeast int) *note {
 	n := i.note
 	n.Age, n.Life, n.AtLeast = i.age(), max(life, i.left), atLeast
 	return &n
@@ -202,7 +202,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		if ttl == 0 {
 			return g, nil
 		}
-		if swapped, err := s.swap(ctx, k, old, old.renewed(lifeFor(ttl), old.AtLeast)); swapped || err != nil {
+		if swapped, err := s.swap(ctx, k, old, old.renewedNote(lifeFor(ttl), old.AtLeast)); swapped || err != nil {
 			return grantIf(swapped, g), err
 		}
 	}
@@ -273,7 +273,7 @@ func (s *Store) swap(ctx context.Context, k key, old *item, n *note) (bool, erro
 }
 
 func (s *Store) change(ctx context.Context, request []byte) (bool, error) {
-	r, err := s.client.do(ctx, request)
+	r, err := s.client.roundTrip(ctx, request)
 	if err != nil {
 		return false, failure(ctx, err, true)
 	}
@@ -288,7 +288,7 @@ func (s *Store) change(ctx context.Context, request []byte) (bool, error) {
 
 // read returns the value of a name, or nil if it has none.
 func (s *Store) read(ctx context.Context, k key) (*item, error) {
-	r, err := s.client.do(ctx, readRequest(k))
+	r, err := s.client.roundTrip(ctx, readRequest(k))
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}

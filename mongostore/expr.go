@@ -79,14 +79,14 @@ func lastTime(times expr) expr {
 // the condition holds.
 type branch struct{ when, then expr }
 
-// choose is the result of the first branch whose condition holds. Without such a branch, the result
-// is the parameter other.
-func choose(other expr, branches ...branch) expr {
+// switchExpr is the result of the first branch whose condition holds. If there is no such branch,
+// it is elseExpr.
+func switchExpr(elseExpr expr, branches ...branch) expr {
 	all := list{}
 	for _, b := range branches {
 		all = append(all, object("case", b.when, "then", b.then))
 	}
-	return bson.D{{Key: "$switch", Value: object("branches", all, "default", other)}}
+	return bson.D{{Key: "$switch", Value: object("branches", all, "default", elseExpr)}}
 }
 
 // timeAfter is the server's time plus d. MongoDB's times are whole milliseconds.
@@ -104,7 +104,8 @@ func text(s string) any {
 	return bson.Binary{Data: []byte(s)}
 }
 
-// fromText is the reverse of text. ok is false for a value that text never returns.
+// fromText turns a value that the function text has made into a string again. The result ok is
+// false for a value that text never returns.
 func fromText(v bson.RawValue) (s string, ok bool) {
 	if s, ok = v.StringValueOK(); ok {
 		return s, true

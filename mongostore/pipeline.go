@@ -77,7 +77,7 @@ var openStages = []bson.D{
 var writeStages = []bson.D{
 	set("p", merge("$p", object("rest", keepElements("$padlock.holds", gt("$$h.u", now))))),
 	set("p", merge("$p", object(
-		"token", choose("",
+		"token", switchExpr("",
 			branch{in(false, "$p.rest.s"), op("$arrayElemAt", "$p.rest.t", int32(0))},
 			branch{or(some("$p.rest"), gt("$padlock.cool", now)), nobodyToken}),
 		"until", greatest(lastTime("$p.rest.u"), "$padlock.cool"),
@@ -116,7 +116,7 @@ func pipeline(decide expr, vars []bson.D, changes ...branch) []bson.D {
 	for _, c := range changes {
 		all = append(all, branch{eq("$p.do", c.when), merge("$padlock", c.then)})
 	}
-	p = append(p, set("padlock", choose("$padlock", all...)))
+	p = append(p, set("padlock", switchExpr("$padlock", all...)))
 	return append(p, writeStages...)
 }
 
@@ -162,7 +162,7 @@ func acquire(r *driver.Request) []bson.D {
 	}
 	hold := object("t", token, "s", r.Shared, "f", "$p.fence", "b", now, "u", until, "l", least, "h", literal(holderFields(&r.Holder)))
 	return pipeline(
-		choose("grant",
+		switchExpr("grant",
 			branch{hasHold(token), "repeat"},
 			branch{or(blocked, usedUp("$p.fence")), refuse}),
 		[]bson.D{object("others", keepElements("$p.live", ne("$$h.t", token))), object("fence", fence)},
@@ -176,7 +176,7 @@ func replace(r *driver.Request, token any, longer bson.D) []bson.D {
 	old := literal(text(r.Replaces))
 	taken := object("t", token, "f", "$p.fence", "b", now, "x", false, "h", literal(holderFields(&r.Holder)))
 	return pipeline(
-		choose(refuse,
+		switchExpr(refuse,
 			branch{hasHold(token), "repeat"},
 			branch{and(hasHold(old), op("$lt", "$p.fence", int64(driver.MaxFence))), "replace"}),
 		[]bson.D{object("fence", nextFence(r.FenceAbove))},
@@ -237,7 +237,7 @@ func convert(r *driver.Request) []bson.D {
 		stays = op("$not", false)
 	}
 	return pipeline(
-		choose("promote",
+		switchExpr("promote",
 			branch{op("$not", hasHold(t)), refuse},
 			branch{stays, "mode"},
 			branch{hasOtherIntent(t), refuse},

@@ -126,7 +126,7 @@ func (s *state) live(token string) *hold {
 	return nil
 }
 
-// held returns the live hold of token, or the reason why there is none.
+// held returns the live hold of a token, or the reason why the token has none.
 func (s *state) held(token string) (*hold, error) {
 	switch h := s.find(token); {
 	case h == nil, h.Until <= s.Now && s.overtaken(h):

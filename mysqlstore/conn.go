@@ -201,12 +201,12 @@ func (c *conn) statementError(err error) error {
 // judge reads the values of checkColumns, which begin at r[i]. If they show that the session cannot
 // be used for locks, judge ends the connection.
 func (c *conn) judge(r row, i int) error {
-	return c.demand(r[i].String == c.id, r[i+1].String)
+	return c.checkSession(r[i].String == c.id, r[i+1].String)
 }
 
-// demand ends the connection if another session answered, or if the server is read-only and the
-// store is not lenient.
-func (c *conn) demand(same bool, readOnly string) error {
+// checkSession ends the connection if another session answered, or if the server is read-only and
+// the store is not lenient.
+func (c *conn) checkSession(same bool, readOnly string) error {
 	switch {
 	case !same:
 		c.loseConn(errOtherSession)
@@ -224,7 +224,7 @@ func (c *conn) ping() error {
 	if err != nil {
 		return err
 	}
-	return c.demand(r.isOne(0), r[1].String)
+	return c.checkSession(r.isOne(0), r[1].String)
 }
 
 // verify checks that the session has a lock. If the session does not have it, verify ends the
@@ -232,7 +232,7 @@ func (c *conn) ping() error {
 func (c *conn) verify(key string) error {
 	r, err := c.queryOne(checkMine(c.mark, key))
 	if err == nil {
-		err = c.demand(r.isOne(0), r[1].String)
+		err = c.checkSession(r.isOne(0), r[1].String)
 	}
 	if err == nil && !r.isOne(2) {
 		err = errors.New("the session did not have the lock")

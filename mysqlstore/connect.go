@@ -85,7 +85,7 @@ func (d *dialer) setUp(c *conn) error {
 		err = errNull
 	}
 	if err == nil {
-		err = c.demand(true, r[3].String)
+		err = c.checkSession(true, r[3].String)
 	}
 	if err != nil {
 		return err

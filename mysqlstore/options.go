@@ -59,9 +59,10 @@ func SessionTimeout(d time.Duration) Option { return func(c *config) { c.session
 // MaxHolds sets how many holds the store may have at once. The default is 2,000.
 func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
 
-// Keep sets how long the row of a name stays in the table of fences after its last fence. The
-// default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row is ever removed. One
-// of the processes that share the table removes old rows in the background, at most 500 a second.
+// Keep sets how long the row of a name stays in the table of fences. The time counts from the
+// name's last fence. The default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row
+// is ever removed. One of the processes that share the table removes old rows in the background, at
+// most 500 a second.
 func Keep(d time.Duration) Option {
 	return func(c *config) {
 		if c.keep = max(d, minKeep); d <= 0 {

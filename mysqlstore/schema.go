@@ -3,8 +3,7 @@ package mysqlstore
 import "strconv"
 
 // schemaVersion is the version of the table of fences that this package reads and writes. A special
-// row of the table has the version in the column of the fence. A table without that row has version
-// 1.
+// row of the table contains this number as its fence. A table without that row has version 1.
 const schemaVersion = 1
 
 // These rows of the table are about the table itself. No lock has such a name: padlock's names have

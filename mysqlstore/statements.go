@@ -60,8 +60,8 @@ func unlock(key string) string { return "SELECT RELEASE_LOCK('" + key + "')" }
 
 func isFree(key string) string { return "SELECT IS_FREE_LOCK('" + key + "')" }
 
-// owner returns the statement that reads which session has a lock. The result is NULL if none has
-// it.
+// owner returns the statement that reads which session has a lock. The result is NULL if no session
+// has it.
 func owner(key string) string { return "SELECT IS_USED_LOCK('" + key + "')" }
 
 // ping returns the statement that checks whether the server answers, and whether the session is the

@@ -98,7 +98,7 @@ func parse(u *url.URL, o Opener) (*target, error) {
 		case read == nil && slices.Contains(o.Parameters, name):
 			continue
 		case read == nil:
-			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(known(o), ", "))
+			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(o), ", "))
 		case len(values) != 1:
 			return nil, invalid("the parameter %s is given more than once", name)
 		}
@@ -191,8 +191,8 @@ func (t *target) duration(name, value string, o func(time.Duration) Option) erro
 	return nil
 }
 
-// known lists the parameters that a URL may have.
-func known(o Opener) []string {
+// knownParams lists the parameters that a URL may have.
+func knownParams(o Opener) []string {
 	names := slices.Clone(o.Parameters)
 	for name := range parameters {
 		names = append(names, name)

@@ -20,7 +20,7 @@ func (s *Store) check(r *driver.Request) error {
 	return nil
 }
 
-// enterHeld is holds.enter for a token that must have a live hold.
+// enterHeld is like holds.enter, but the token must have a live hold.
 func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error) {
 	h, err := s.holds.enter(ctx, name, token)
 	if err != nil {
@@ -149,8 +149,8 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	return driver.Gone, failure(&connError{err: err})
 }
 
-// forfeit is called instead of clear if the connection of h ended while the lock was being
-// released. The session may still exist and have the lock. So h becomes unsure, and the next
+// forfeit is called instead of the method clear if the connection of h ended while the lock was
+// being released. The session may still exist and have the lock. So h becomes unsure, and the next
 // Release makes sure that the session is gone.
 func (s *Store) forfeit(h *hold) {
 	c := h.c

@@ -193,7 +193,8 @@ func (s *Store) list(ctx context.Context, prefix string) (out []driver.State, er
 const maxReads = 20
 
 // reread calls f. If the server refuses the statement of f because of other transactions, reread
-// calls f again. Above READ COMMITTED, PostgreSQL may refuse even a statement that only reads.
+// calls f again. With the isolation level REPEATABLE READ or SERIALIZABLE, PostgreSQL may refuse
+// even a statement that only reads.
 func (s *Store) reread(ctx context.Context, f func() error) error {
 	for try := 1; ; try++ {
 		err := f()

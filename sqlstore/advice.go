@@ -28,7 +28,9 @@ const handedFor = time.Second // how long a name stays in the state "handed"
 var _ driver.QueueAdviser = (*Store)(nil)
 
 // JoinFirst implements driver.QueueAdviser.
-func (s *Store) JoinFirst(name string) bool { return s.waits.pushChannel() != "" && s.handed.has(name) }
+func (s *Store) JoinFirst(name string) bool {
+	return s.waits.pushChannel() != "" && s.handed.isRecent(name)
+}
 
 // noteHanded records that a release has handed a name over to a waiter.
 func (s *Store) noteHanded(name string, to address) {

@@ -47,8 +47,8 @@ func lockForGrant(t tables, columns string) string {
 		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
 }
 
-// handOverText makes the statement handOver. Its CTE f returns the column "more" of the row as m,
-// the places of the first two waiters, and the time. The time is read after the row was locked.
+// handOverText makes the statement handOver. Its subquery f returns the column "more" of the row as
+// m, the places of the first two waiters, and the time. The time is read after the row was locked.
 func handOverText(d *dialect, t tables) string {
 	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
 		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, " + d.now + " AS now FROM g)" +

@@ -37,8 +37,8 @@ func (n *recentNames) forget(name string) {
 	delete(n.until, name)
 }
 
-// has reports whether a name is remembered.
-func (n *recentNames) has(name string) bool {
+// isRecent reports whether a name is remembered.
+func (n *recentNames) isRecent(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t, ok := n.until[name]
@@ -63,4 +63,4 @@ func (c *crowd) noteOthers(name string, others bool) {
 }
 
 // isCrowded reports whether other processes have asked for a name recently, within crowdFor.
-func (c *crowd) isCrowded(name string) bool { return c.has(name) }
+func (c *crowd) isCrowded(name string) bool { return c.isRecent(name) }

@@ -13,7 +13,7 @@ func TestRecentNames(t *testing.T) {
 		var n recentNames
 		has := func(name string, want bool) {
 			t.Helper()
-			if n.has(name) != want {
+			if n.isRecent(name) != want {
 				t.Errorf("has(%s) is %v", name, !want)
 			}
 		}

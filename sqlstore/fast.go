@@ -54,7 +54,7 @@ func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.
 		err = t.queryRow(ctx, text, append(args, []byte(fromToken), []byte(r.Name))...).Scan(&g.Fence)
 	}
 	switch {
-	case errors.Is(err, sql.ErrNoRows), undone(err):
+	case errors.Is(err, sql.ErrNoRows), changedNothing(err):
 		return driver.Grant{}, false, nil
 	case err != nil:
 		return driver.Grant{}, false, failure(ctx, err, true)
@@ -89,7 +89,7 @@ func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Gran
 	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
 	err = t.queryRow(ctx, t.sql.claim, ttl.Microseconds(), least, least, string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence, &othersWait)
 	switch {
-	case errors.Is(err, sql.ErrNoRows), undone(err):
+	case errors.Is(err, sql.ErrNoRows), changedNothing(err):
 		return driver.Grant{}, false, false, nil
 	case err != nil:
 		return driver.Grant{}, false, false, failure(ctx, err, true)
@@ -98,9 +98,9 @@ func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Gran
 	return g, othersWait, true, nil
 }
 
-// undone reports whether err means that a one-statement shortcut changed nothing. The caller then
-// loads and saves the state instead.
-func undone(err error) bool {
+// changedNothing reports whether err means that a one-statement shortcut changed nothing. The
+// caller then loads and saves the state instead.
+func changedNothing(err error) bool {
 	v := judge(err)
 	return err != nil && (v == again || v == noTable || v == rowLocked)
 }
@@ -108,7 +108,7 @@ func undone(err error) bool {
 // prolong extends a live exclusive hold in one statement. ok is false if there is no such hold.
 func (t *table) prolong(ctx context.Context, name, token string, micros int64) (ok bool, err error) {
 	ok, err = changed(t.exec(ctx, t.sql.extend, micros, []byte(name), []byte(token)))
-	if undone(err) {
+	if changedNothing(err) {
 		return false, nil
 	}
 	return ok, failure(ctx, err, true)
@@ -118,7 +118,7 @@ func (t *table) prolong(ctx context.Context, name, token string, micros int64) (
 // is no such hold or if somebody waits for the name.
 func (t *table) dropHold(ctx context.Context, name, token string) (ok bool, err error) {
 	ok, err = changed(t.exec(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
-	if undone(err) {
+	if changedNothing(err) {
 		return false, nil
 	}
 	return ok, failure(ctx, err, true)

@@ -22,7 +22,8 @@ const (
 
 	pruneBatch = 500         // rows in one batch
 	prunePause = time.Second // between batches
-	pruneEvery = time.Hour   // between two sweeps, whichever processes make them
+	// pruneEvery is how often the tables are swept, no matter how many processes share them.
+	pruneEvery = time.Hour
 )
 
 // Keep sets how long the row of a name stays in the table after the name was last used. The default

@@ -85,7 +85,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	n, err := s.version(ctx)
 	missing := n == 0
 	if err == nil && n == schemaVersion {
-		missing, err = s.missing(ctx) // somebody may have removed one table and left the table with the version
+		// Somebody may have removed one table and left the table with the version.
+		missing, err = s.tableMissing(ctx)
 	}
 	if err == nil && missing {
 		if err = s.makeTables(ctx); err == nil {
@@ -96,7 +97,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	case err != nil:
 		return err
 	case n > schemaVersion:
-		return s.newer(n)
+		return s.newerError(n)
 	case n < schemaVersion:
 		return fmt.Errorf("%w: the tables of %s have version %d; run `padlock schema --upgrade URL` to bring them to version %d",
 			driver.ErrUnavailable, s.rows.tables.locks, n, schemaVersion)
@@ -105,8 +106,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	return err
 }
 
-// missing returns true if at least one of the tables is absent.
-func (s *Store) missing(ctx context.Context) (bool, error) {
+// tableMissing returns true if at least one of the tables is absent.
+func (s *Store) tableMissing(ctx context.Context) (bool, error) {
 	list := []string{s.rows.tables.locks}
 	if s.rows.dialect.grants {
 		list = append(list, s.rows.tables.grants)
@@ -124,8 +125,8 @@ func (s *Store) missing(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// newer returns an error for tables of a later version of padlock.
-func (s *Store) newer(version int) error {
+// newerError returns an error for tables of a later version of padlock.
+func (s *Store) newerError(version int) error {
 	return fmt.Errorf("%w: the tables of %s have version %d and this padlock knows version %d; install the newest padlock of all programs that share them",
 		driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)
 }

@@ -194,8 +194,8 @@ func (s *Store) staleError(ctx context.Context, err error) error {
 }
 
 // checkSameVersion returns an error if the transaction does not see the current version of the
-// lock's row. Above READ COMMITTED, a transaction sees the row as it was when the transaction read
-// for the first time.
+// lock's row. With the isolation level REPEATABLE READ or SERIALIZABLE, a transaction sees the row
+// as it was when the transaction read for the first time.
 func (s *Store) checkSameVersion(ctx context.Context, name string, st *state) error {
 	if !s.rows.dialect.grants {
 		return nil
@@ -210,10 +210,10 @@ func (s *Store) checkSameVersion(ctx context.Context, name string, st *state) er
 	return nil
 }
 
-// makeRowsFor makes the rows of a name before a transaction locks them. On MySQL, a transaction
-// that looks for a missing row would lock the gap where the row belongs. The new rows stay even if
-// the transaction is rolled back. SQLite has only one writer, so there the transaction itself makes
-// them.
+// makeRowsFor makes the rows of a name before a transaction locks them. If a transaction on MySQL
+// looks for a missing row, it locks the gap between the neighbours of that row, and nobody else can
+// insert the row. The new rows stay even if the transaction is rolled back. SQLite has only one
+// writer, so there the transaction itself makes them.
 func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error {
 	if !s.rows.dialect.grants {
 		_, err := tx.ExecContext(ctx, s.rows.sql.ensure, []byte(name), []byte{})

@@ -26,7 +26,7 @@ func Upgrade(ctx context.Context, db *sql.DB, e Engine, schema string) (oldVersi
 		return 0, 0, err
 	}
 	if oldVersion > schemaVersion {
-		return oldVersion, 0, s.newer(oldVersion)
+		return oldVersion, 0, s.newerError(oldVersion)
 	}
 	if oldVersion == 0 {
 		return 0, schemaVersion, s.makeTables(ctx)

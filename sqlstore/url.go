@@ -21,9 +21,10 @@ type Opener struct {
 	// Parameters lists the URL parameters that Open understands. FromURL rejects all others.
 	Parameters []string
 	// Open returns a pool for the database that u names, and a Listener or nil. It need not contact
-	// the server. The query of u has only Parameters. If the function password is not nil, it
-	// returns the password for each new connection. ErrInvalid means that u is wrong. Neither this
-	// error nor those of the pool may contain a user or a password.
+	// the server. The query of u contains no other parameters than those in the field Parameters.
+	// If the function password is not nil, it returns the password for each new connection.
+	// ErrInvalid means that u is wrong. Neither this error nor those of the pool may contain a user
+	// or a password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, Listener, error)
 	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
 	// encrypted. Servers may be nil.
@@ -136,7 +137,7 @@ func parse(u *url.URL, o Opener) (*target, error) {
 		case read == nil && slices.Contains(o.Parameters, name):
 			continue
 		case read == nil || o.Engine == SQLite && noneInFiles[name]:
-			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(known(o), ", "))
+			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(o), ", "))
 		case len(values) != 1:
 			return nil, invalid("the parameter %s is given more than once", name)
 		}
@@ -190,8 +191,8 @@ var parameters = map[string]func(p *target, value string) error{
 // noneInFiles has the parameters that make no sense for SQLite, whose database is a file.
 var noneInFiles = map[string]bool{"schema": true, "notify": true, "password-file": true}
 
-// known lists the parameters of an engine's URLs.
-func known(o Opener) []string {
+// knownParams lists the parameters of an engine's URLs.
+func knownParams(o Opener) []string {
 	names := slices.Clone(o.Parameters)
 	for name := range parameters {
 		if o.Engine != SQLite || !noneInFiles[name] {

@@ -279,10 +279,10 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 	return min(max(time.Duration(position)*step/3, headPause), most)
 }
 
-// wokenPause is pauseAt for a waiter that is woken by the database or by a change of the file. The
-// first waiter looks when the lease that it waits for ends. Each of the others looks when the
-// waiters before it have missed their turn. All of them also look from time to time, since a holder
-// may have died or a notification may have been lost.
+// wokenPause does the work of pauseAt for a waiter that is woken by the database or by a change of
+// the file. The first waiter looks when the lease that it waits for ends. Each of the others looks
+// when the waiters before it have missed their turn. All of them also look from time to time, since
+// a holder may have died or a notification may have been lost.
 func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	d := lastPause
 	if position == 0 {

@@ -68,7 +68,7 @@ type waits struct {
 	mu      sync.Mutex
 	byName  map[string][]*waiting
 	byToken map[string]*waiting  // waiters that take a place, by the hash of the token
-	claims  map[string]time.Time // tokens whose reservation was not claimed yet, and since when
+	claims  map[string]time.Time // when a token got its reservation, if it has not claimed it yet
 
 	listener *notifyConn // nil if nobody has waited for a while
 	waiters  int         // calls of Wait that want notifications

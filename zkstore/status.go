@@ -95,7 +95,7 @@ func (s *Store) askServer(ctx context.Context, server, command string) string {
 	return string(text)
 }
 
-// field returns the rest of the line that begins with name.
+// field returns the rest of the line that begins with the given name.
 func field(text, name string) string {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name); ok {

@@ -142,8 +142,8 @@ const (
 	// gap is how long a name stays free for programs that poll. It is longer than PHP's pause
 	// between two tries, which is 90 to 110 ms.
 	gap = 130 * time.Millisecond
-	// longest is how long a streak may last before this process has to leave a gap.
-	longest = time.Second
+	// maxStreak is how long a streak may last before this process has to leave a gap.
+	maxStreak = time.Second
 )
 
 // noteGiven records the end of a hold. The argument since is the time at which the hold began.
@@ -174,7 +174,7 @@ func (h *localParties) leaveGap(ctx context.Context, id string) error {
 		delete(h.streaks, id)
 	}
 	h.mu.Unlock()
-	if !ok || left <= 0 || now.Sub(s.since) < longest {
+	if !ok || left <= 0 || now.Sub(s.since) < maxStreak {
 		return nil
 	}
 	t := time.NewTimer(left)

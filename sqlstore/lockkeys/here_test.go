@@ -25,7 +25,7 @@ func TestGaps(t *testing.T) {
 		"used for a moment":                       {streak{now, now}, false},
 		"used for long, and free for long":        {streak{now.Add(-time.Minute), now.Add(-time.Second)}, false},
 		"used for long, and free in a minute":     {streak{now.Add(-time.Hour), now.Add(time.Minute)}, true},
-		"used for longer than allowed, by little": {streak{now.Add(-longest - time.Millisecond), now.Add(time.Minute)}, true},
+		"used for longer than allowed, by little": {streak{now.Add(-maxStreak - time.Millisecond), now.Add(time.Minute)}, true},
 	} {
 		h := localParties{streaks: map[string]streak{"name": row.streak}}
 		if err := h.leaveGap(over, "name"); errors.Is(err, context.Canceled) != row.waits {
@@ -39,10 +39,10 @@ func TestGaps(t *testing.T) {
 	r := &driver.Request{}
 	for range 3 { // hold after hold
 		h.noteTaken("name", "token", r)
-		h.holds["name"] = hold{"token", r.Holder, time.Now().Add(-longest / 2)}
+		h.holds["name"] = hold{"token", r.Holder, time.Now().Add(-maxStreak / 2)}
 		h.noteReleased("name", "token")
 		s := h.streaks["name"]
-		h.streaks["name"] = streak{s.since.Add(-longest / 2), s.given}
+		h.streaks["name"] = streak{s.since.Add(-maxStreak / 2), s.given}
 	}
 	if err := h.leaveGap(over, "name"); err == nil {
 		t.Errorf("after holds without pauses: %+v", h.streaks)
