@@ -63,11 +63,12 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		}
 		defer a.close(l)
 	}
+	ctx, stop := interruptible(ctx) // before the file is moved
 	used, err := setAside(file)
 	if err != nil {
+		stop()
 		return fail(exitOutput, "output", name, "%s cannot be removed: %s; the lock was not released", show(file), pathReason(err))
 	}
-	ctx, stop := interruptible(ctx)
 	done := make(chan error, 1)
 	go func() { done <- a.releaseKey(ctx, l, key, coolDown.d) }()
 	select {
