@@ -24,7 +24,7 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 		held.Until = s.config.wall().Add(no.left)
 		held.Holds = []driver.Hold{rec.coolDown(held.Until)}
 		if rec.lease.taken() {
-			held.Holds[0] = rec.leased(held.Until)
+			held.Holds[0] = rec.leaseHold(held.Until)
 		}
 	case no.intent != 0:
 		held.Holds = []driver.Hold{promoting(f.spare, rec, no.intent)}

@@ -280,7 +280,7 @@ func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelL
 	}
 	switch {
 	case left > 0 && rec.lease.taken():
-		state.Holds = append(state.Holds, rec.leased(wall.Add(left)))
+		state.Holds = append(state.Holds, rec.leaseHold(wall.Add(left)))
 	case left > 0 && !exclusive:
 		state.Holds = append(state.Holds, rec.coolDown(wall.Add(left)))
 	}

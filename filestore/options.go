@@ -50,9 +50,9 @@ func AllowGroup() Option { return func(c *config) { c.access = max(c.access, gro
 // contents of the lock files.
 func AllowWorld() Option { return func(c *config) { c.access = world } }
 
-// AllowNetwork allows a directory on a network file system (NFS, CIFS, FUSE and the like). On such
-// a file system, the servers decide whether one machine sees the locks of another. A broken
-// connection may lose locks without notice.
+// AllowNetwork lets the store use a directory on a network file system (NFS, CIFS, FUSE and the
+// like). On such a file system, the servers decide whether one machine sees the locks of another. A
+// broken connection may lose locks without notice.
 func AllowNetwork() Option { return func(c *config) { c.network = true } }
 
 // NoCreate makes Open fail if the directory does not exist.

@@ -213,8 +213,8 @@ func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn,
 	return nil
 }
 
-// foundHeld records in the queue that a waiter tried the lock and found it held.
-func (w *waiter) foundHeld() {
+// noteHeld records in the queue that a waiter tried the lock and found it held.
+func (w *waiter) noteHeld() {
 	if q := w.ticket.queue; q != nil {
 		_ = q.guard(func() {
 			if q.free().Load() != 0 {

@@ -35,7 +35,7 @@ func (*Store) position(*waiter) int { return 0 }
 
 func (*Store) yield(*file, *conn, bool, []byte) *refusal { return nil }
 
-func (*waiter) foundHeld() {}
+func (*waiter) noteHeld() {}
 
 func (*Store) noteFree(*file, *conn, int64) {}
 

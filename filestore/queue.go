@@ -59,8 +59,8 @@ func (q *queue) join(w *waiter) {
 	}
 }
 
-// leaveQueue removes w. If w was the first waiter without a ticket, leaveQueue wakes the next one
-// of these.
+// leaveQueue removes w from the queue. If w was the first waiter without a ticket, leaveQueue wakes
+// the next waiter without a ticket.
 func (q *queue) leaveQueue(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -320,8 +320,8 @@ func (r *record) endLease() {
 	}
 }
 
-// hasLease reports whether the lease of the record belongs to token, and how much time is left of
-// that lease.
+// hasLease reports whether the record has a lease that belongs to token, and how much time is left
+// of that lease.
 func (r *record) hasLease(token string, wall time.Time) (left time.Duration, ok bool) {
 	if !r.valid || !r.lease.taken() || r.lease.token != sha256.Sum256([]byte(token)) {
 		return 0, false
@@ -329,8 +329,8 @@ func (r *record) hasLease(token string, wall time.Time) (left time.Duration, ok 
 	return r.cool.timeLeft(wall), true
 }
 
-// leased returns the holder of the lease, as Inspect reports it.
-func (r *record) leased(until time.Time) driver.Hold {
+// leaseHold returns the detached hold that the lease stands for, as Inspect reports it.
+func (r *record) leaseHold(until time.Time) driver.Hold {
 	h := r.holdOf(false)
 	h.Until = until
 	return h

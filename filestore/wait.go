@@ -212,7 +212,7 @@ func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 		return true
 	}
 	if !l.refusal.queued {
-		w.foundHeld()
+		w.noteHeld()
 	}
 	l.ahead = s.position(w)
 	f.queue.setTicket(w, true, l.ahead == 0)
