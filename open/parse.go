@@ -39,7 +39,7 @@ func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
 	}
 	s, known := o.scheme(u.Scheme)
 	if !known {
-		return nil, none, o.unknown(u.Scheme)
+		return nil, none, o.unknownScheme(u.Scheme)
 	}
 	return u, s, nil
 }

@@ -30,8 +30,8 @@ func unservedName(scheme string) string {
 	return ""
 }
 
-// unknown returns the error for a URL whose scheme has no store.
-func (o *opener) unknown(scheme string) error {
+// unknownScheme returns the error for a URL whose scheme has no store.
+func (o *opener) unknownScheme(scheme string) error {
 	if len(scheme) == 1 {
 		return invalid("a store is named by a URL; for a directory on a drive write file:///%s:/…", strings.ToUpper(scheme))
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// libpq lists the parameters of pgx and libpq that a URL may have.
-var libpq = []string{
+// libpqParams lists the parameters of pgx and libpq that a URL may have.
+var libpqParams = []string{
 	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslsni", "sslnegotiation", "channel_binding",
 	"connect_timeout", "target_session_attrs", "host", "port", "dbname", "user", "passfile", "service", "servicefile",
 }
@@ -73,10 +73,10 @@ func parseURL(u *url.URL) (*target, error) {
 	for name, values := range query {
 		read := parameters[name]
 		switch {
-		case read == nil && slices.Contains(libpq, name):
+		case read == nil && slices.Contains(libpqParams, name):
 			continue
 		case read == nil:
-			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(known(), ", "))
+			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(), ", "))
 		case len(values) != 1:
 			return nil, invalid("the parameter %s is given more than once", name)
 		}
@@ -97,9 +97,9 @@ func parseURL(u *url.URL) (*target, error) {
 	return t, checkTLS(&t.server.Config)
 }
 
-// known lists the parameters that a URL may have.
-func known() []string {
-	names := slices.Clone(libpq)
+// knownParams lists the parameters that a URL may have.
+func knownParams() []string {
+	names := slices.Clone(libpqParams)
 	for name := range parameters {
 		names = append(names, name)
 	}

@@ -75,8 +75,8 @@ const upsert = "INSERT INTO {table} AS l ({id}, {token}, {end}) VALUES (?, ?, {s
 	"{end} = CASE WHEN l.{token} = excluded.{token} THEN {greater}(l.{end}, excluded.{end}) ELSE excluded.{end} END " +
 	"WHERE l.{token} = excluded.{token} OR l.{end}{wide} * 1000000 <= {now}"
 
-// exact makes a comparison of texts exact. Doctrine makes its table on MySQL with a collation that
-// ignores the case of letters.
+// exact returns the SQL for a text that is to be compared exactly. On MySQL, Doctrine makes its
+// table with a collation that ignores the case of letters.
 func (d *dialect) exact(text string) string {
 	if d == dialects[sqlstore.MySQL] {
 		return "CAST(" + text + " AS BINARY)"

@@ -25,7 +25,7 @@ type Store struct {
 	closing context.Context // canceled by Close
 	end     context.CancelFunc
 	work    sync.WaitGroup // calls that are running
-	mu      sync.Mutex     // guards closed, and additions to work
+	mu      sync.Mutex     // guards the field closed; callers of work.Add must hold it, too
 	closed  bool
 
 	checked atomic.Bool  // check has succeeded

@@ -57,8 +57,8 @@ func Opener() sqlstore.Opener {
 // Scheme describes the URLs, for package open.
 func Scheme() driver.Scheme { return lockkeys.Scheme(Opener()) }
 
-// Open returns a pool for a URL, for a program that keeps its own data in the same database. The
-// Listener is nil.
+// Open returns a pool for a URL. Use it if your program keeps its own data in the database of the
+// locks. The Listener is nil.
 func Open(rawURL string) (*sql.DB, sqlstore.Listener, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {

@@ -54,8 +54,8 @@ func Opener() sqlstore.Opener {
 // Scheme describes the URLs, for package open.
 func Scheme() driver.Scheme { return lockkeys.Scheme(Opener()) }
 
-// Open returns a pool for a URL, and the Listener for sqlstore.Notify. It is for a program that
-// keeps its own data in the same database. The URL may have only parameters of libpq.
+// Open returns a pool for a URL, and the Listener for sqlstore.Notify. Use it if your program keeps
+// its own data in the database of the locks. The URL may have only parameters of libpq.
 func Open(rawURL string) (*sql.DB, sqlstore.Listener, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
