@@ -33,8 +33,8 @@ type dialer struct {
 	cfg    *config
 	live   func() []*conn // the live connections of this process
 	system atomic.Value   // the string that identifies the data of the server
-	// second makes a second connection. With it, checkPooler finds out whether a pooler gives the
-	// session of the first connection to other clients too.
+	// second makes another connection. By comparing the two, checkPooler finds out whether a pooler
+	// gives the session of the first connection to other clients too.
 	second func(context.Context) (*conn, error)
 }
 
