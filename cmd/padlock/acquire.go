@@ -74,7 +74,7 @@ func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 	}
 	defer a.close(l)
 	if set.shared && l.Guarantees().Bound != 0 {
-		return fail(exitUsage, "unsupported", name, "a shared lock in %s ends with the process that took it, so padlock acquire -s cannot keep one; use padlock run -s, or a store on a server", a.place())
+		return fail(exitUsage, "unsupported", name, "a shared lock in %s ends with the process that took it, so padlock acquire -s cannot keep one; use padlock run -s%s, or a store on a server", a.place(), orKeeper(" -s"))
 	}
 	place, err := newKeyPlace(set.keyFile)
 	if err != nil {

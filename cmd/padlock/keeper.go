@@ -44,6 +44,9 @@ import (
 // keeperVerb is the verb with which acquire starts a keeper.
 const keeperVerb = "keeper"
 
+// keeperSystem is the operating system on which keepers work.
+const keeperSystem = "linux"
+
 // keeperToken is the prefix of the token of every lock that a keeper holds. The token is part of
 // the lock's key.
 const keeperToken = "padlock-keeper:"
@@ -309,7 +312,7 @@ func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 	switch {
 	case bound == 0:
 		return fail(exitUsage, "unsupported", name, "--keeper is for stores whose locks end with a process or a connection, and a key of %s needs no keeper", a.place())
-	case runtime.GOOS != "linux":
+	case runtime.GOOS != keeperSystem:
 		return fail(exitUsage, "unsupported", name, "--keeper needs Linux")
 	}
 	order := a.orderFor(set, name)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -262,7 +263,15 @@ func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, 
 	}
 	if g := l.Guarantees(); g.Bound != 0 && !g.Detached {
 		a.close(l)
-		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run, or a store with leases: %s", a.place(), g.Bound, verb, withLeases(ctx))
+		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run%s, or a store with leases: %s", a.place(), g.Bound, verb, orKeeper(""), withLeases(ctx))
 	}
 	return l, nil
+}
+
+// orKeeper names acquire --keeper with more flags, as another way to keep a lock, where it works.
+func orKeeper(flags string) string {
+	if runtime.GOOS != keeperSystem {
+		return ""
+	}
+	return ", padlock acquire --keeper" + flags
 }
