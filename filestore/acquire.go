@@ -21,7 +21,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer s.endCall(f)
 	if r.Detached {
-		return s.acquireLease(f, &r)
+		lease := r // a copy, because acquireLease moves its request to the heap
+		return s.acquireLease(f, &lease)
 	}
 	h, err := s.acquire(ctx, f, &r)
 	if err != nil {
