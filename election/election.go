@@ -150,8 +150,7 @@ func (e *Election) keepError(err error, led bool) {
 // led reports whether this candidate was the leader. The result wait reports whether it must let
 // others try before it campaigns again.
 func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (led, wait bool, err error) {
-	opts := append(e.set.lock, padlock.Wait(1<<63-1))
-	lock, err := e.locker.Acquire(ctx, e.name, opts...)
+	lock, err := e.take(ctx)
 	if err != nil {
 		return false, true, err
 	}
@@ -177,6 +176,25 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 		wait = ended != nil
 	}()
 	return true, false, lead(inside)
+}
+
+// take waits for the lock. If the campaign before this one failed, take tries once before it waits:
+// an answer that the lock is held shows that the store can be used again, while a wait would not
+// end before the present leader's term.
+func (e *Election) take(ctx context.Context) (*padlock.Lock, error) {
+	e.mu.Lock()
+	failed := e.trouble != nil
+	e.mu.Unlock()
+	if failed {
+		lock, err := e.locker.Acquire(ctx, e.name, append(e.set.lock, padlock.Wait(0))...)
+		if !errors.Is(err, padlock.ErrHeld) || errors.Is(err, padlock.ErrUncertain) {
+			return lock, err
+		}
+		e.mu.Lock()
+		e.trouble = nil
+		e.mu.Unlock()
+	}
+	return e.locker.Acquire(ctx, e.name, append(e.set.lock, padlock.Wait(1<<63-1))...)
 }
 
 func (e *Election) setTerm(t *term) {

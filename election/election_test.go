@@ -311,6 +311,32 @@ func TestStoreOutOfReach(t *testing.T) {
 	})
 }
 
+// A candidate whose campaign failed is ready again when it waits for the lead. It must not wait for
+// the end of the leader's term, which may come only with the next deployment.
+func TestReadyAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &down{Store: memstore.New()}
+		w := &world{store: store}
+		a := w.join(t, "a")
+		store.now.Store(true)
+		b := w.join(t, "b")
+		if status, text := probe(b.Ready()); status != http.StatusServiceUnavailable {
+			t.Errorf("while the store is out of reach, the probe says %d %s", status, text)
+		}
+		store.now.Store(false)
+		wait(time.Minute)
+		if status, text := probe(b.Ready()); status != http.StatusOK || text != "waits for the lead\n" {
+			t.Errorf("the store is back, and the probe says %d %s", status, text)
+		}
+		a.leave(t)
+		synctest.Wait()
+		if status, text := probe(b.Ready()); status != http.StatusOK || text != "leads\n" {
+			t.Errorf("after the end of the leader, the probe says %d %s", status, text)
+		}
+		b.leave(t)
+	})
+}
+
 func probe(h http.Handler) (int, string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
