@@ -58,12 +58,17 @@ func (a *app) adopt(ctx context.Context, file string, opts []padlock.Option) err
 		return err
 	}
 	defer a.close(l)
+	ctx, stop := interruptible(ctx) // before the file of the new key is made
 	place, err := newKeyPlace(file)
 	if err != nil {
+		stop()
 		return err
 	}
 	defer place.drop()
 	lock, err := l.Adopt(ctx, key, opts...)
+	if s := stop(); s != nil && err != nil {
+		return interruptedDeed(s, key.Name(), "taken over")
+	}
 	if err != nil {
 		return a.unsuccessful(key.Name(), "taken over", err)
 	}

@@ -62,7 +62,8 @@ func leaseMain() {
 }
 
 // faulty is a store that fails as the files in a directory say: "lost" (somebody else has taken the
-// lock), "cut" (the server cannot be reached), "hang" (a release gets no answer).
+// lock), "cut" (the server cannot be reached), "hang" (a release gets no answer), "silent" (an
+// acquire gets no answer).
 type faulty struct {
 	padlock.Store
 	dir string
@@ -81,6 +82,10 @@ func (f faulty) fault() error {
 func (f faulty) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := f.fault(); err == driver.ErrUnavailable {
 		return driver.Grant{}, err
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "silent")); err == nil {
+		<-ctx.Done()
+		return driver.Grant{}, ctx.Err()
 	}
 	return f.Store.Acquire(ctx, r)
 }

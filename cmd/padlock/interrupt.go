@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -43,4 +44,12 @@ func interruptedBy(s os.Signal, name string) *failure {
 		status += int(n)
 	}
 	return fail(status, "interrupted", name, "%s while waiting for %s; nothing is held", s, show(name))
+}
+
+// interruptedDeed is the failure if a signal ended a verb before the store answered. The parameter
+// deed is the participle for the message, such as "released".
+func interruptedDeed(s os.Signal, name, deed string) *failure {
+	why := interruptedBy(s, name)
+	why.note.Message = fmt.Sprintf("%s while %s was being %s; it is unknown whether it was %s; try again", s, show(name), deed, deed)
+	return why
 }

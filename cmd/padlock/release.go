@@ -76,7 +76,7 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		stop()
 	case <-ctx.Done(): // a store that does not answer may not heed ctx either
 		used.settle(false)
-		return releaseInterrupted(stop(), name)
+		return interruptedDeed(stop(), name, "released")
 	}
 	var why *failure
 	lost := errors.As(err, &why) && why.status == exitLost
@@ -101,13 +101,6 @@ func (a *app) releaseKey(ctx context.Context, l *padlock.Locker, key padlock.Key
 		return a.unsuccessful(key.Name(), "released", err)
 	}
 	return nil
-}
-
-// releaseInterrupted is the failure if a signal ended release before the store answered.
-func releaseInterrupted(s os.Signal, name string) *failure {
-	why := interruptedBy(s, name)
-	why.note.Message = fmt.Sprintf("%s while %s was being released; it is unknown whether it was released; try again", s, show(name))
-	return why
 }
 
 // usedKey is the file of a key that is about to become invalid. The file is moved away before the
