@@ -49,12 +49,25 @@ func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) 
 	}
 	l.unlock()
 	sent := l.clock.Now()
-	out, g, err := passer.Pass(context.WithoutCancel(ctx), h.token, r)
-	by := l.passedTo(t, &r, sent, g, err)
+	out, g, queued, err := h.pass(context.WithoutCancel(ctx), passer, r)
+	by := l.passedTo(t, &r, sent, g, queued, err)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return passed{}
 	}
 	return passed{err == nil, out, err != nil && !definite(err), 1, by}
+}
+
+// pass asks the store to pass h on to the request r. queued is true if r got a place in the store's
+// queue instead.
+func (h *hold) pass(ctx context.Context, passer driver.Passer, r driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+	if queuer := h.locker.handover.queuer; queuer != nil {
+		out, g, queued, err = queuer.PassOrQueue(ctx, h.token, r)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return out, g, queued, err
+		}
+	}
+	out, g, err = passer.Pass(ctx, h.token, r)
+	return out, g, false, err
 }
 
 // passedTo is called when the store has replied to a request that passes a lock on to the waiter of
@@ -64,7 +77,7 @@ func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) 
 // The store may have granted the lock although the waiter cannot take it, for example if the reply
 // was lost. Then a clean-up must release the lock. If the waiter has given up, passedTo begins the
 // clean-up. Otherwise the state becomes turnUnsure, and the waiter begins the clean-up.
-func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
+func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, queued bool, err error) (by HandOver) {
 	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()
 	l.mu.Lock()
@@ -72,13 +85,15 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		becomes, l.handover.passer = turnCalled, nil
-	case t.gone && (granted || lost):
+	case t.gone && (granted || queued || lost):
 		l.unlock()
 		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, events: t.a.events}, max(r.TTL, r.AtLeast))
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
 		becomes, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease
 		t.a.settle(now)
+	case queued:
+		becomes = turnQueued
 	case granted || lost:
 		becomes = turnUnsure
 	}

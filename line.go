@@ -33,8 +33,9 @@ type turn struct {
 }
 
 // turnState is the state of a turn. Locker.mu guards it. The states turnCalled, turnGiven,
-// turnSpent and turnUnsure are final. A final state does not change any more, so a waiter that has
-// received from ready reads it without mu. The tables leave out "turn" in the names of the states.
+// turnQueued, turnSpent and turnUnsure are final. A final state does not change any more, so a
+// waiter that has received from ready reads it without mu. The tables leave out "turn" in the names
+// of the states.
 //
 //	state    when a turn enters the state
 //	lined    The waiter takes its place in the line (takePlace).
@@ -47,6 +48,8 @@ type turn struct {
 //	         and no request was sent for it (passingOver).
 //	given    The lock was passed on to the waiter (passedTo, handHoldTo), or the waiter got it as
 //	         one of several readers (sharedReply).
+//	queued   The lock went to another process, and the waiter got a place in the store's queue
+//	         (passedTo).
 //	spent    The store refused to pass the lock on to the waiter.
 //	unsure   The reply of the store was lost. Or the store granted the lock after Close, or so late
 //	         that the lease was over.
@@ -57,6 +60,7 @@ type turn struct {
 //	passing  The waiter waits.
 //	called   The waiter asks the store.
 //	given    The waiter has the lock.
+//	queued   The waiter waits in the store's queue, with the same token.
 //	spent    The waiter asks the store with a new token.
 //	unsure   The waiter begins a clean-up, and asks the store with a new token.
 //
@@ -66,6 +70,7 @@ type turn struct {
 //	passing  the goroutine that has sent the request to the store begins a clean-up if necessary
 //	called   the next turn is parked or called
 //	given    the waiter releases the lock, unless Close does so
+//	queued   the waiter begins a clean-up, which gives up the place
 //	spent    nothing else happens
 //	unsure   the waiter begins a clean-up, and returns an error that is also ErrUncertain
 //
@@ -73,7 +78,7 @@ type turn struct {
 //
 //	lined   → parked, called, passing
 //	parked  → passing, called
-//	passing → called, given, spent, unsure; lined (a reader for which no lock was granted)
+//	passing → called, given, queued, spent, unsure; lined (a reader for which no lock was granted)
 //
 // Close changes no state. After Close no turn changes to turnPassing or turnGiven. If the lock is
 // granted to a turn in turnPassing after Close, the turn changes to turnUnsure. If a waiter gives
@@ -88,6 +93,7 @@ const (
 	turnPassing
 	turnCalled
 	turnGiven
+	turnQueued
 	turnSpent
 	turnUnsure
 )
@@ -167,6 +173,7 @@ const parkFor = 2 * time.Millisecond
 // handoverState holds what a Locker needs to pass locks on.
 type handoverState struct {
 	passer  driver.Passer      // nil if the store cannot pass locks on
+	queuer  driver.QueuePasser // nil if passing a lock on cannot give the next waiter a place in the store's queue
 	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
 	holders map[string]*hold   // the holds that may be passed on, by name; nil if this Locker never passes locks on
 	invalid error              // the error in the parameters of PassLocally, or nil
@@ -177,6 +184,7 @@ func (l *Locker) initHandover() {
 		return // the queue of a store in this process is just as fast
 	}
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)
+	l.handover.queuer, _ = driver.As[driver.QueuePasser](l.store)
 	l.handover.raiser, _ = driver.As[driver.FenceRaiser](l.store)
 	if l.handover.passer != nil || l.cfg.passMost > 0 {
 		l.handover.holders = make(map[string]*hold)

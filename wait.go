@@ -367,6 +367,8 @@ func (a *attempt) continueTurn() error {
 			a.l.mu.Unlock()
 		}
 		return nil
+	case turnQueued:
+		a.cleanUp = true
 	case turnUnsure:
 		a.noteUnsure()
 		a.renewToken()
@@ -393,6 +395,8 @@ func (a *attempt) withdraw() {
 			a.events.forgetHold()
 		}
 		return
+	case turnQueued:
+		a.cleanUp = true
 	case turnUnsure:
 		a.noteUnsure()
 	}

@@ -163,6 +163,16 @@ type Passer interface {
 	Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error)
 }
 
+// QueuePasser is a Passer that can also queue the next caller.
+type QueuePasser interface {
+	// PassOrQueue does what Pass does. If the name goes to a waiter in the store's queue, it may
+	// also give the request next the last place in the queue, in the same step. Then queued is
+	// true, the Grant is empty, and next.Token is not spent: the caller soon calls Wait with the
+	// same request and with reserve, which waits at that place. A caller that does not want the
+	// name any more calls Release with next.Token instead.
+	PassOrQueue(ctx context.Context, token string, next Request) (out Outcome, g Grant, queued bool, err error)
+}
+
 // Converter makes a shared hold exclusive, or an exclusive hold shared.
 type Converter interface {
 	// Convert makes one try. The result depends on the mode that r asks for.

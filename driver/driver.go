@@ -53,8 +53,9 @@
 //
 //   - Acquire returned a *HeldError for it,
 //   - Wait returned the zero Grant or an error for it,
-//   - Release was called with it, or
-//   - [Passer.Pass] released it, or made a try with it that was not granted.
+//   - Release was called with it,
+//   - [Passer.Pass] released it, or made a try with it that was not granted, or
+//   - [QueuePasser.PassOrQueue] did so and gave it no place in the queue.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].

@@ -47,6 +47,7 @@ func WithPrefix(s Store, prefix string) Store {
 	p.sharers, _ = As[SharedTaker](s)
 	p.batcher, _ = As[BatchExtender](s)
 	p.passer, _ = As[Passer](s)
+	p.queuer, _ = As[QueuePasser](s)
 	p.converter, _ = As[Converter](s)
 	p.inspector, _ = As[Inspector](s)
 	p.lister, _ = As[Lister](s)
@@ -75,6 +76,7 @@ type prefixed struct {
 	sharers    SharedTaker
 	batcher    BatchExtender
 	passer     Passer
+	queuer     QueuePasser
 	converter  Converter
 	inspector  Inspector
 	lister     Lister
@@ -193,6 +195,13 @@ func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcom
 		return Gone, Grant{}, err
 	}
 	return p.passer.Pass(ctx, token, next)
+}
+
+func (p *prefixed) PassOrQueue(ctx context.Context, token string, next Request) (Outcome, Grant, bool, error) {
+	if err := p.prependOptional(p.queuer != nil, &next.Name); err != nil {
+		return Gone, Grant{}, false, err
+	}
+	return p.queuer.PassOrQueue(ctx, token, next)
 }
 
 func (p *prefixed) Convert(ctx context.Context, r Request) (Grant, error) {

@@ -28,6 +28,7 @@ var abilities = map[string]struct {
 	"SharedTaker":   {reflect.TypeFor[SharedTaker](), can[SharedTaker]},
 	"BatchExtender": {reflect.TypeFor[BatchExtender](), can[BatchExtender]},
 	"Passer":        {reflect.TypeFor[Passer](), can[Passer]},
+	"QueuePasser":   {reflect.TypeFor[QueuePasser](), can[QueuePasser]},
 	"Converter":     {reflect.TypeFor[Converter](), can[Converter]},
 	"Inspector":     {reflect.TypeFor[Inspector](), can[Inspector]},
 	"Lister":        {reflect.TypeFor[Lister](), can[Lister]},
@@ -242,6 +243,11 @@ func (s *recorder) Enqueue(r Request, _ func(Grant, error)) (func() bool, error)
 func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Grant, error) {
 	s.note(next.Name)
 	return Released, Grant{}, nil
+}
+
+func (s *recorder) PassOrQueue(_ context.Context, _ string, next Request) (Outcome, Grant, bool, error) {
+	s.note(next.Name)
+	return Released, Grant{}, true, nil
 }
 
 func (s *recorder) Convert(_ context.Context, r Request) (Grant, error) {

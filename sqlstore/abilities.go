@@ -35,8 +35,8 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises)); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
-	if next.Shared || next.Replaces != "" || next.Token == token {
-		return driver.Gone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
+	if err := checkNext(token, &next); err != nil {
+		return driver.Gone, driver.Grant{}, err
 	}
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -44,13 +44,21 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	}
 	defer done()
 	if s.crowd.isCrowded(next.Name) {
-		if ok, err := s.handOverInOne(ctx, next.Name, token); ok || err != nil {
-			return released(ok), driver.Grant{}, err
+		if h, err := s.handOverInOne(ctx, next.Name, token, nil); h != nil || err != nil {
+			return released(h != nil), driver.Grant{}, err
 		}
 	} else if g, ok, err := s.rows.passHold(ctx, token, &next); ok || err != nil {
 		return released(ok), g, err
 	}
 	return s.passByState(ctx, token, next)
+}
+
+// checkNext returns an error if the request next cannot follow the hold of token.
+func checkNext(token string, next *driver.Request) error {
+	if next.Shared || next.Replaces != "" || next.Token == token {
+		return fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
+	}
+	return nil
 }
 
 // passByState does what Pass does, in the cases that one statement cannot decide. It loads and

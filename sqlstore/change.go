@@ -169,10 +169,10 @@ func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
 	for _, r := range handed {
 		var args []any
 		h := handedName{fence: r.fence, since: r.since, alone: len(handed) == 1 && r.next.token == ""}
-		if !s.waits.handTo(r.to.token.hash(), h) && r.to.push {
+		if !s.waits.handTo(r.to.token.hash(), h) && r.to.push && !r.notified {
 			args = s.notification(r.to, h, false)
 		}
-		if r.next.token != "" && !s.waits.warnNext(r.next.token.hash()) && r.next.push {
+		if r.next.token != "" && !s.waits.warnNext(r.next.token.hash()) && r.next.push && !r.notified {
 			args = append(args, s.notification(r.next, handedName{}, true)...)
 		}
 		s.notify(ctx, args)
@@ -195,6 +195,35 @@ func (s *Store) notify(ctx context.Context, args []any) {
 		defer cancel()
 		_, _ = s.rows.db.ExecContext(ctx, text, args...)
 	})
+}
+
+// notifyAfterLostReply is called when the reply to the statement that hands a name over was lost.
+// The server may have reserved the name for a waiter, and nobody has notified that waiter. So
+// notifyAfterLostReply reads the row until the token has no hold any more, and then notifies the
+// waiter for which the name is reserved. The row does not tell the channel of that waiter, so the
+// notification goes to the shared channel. It does no harm if the waiter was notified already.
+func (s *Store) notifyAfterLostReply(ctx context.Context, name string, token opaque) {
+	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	for try := 5; ; try++ {
+		st, now, err := s.rows.peekState(ctx, name)
+		if err == nil && st.live(token, now) == nil {
+			st.trim(now)
+			h, _ := st.exclusive()
+			if h != nil && h.Reserved {
+				r := reservation{to: address{token: h.Token, push: true}, fence: h.Fence, since: h.Since}
+				if len(st.queue) > 0 {
+					r.next = st.queue[0].address()
+				}
+				s.wakeReserved(ctx, []reservation{r})
+			}
+			return
+		}
+		if !s.retryPause(ctx, try) {
+			return
+		}
+	}
 }
 
 var errBusy = errors.New("others changed the row of the name again and again")

@@ -28,11 +28,18 @@ import (
 // or holds the lock has locked the row, handOver skips the row. If another process is just writing
 // to the row, handOver waits for that process. To wait, it first locks the row FOR NO KEY UPDATE,
 // as every UPDATE does.
-type contendedStatements struct{ handOver, enqueue string }
+type contendedStatements struct {
+	handOver [2]string // the second also gives a waiter of this process a place
+	announce [2]string // the same, and they leave the notifications for the statement notifyHanded
+	enqueue  string
+}
 
 func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
 	if d == dialects[PostgreSQL] {
-		st.handOver = handOverText(d, t)
+		for i, join := range []bool{false, true} {
+			st.handOver[i] = handOverText(d, t, join, "")
+			st.announce[i] = handOverText(d, t, join, ", "+announceText(join))
+		}
 		st.enqueue = enqueueText(d, t)
 	}
 	return st
@@ -49,21 +56,26 @@ func lockForGrant(t tables, columns string) string {
 
 // handOverText makes the statement handOver. Its subquery f returns the column "more" of the row as
 // m, the places of the first two waiters, and the time. The time is read after the row was locked.
-func handOverText(d *dialect, t tables) string {
+func handOverText(d *dialect, t tables, join bool, announce string) string {
+	more, busy := "m #- '{queue,0}'", "CASE WHEN second IS NULL AND m->'spent' IS NULL THEN 0 ELSE busy END"
+	if join {
+		end := "now + " + inMicros(placeFor)
+		more = "jsonb_set(m, '{queue}', (m->'queue') - 0 || jsonb_set(?::jsonb, '{u}', to_jsonb(" + end + ")))"
+		busy = "GREATEST(busy, " + end + ")"
+	}
 	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
 		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, " + d.now + " AS now FROM g)" +
 		" UPDATE " + t.locks + " AS l SET version = version + 1" +
 		", fence = GREATEST(fence + 1, COALESCE((first->>'a')::bigint, 0) + 1, now)" +
 		", token = decode(rpad(first->>'t', (length(first->>'t') + 3) / 4 * 4, '='), 'base64'), reserved = 1" +
 		", since = now, until = now + " + inMicros(driver.MaxReservation) + ", least = 0, holder = (first->'h')::text" +
-		", busy = CASE WHEN second IS NULL AND m->'spent' IS NULL THEN 0 ELSE busy END" +
-		", more = ((m #- '{queue,0}') - 'free')::text" +
+		", busy = " + busy + ", more = ((" + more + ") - 'free')::text" +
 		" FROM f WHERE l.name = f.name AND token = ? AND until > now AND least <= now" +
 		" AND fence < " + strconv.Itoa(driver.MaxFence-2) +
 		" AND m->'holds' IS NULL AND m->'intent' IS NULL AND COALESCE((m->>'cool')::bigint, 0) <= now" +
 		" AND first->>'c' <> '' AND first->'s' IS NULL" +
 		" AND (first->>'u')::bigint > now AND (first->>'u')::bigint <= now + " + inMicros(placeFor) +
-		" RETURNING token, fence, since, first->>'c', COALESCE(second::text, '')")
+		" RETURNING token, fence, since, first->>'c', COALESCE(second::text, ''), jsonb_array_length(m->'queue')" + announce)
 }
 
 func enqueueText(d *dialect, t tables) string {
@@ -78,33 +90,53 @@ func enqueueText(d *dialect, t tables) string {
 
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
+// A handedOver is the result of the statements that hand a name over. The field "to" says for which
+// waiter the name was reserved, and next is the place of the waiter behind it, or nil.
+type handedOver struct {
+	to    reservation
+	next  *place
+	ahead int // how many places were before the one that the statement has added
+}
+
 // handOver releases an exclusive hold and reserves the name for the first waiter in the queue, in
 // one statement. It also releases a reservation, because a waiter may use its reservation as a hold
-// before it claims the reservation. The result next is the place of the second waiter, or nil. The
+// before it claims the reservation. If joins is not nil, it becomes the last place in the queue. The
 // result ok is false if nothing was changed.
-func (t *table) handOver(ctx context.Context, name, token string) (to reservation, next *place, ok bool, err error) {
-	if t.sql.contended.handOver == "" {
-		return to, nil, false, nil
+func (t *table) handOver(ctx context.Context, name, token string, joins *place) (h handedOver, ok bool, err error) {
+	if t.sql.contended.handOver[0] == "" {
+		return h, false, nil
 	}
-	var first []byte
-	var behind string
-	err = t.queryRow(ctx, t.sql.contended.handOver, []byte(name), []byte(token)).Scan(&first, &to.fence, &to.since, &to.to.channel, &behind)
-	switch {
-	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) != unknown:
-		return to, nil, false, nil
-	case err != nil:
-		return to, nil, false, failure(ctx, err, true)
-	}
-	to.to.token, to.to.push = opaque(first), true
-	if behind != "" {
-		next = &place{}
-		if err := json.Unmarshal([]byte(behind), next); err != nil {
-			next = nil // the hand-over is done, and the second waiter notices it even without a warning
-		} else {
-			to.next = next.address()
+	var mine []byte
+	if joins != nil {
+		if mine, err = json.Marshal(joins); err != nil {
+			return h, false, err
 		}
 	}
-	return to, next, true, nil
+	found, notified := t.handOverRow(ctx, name, token, mine)
+	var first []byte
+	var behind string
+	var places int
+	err = found.Scan(&first, &h.to.fence, &h.to.since, &h.to.to.channel, &behind, &places)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) != unknown:
+		return h, false, nil
+	case err != nil:
+		return h, false, failure(ctx, err, true)
+	}
+	h.to.to.token, h.to.to.push = opaque(first), true
+	h.ahead, h.to.notified = places-1, notified
+	if behind != "" {
+		h.next = &place{}
+		if err := json.Unmarshal([]byte(behind), h.next); err != nil {
+			h.next = nil // the hand-over is done, and the second waiter notices it even without a warning
+		}
+	} else {
+		h.next = joins
+	}
+	if h.next != nil {
+		h.to.next = h.next.address()
+	}
+	return h, true, nil
 }
 
 // enqueue gives the request a place at the end of the queue, in one statement. It returns the

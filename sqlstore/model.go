@@ -79,6 +79,8 @@ type reservation struct {
 	fence uint64
 	since micros // when the reservation was made
 	next  address
+
+	notified bool // the waiters of other processes have been notified
 }
 
 // An address says how to wake a waiter. A waiter of this process is found by its token. A waiter of

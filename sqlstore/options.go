@@ -90,6 +90,8 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	switch {
 	case s.cfg.listener != nil:
 		s.waits.channel = newChannel()
+		s.rows.pipeliner, _ = s.cfg.listener.(Pipeliner)
+		s.rows.channel, s.rows.shared = s.waits.channel, s.sharedChannel()
 	case canWatch(e, db):
 		s.cfg.listener = fileWatch{s}
 	}

@@ -97,6 +97,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	defer done()
 	s.waits.takeClaim(token)
+	s.waits.dropPlace(token)
 	if keep == 0 {
 		if ok, err := s.releaseInOne(ctx, name, token); err != nil {
 			return driver.Gone, err
@@ -124,21 +125,28 @@ func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, err
 			return ok, err
 		}
 	}
-	return s.handOverInOne(ctx, name, token)
+	h, err := s.handOverInOne(ctx, name, token, nil)
+	return h != nil, err
 }
 
-// handOverInOne is like releaseInOne, for a name that others wait for.
-func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, error) {
-	to, next, ok, err := s.rows.handOver(ctx, name, token)
-	if !ok || err != nil {
-		return false, err
+// handOverInOne is like releaseInOne, for a name that others wait for. It returns nil if the
+// functions of state.go have to decide. If joins is not nil, it becomes the last place in the
+// queue.
+func (s *Store) handOverInOne(ctx context.Context, name, token string, joins *place) (*handedOver, error) {
+	h, ok, err := s.rows.handOver(ctx, name, token, joins)
+	if err != nil {
+		s.work.Go(func() { s.notifyAfterLostReply(context.WithoutCancel(ctx), name, opaque(token)) })
+		return nil, err
 	}
-	s.noteHanded(name, to.to)
-	s.wakeReserved(ctx, []reservation{to})
+	if !ok {
+		return nil, nil
+	}
+	s.noteHanded(name, h.to.to)
+	s.wakeReserved(ctx, []reservation{h.to})
 	looks := opaque("")
-	if next != nil && !next.Push {
-		looks = next.Token
+	if h.next != nil && !h.next.Push {
+		looks = h.next.Token
 	}
 	s.waits.wakeFirst(name, looks)
-	return true, nil
+	return &h, nil
 }

@@ -63,9 +63,10 @@ type wait struct {
 	reserve bool
 	*waiting
 
-	joined bool      // this wait has a place in the queue
-	push   string    // the channel on which the database wakes this waiter; "" if this waiter polls
-	renew  time.Time // when the place has to be renewed
+	taken  *takenPlace // the place that PassOrQueue has taken for this wait, until the first look
+	joined bool        // this wait has a place in the queue
+	push   string      // the channel on which the database wakes this waiter; "" if this waiter polls
+	renew  time.Time   // when the place has to be renewed
 
 	at    int           // how many waiters were ahead of this one at the last look
 	moved time.Time     // when that number last changed
@@ -82,9 +83,17 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 		token = opaque(w.r.Token)
 		defer w.s.listen()()
 	}
-	one, remove := w.s.waits.add(w.r.Name, token)
-	defer remove()
-	w.waiting = one
+	if w.reserve {
+		w.taken = w.s.waits.takePlace(w.r.Token)
+	}
+	if w.taken != nil {
+		w.waiting = w.taken.waiting
+		defer w.taken.remove()
+	} else {
+		one, remove := w.s.waits.add(w.r.Name, token)
+		defer remove()
+		w.waiting = one
+	}
 	answered := time.Now()
 	for {
 		g, over, pause, err := w.lookOnce(ctx)
@@ -136,6 +145,12 @@ func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g drive
 func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
+	if p := w.taken; p != nil {
+		w.taken, w.joined, w.push, w.renew = nil, true, p.push, p.renew
+		if p.turns == w.s.waits.currentTurn() {
+			return g, false, w.pauseAt(&p.st, p.ahead, p.now), nil
+		}
+	}
 	if !w.joined && w.reserve {
 		if pause, ok, err := w.enqueue(ctx); ok || err != nil {
 			return g, false, pause, err

@@ -67,8 +67,9 @@ func (s *Store) notification(a address, h handedName, next bool) []any {
 type waits struct {
 	mu      sync.Mutex
 	byName  map[string][]*waiting
-	byToken map[string]*waiting  // waiters that take a place, by the hash of the token
-	claims  map[string]time.Time // when a token got its reservation, if it has not claimed it yet
+	byToken map[string]*waiting    // waiters that take a place, by the hash of the token
+	taken   map[string]*takenPlace // places in the state "taken", by token
+	claims  map[string]time.Time   // when a token got its reservation, if it has not claimed it yet
 
 	listener *notifyConn // nil if nobody has waited for a while
 	waiters  int         // calls of Wait that want notifications

@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
 )
 
 // A faulty listener counts its connections, and can ignore notifications.
@@ -21,6 +23,7 @@ type faulty struct {
 	ignored atomic.Int64
 	ready   atomic.Int64
 	channel atomic.Value
+	pairs   atomic.Int64 // hand-overs whose two statements were sent together
 }
 
 func (l *faulty) Listen(ctx context.Context, channels []string, ready func(), woken func(string)) error {
@@ -37,16 +40,55 @@ func (l *faulty) Listen(ctx context.Context, channels []string, ready func(), wo
 // pushed makes a party that PostgreSQL notifies.
 func (d database) pushed(t *testing.T) (*party, *faulty) {
 	t.Helper()
+	return d.listening(t, func(f *faulty) sqlstore.Listener { return f })
+}
+
+func (d database) listening(t *testing.T, by func(*faulty) sqlstore.Listener) (*party, *faulty) {
+	t.Helper()
 	db, err := d.pool()
 	noError(t, err)
 	l := &faulty{listener: listener{d.dsn, new(atomic.Int64)}}
-	s, err := sqlstore.Open(t.Context(), db, d.engine, sqlstore.Notify(l))
+	s, err := sqlstore.Open(t.Context(), db, d.engine, sqlstore.Notify(by(l)))
 	noError(t, err)
 	t.Cleanup(func() {
 		s.Close()
 		db.Close()
 	})
 	return &party{db: db, store: s}, l
+}
+
+// pushed makes a party that PostgreSQL notifies.
+func (c contest) pushed(t *testing.T) (*party, *faulty) {
+	t.Helper()
+	if !c.together {
+		return c.database.pushed(t)
+	}
+	l, err := sender(c.dsn)
+	noError(t, err)
+	return c.database.listening(t, func(f *faulty) sqlstore.Listener { return together{f, l} })
+}
+
+// sender returns the Pipeliner that package open uses.
+func sender(dsn string) (sqlstore.Pipeliner, error) {
+	unused, l, err := postgres.Open(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return l.(sqlstore.Pipeliner), unused.Close()
+}
+
+// together is a faulty listener that sends two statements at once.
+type together struct {
+	*faulty
+	sender sqlstore.Pipeliner
+}
+
+func (l together) SendBoth(ctx context.Context, conn *sql.Conn, one, two sqlstore.Statement) ([]string, error, error) {
+	values, first, second := l.sender.SendBoth(ctx, conn, one, two)
+	if first == nil && second == nil {
+		l.pairs.Add(1)
+	}
+	return values, first, second
 }
 
 // A place is a waiter in the form in which the table contains it.
@@ -142,24 +184,35 @@ var handOvers = []handOver{
 	{name: "not before the name may be free", holder: driver.Request{AtLeast: 700 * time.Millisecond}, waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"}},
 }
 
+// A contest is a database in which processes compete for a name. If together is true, a release
+// sends its two statements at once.
+type contest struct {
+	database
+	together bool
+}
+
 // TestContended: processes that PostgreSQL notifies want one name.
 func TestContended(t *testing.T) {
 	t.Parallel()
-	d := database{"pgx", server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}}).URL(), sqlstore.PostgreSQL}
-	for what, run := range map[string]func(*testing.T, database){
-		"hand-overs": handOversTo, "under a transaction": handOverUnderATransaction, "pass": passWhileOthersWait,
-		"a notification is lost": lostNotification, "the listening connection ends": listeningConnectionEnds,
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			run(t, d)
-		})
+	for how, together := range map[string]bool{"one by one": false, "together": true} {
+		d := database{"pgx", server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}}).URL(), sqlstore.PostgreSQL}
+		for what, run := range map[string]func(*testing.T, contest){
+			"hand-overs": handOversTo, "under a transaction": handOverUnderATransaction, "pass": passWhileOthersWait,
+			"a release takes a place": releaseTakesAPlace, "that place is given up": placeIsGivenUp,
+			"a notification is lost": lostNotification, "the listening connection ends": listeningConnectionEnds,
+			"the reply is lost": lostReply,
+		} {
+			t.Run(what+", "+how, func(t *testing.T) {
+				t.Parallel()
+				run(t, contest{d, together})
+			})
+		}
 	}
 }
 
 // handOversTo checks who gets the name, and with which fence, when a holder releases it. It does
 // not matter whether one statement does that or the state machine.
-func handOversTo(t *testing.T, d database) {
+func handOversTo(t *testing.T, d contest) {
 	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
 	for _, h := range handOvers {
@@ -218,7 +271,7 @@ func (h handOver) run(t *testing.T, a, b *party) {
 
 // handOverUnderATransaction: a transaction that has checked the lock keeps the name after the
 // release, and only so long.
-func handOverUnderATransaction(t *testing.T, d database) {
+func handOverUnderATransaction(t *testing.T, d contest) {
 	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
 	const name = "checked"
@@ -252,7 +305,7 @@ func (g granted) Fence() uint64 { return g.fence }
 
 // passWhileOthersWait: a Pass to another caller of the process goes to the first waiter of the
 // queue instead.
-func passWhileOthersWait(t *testing.T, d database) {
+func passWhileOthersWait(t *testing.T, d contest) {
 	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
 	const name = "passed"
@@ -274,7 +327,7 @@ func passWhileOthersWait(t *testing.T, d database) {
 
 // lostNotification: a notification that is lost delays its waiter, and those behind it, until they
 // look by themselves. Nobody is forgotten.
-func lostNotification(t *testing.T, d database) {
+func lostNotification(t *testing.T, d contest) {
 	a, _ := d.pushed(t)
 	b, deaf := d.pushed(t)
 	c, _ := d.pushed(t)
@@ -300,7 +353,7 @@ func lostNotification(t *testing.T, d database) {
 
 // listeningConnectionEnds: the server ends the connection that listens, while somebody waits.
 // Another one takes its place, and the next notification arrives there.
-func listeningConnectionEnds(t *testing.T, d database) {
+func listeningConnectionEnds(t *testing.T, d contest) {
 	a, _ := d.pushed(t)
 	b, l := d.pushed(t)
 	const name = "successor"

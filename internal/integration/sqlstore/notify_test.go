@@ -52,7 +52,12 @@ func TestNotify(t *testing.T) {
 			return nil, err
 		}
 		db.SetMaxOpenConns(10)
-		s, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL, sqlstore.Notify(listener{srv.URL(), &heard}))
+		l, err := sender(srv.URL())
+		if err != nil {
+			return nil, err
+		}
+		f := &faulty{listener: listener{srv.URL(), &heard}}
+		s, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL, sqlstore.Notify(together{f, l}))
 		return ownPool{s, db}, err
 	}
 	drivertest.Run(t, drivertest.Harness{Open: open, Slow: true, Parallel: 8})

@@ -9,11 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the drivers
 	_ "modernc.org/sqlite"
 
@@ -21,6 +19,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/host"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
 )
 
 // bench is the state of one run of the benchmark.
@@ -95,7 +94,12 @@ func (b *bench) process(e sqlstore.Engine, push bool) (*process, error) {
 	}
 	var opts []sqlstore.Option
 	if push {
-		opts = append(opts, sqlstore.Notify(listener(b.pg)))
+		unused, l, err := postgres.Open(b.pg)
+		if err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+		unused.Close()
+		opts = append(opts, sqlstore.Notify(l))
 	}
 	s, err := sqlstore.Open(context.Background(), db, e, opts...)
 	if err != nil {
@@ -120,27 +124,4 @@ func (b *bench) calls() (n float64, err error) {
 func (b *bench) name() string {
 	b.names++
 	return "bench:" + strconv.Itoa(b.names)
-}
-
-// A listener is a URL on which pgx listens.
-type listener string
-
-// Listen implements sqlstore.Listener.
-func (l listener) Listen(ctx context.Context, channels []string, ready func(), woken func(string)) error {
-	conn, err := pgx.Connect(ctx, string(l))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "LISTEN "+strings.Join(channels, "; LISTEN ")); err != nil {
-		return err
-	}
-	ready()
-	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			return err
-		}
-		woken(n.Payload)
-	}
 }

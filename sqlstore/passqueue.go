@@ -1,0 +1,50 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+var _ driver.QueuePasser = (*Store)(nil)
+
+// PassOrQueue implements driver.QueuePasser.
+func (s *Store) PassOrQueue(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+	push := s.waits.pushChannel()
+	if push == "" || !s.crowd.isCrowded(next.Name) {
+		out, g, err = s.Pass(ctx, token, next)
+		return out, g, false, err
+	}
+	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises), checkNext(token, &next)); err != nil {
+		return driver.Gone, g, false, err
+	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return driver.Gone, g, false, err
+	}
+	defer done()
+	p := &takenPlace{push: push, turns: s.waits.currentTurn(), renew: time.Now().Add(placeFor / 2)}
+	p.waiting, p.remove = s.waits.add(next.Name, opaque(next.Token))
+	mine := newPlace(&next, push, 0)
+	began := s.beginSample()
+	h, err := s.handOverInOne(ctx, next.Name, token, &mine)
+	if h == nil {
+		p.remove()
+	}
+	switch {
+	case err != nil:
+		return driver.Gone, g, false, err
+	case h == nil:
+		out, g, err = s.passByState(ctx, token, next)
+		return out, g, false, err
+	}
+	s.samples.addSample(began, h.to.since)
+	p.ahead, p.now = h.ahead, h.to.since
+	p.st = state{fence: h.to.fence, holds: []hold{{
+		Token: h.to.to.token, Reserved: true, Fence: h.to.fence, Since: p.now, Until: p.now.add(driver.MaxReservation),
+	}}}
+	s.waits.keepPlace(next.Token, p)
+	return driver.Released, g, true, nil
+}

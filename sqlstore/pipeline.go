@@ -1,0 +1,139 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"strconv"
+)
+
+// A Pipeliner is a Listener that can also send two statements to PostgreSQL at once. A release then
+// sends the statement that hands the name over together with the one that notifies the next holder,
+// so that the notification need not wait for the first reply.
+type Pipeliner interface {
+	Listener
+	// SendBoth sends two statements on conn, in one write. Each of them is a transaction of its
+	// own, and the server runs the second even if the first fails. Parameters and values are in
+	// PostgreSQL's text format.
+	//
+	// The values are those of the one row that the first statement returns, or nil if it returns
+	// none. first is the error of the first statement, and second that of the second one. If conn
+	// cannot do this, nothing was sent, and first is errors.ErrUnsupported.
+	SendBoth(ctx context.Context, conn *sql.Conn, one, two Statement) (values []string, first, second error)
+}
+
+// A Statement is a statement for PostgreSQL, with its parameters in text format.
+type Statement struct {
+	Text   string
+	Params []string
+}
+
+// The two statements of a hand-over are separate transactions. PostgreSQL commits transactions with
+// NOTIFY one after the other, and one that has also changed a row would wait for the disk
+// meanwhile. The second statement cannot get its parameters from the reply to the first one. So the
+// first one leaves the notifications in a setting of the session:
+//
+//	NUMBER|CHANNEL|TEXT|CHANNEL|TEXT
+//
+// NUMBER is random, and a parameter of both statements. If the first statement does nothing, the
+// second one finds another number, or no setting, and notifies nobody. A channel is empty if the
+// waiter is in this process, if it polls, or if there is none.
+
+const handedSetting = "padlock.handed"
+
+// announceText is the expression that leaves the notifications of the statement "handOver" in the
+// setting. Its parameters are the number, the channel of this store twice, and the shared channel.
+func announceText(join bool) string {
+	hash := func(token string) string { return "encode(substr(sha256(" + token + "), 1, 12), 'hex')" }
+	second := "decode(rpad(second->>'t', (length(second->>'t') + 3) / 4 * 4, '='), 'base64')"
+	alone := "CASE WHEN second IS NULL THEN ' alone' END"
+	if join {
+		alone = "''"
+	}
+	return "set_config('" + handedSetting + "', concat(?::text, '|', NULLIF(first->>'c', ?::text), '|', " +
+		hash("token") + ", ' ', fence, ' @', since, " + alone +
+		", '|', CASE WHEN second->'p' = 'true' THEN NULLIF(COALESCE(second->>'c', ?::text), ?::text) END" +
+		", '|- 0 ', " + hash(second) + "), false)"
+}
+
+const notifyHanded = "SELECT pg_notify(split_part(s, '|', i), split_part(s, '|', i + 1)) FROM current_setting('" + handedSetting +
+	"', true) AS s, (VALUES (2), (4)) AS p (i) WHERE split_part(s, '|', 1) = $1 AND split_part(s, '|', i) <> ''"
+
+// A row of text has the values of a row in PostgreSQL's text format.
+type textRow []string
+
+// Scan converts the values. It knows only the types that the statement "handOver" needs.
+func (r textRow) Scan(dest ...any) (err error) {
+	if len(r) < len(dest) {
+		return errors.New("the row has too few values")
+	}
+	for i, to := range dest {
+		switch to := to.(type) {
+		case *string:
+			*to = r[i]
+		case *[]byte:
+			if len(r[i]) < 2 {
+				return errors.New("a value is not a byte string")
+			}
+			*to, err = hex.DecodeString(r[i][2:])
+		case *int:
+			*to, err = strconv.Atoi(r[i])
+		case *uint64:
+			*to, err = strconv.ParseUint(r[i], 10, 64)
+		case *micros:
+			*to, err = parseMicros(r[i])
+		default:
+			return errors.New("a type that textRow does not know")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseMicros(text string) (micros, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return micros(n), err
+}
+
+func bytesText(b []byte) string { return `\x` + hex.EncodeToString(b) }
+
+// handOverRow runs the statement handOver. notified is true if its notifications were sent too.
+func (t *table) handOverRow(ctx context.Context, name, token string, joins []byte) (r row, notified bool) {
+	at := 0
+	if joins != nil {
+		at = 1
+	}
+	if t.pipeliner != nil && !t.noPipeline.Load() {
+		conn, err := t.db.Conn(ctx)
+		if err != nil {
+			return failedRow{err}, false
+		}
+		defer conn.Close()
+		number := rand.Text()[:16]
+		one := Statement{t.sql.contended.announce[at], []string{bytesText([]byte(name))}}
+		if joins != nil {
+			one.Params = append(one.Params, string(joins))
+		}
+		one.Params = append(one.Params, bytesText([]byte(token)), number, t.channel, t.shared, t.channel)
+		values, first, second := t.pipeliner.SendBoth(ctx, conn, one, Statement{notifyHanded, []string{number}})
+		switch {
+		case errors.Is(first, errors.ErrUnsupported):
+			t.noPipeline.Store(true)
+		case first != nil:
+			return failedRow{first}, false
+		case values == nil:
+			return failedRow{sql.ErrNoRows}, false
+		default:
+			return textRow(values), second == nil
+		}
+	}
+	args := []any{[]byte(name)}
+	if joins != nil {
+		args = append(args, string(joins))
+	}
+	return t.queryRow(ctx, t.sql.contended.handOver[at], append(args, []byte(token))...), false
+}

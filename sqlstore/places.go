@@ -1,0 +1,59 @@
+package sqlstore
+
+import "time"
+
+// A release that hands a name over to another process can take a place for the next waiter of its
+// own process, in the same statement. The place has these states, from the view of the Store:
+//
+//	state    meaning                               the next state
+//	asked    the statement was sent                taken, if the statement made the place; dropped, if
+//	                                               it did not, or if its reply was lost
+//	taken    the place is in the queue, and its    waited, by Wait with the same token; dropped, by
+//	         notifications arrive at takenPlace    Release with that token
+//	waited   Wait has taken the place over, as if  those of a wait (wait.go)
+//	         it had enqueued it itself
+//	dropped  the Store knows nothing of it. If it  (none)
+//	         is in the queue all the same, it is
+//	         removed by the caller's Release, or
+//	         lapses after placeFor
+//
+// The waiting of a place is registered before the statement is sent, so that no notification for it
+// can be missed. If the connection that listens is opened or lost in the state "taken", Wait looks
+// at the name at once.
+type takenPlace struct {
+	*waiting
+	remove func()
+	push   string    // the channel in the place
+	turns  uint64    // waits.turns before the statement was sent
+	renew  time.Time // when the place has to be renewed
+	ahead  int       // how many places were before it
+	st     state     // has only the reservation of the waiter for which the name was reserved
+	now    micros
+}
+
+// keepPlace keeps a place in the state "taken" until takePlace asks for it.
+func (w *waits) keepPlace(token string, p *takenPlace) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.taken == nil {
+		w.taken = map[string]*takenPlace{}
+	}
+	w.taken[token] = p
+}
+
+// takePlace ends the state "taken" of the place of a token. It returns nil if there is no such
+// place.
+func (w *waits) takePlace(token string) *takenPlace {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.taken[token]
+	delete(w.taken, token)
+	return p
+}
+
+// dropPlace forgets the place of a token.
+func (w *waits) dropPlace(token string) {
+	if p := w.takePlace(token); p != nil {
+		p.remove()
+	}
+}
