@@ -16,7 +16,7 @@ import (
 // PostgreSQL, where NOTIFY makes hand-overs frequent.
 //
 //	statement  step of state.go          makes the step if
-//	handOver   release, then handOver    the token has a live exclusive hold or reservation; no
+//	handOver   release, then handOver;   the token has a live exclusive hold or reservation; no
 //	                                     transaction keeps the name; and the first waiter in the
 //	                                     queue is a live writer that the database wakes on a channel
 //	                                     of its own
@@ -29,17 +29,15 @@ import (
 // to the row, handOver waits for that process. To wait, it first locks the row FOR NO KEY UPDATE,
 // as every UPDATE does.
 type contendedStatements struct {
-	handOver [2]string // the second also gives a waiter of this process a place
-	announce [2]string // the same, and they leave the notifications for the statement notifyHanded
+	handOver string
+	announce string // handOver that also leaves the notifications for the statement notifyHanded
 	enqueue  string
 }
 
 func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
 	if d == dialects[PostgreSQL] {
-		for i, join := range []bool{false, true} {
-			st.handOver[i] = handOverText(d, t, join, "")
-			st.announce[i] = handOverText(d, t, join, ", "+announceText(join))
-		}
+		st.handOver = handOverText(d, t, "")
+		st.announce = handOverText(d, t, ", "+announceText())
 		st.enqueue = enqueueText(d, t)
 	}
 	return st
@@ -55,21 +53,19 @@ func lockForGrant(t tables, columns string) string {
 }
 
 // handOverText makes the statement handOver. Its subquery f returns the column "more" of the row as
-// m, the places of the first two waiters, and the time. The time is read after the row was locked.
-func handOverText(d *dialect, t tables, join bool, announce string) string {
-	more, busy := "m #- '{queue,0}'", "CASE WHEN second IS NULL AND m->'spent' IS NULL THEN 0 ELSE busy END"
-	if join {
-		end := "now + " + inMicros(placeFor)
-		more = "jsonb_set(m, '{queue}', (m->'queue') - 0 || jsonb_set(?::jsonb, '{u}', to_jsonb(" + end + ")))"
-		busy = "GREATEST(busy, " + end + ")"
-	}
+// m, the places of the first two waiters, the new last place as mine, and the time. The time is
+// read after the row was locked. If nobody joins the queue, mine is NULL.
+func handOverText(d *dialect, t tables, announce string) string {
+	end := "now + " + inMicros(placeFor)
 	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
-		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, " + d.now + " AS now FROM g)" +
+		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, NULLIF(?::text, '')::jsonb AS mine, " + d.now + " AS now FROM g)" +
 		" UPDATE " + t.locks + " AS l SET version = version + 1" +
 		", fence = GREATEST(fence + 1, COALESCE((first->>'a')::bigint, 0) + 1, now)" +
 		", token = decode(rpad(first->>'t', (length(first->>'t') + 3) / 4 * 4, '='), 'base64'), reserved = 1" +
 		", since = now, until = now + " + inMicros(driver.MaxReservation) + ", least = 0, holder = (first->'h')::text" +
-		", busy = " + busy + ", more = ((" + more + ") - 'free')::text" +
+		", busy = CASE WHEN mine IS NOT NULL THEN GREATEST(busy, " + end + ") WHEN second IS NULL AND m->'spent' IS NULL THEN 0 ELSE busy END" +
+		", more = (CASE WHEN mine IS NULL THEN m #- '{queue,0}'" +
+		" ELSE jsonb_set(m, '{queue}', (m->'queue') - 0 || jsonb_set(mine, '{u}', to_jsonb(" + end + "))) END - 'free')::text" +
 		" FROM f WHERE l.name = f.name AND token = ? AND until > now AND least <= now" +
 		" AND fence < " + strconv.Itoa(driver.MaxFence-2) +
 		" AND m->'holds' IS NULL AND m->'intent' IS NULL AND COALESCE((m->>'cool')::bigint, 0) <= now" +
@@ -100,10 +96,10 @@ type handedOver struct {
 
 // handOver releases an exclusive hold and reserves the name for the first waiter in the queue, in
 // one statement. It also releases a reservation, because a waiter may use its reservation as a hold
-// before it claims the reservation. If joins is not nil, it becomes the last place in the queue. The
-// result ok is false if nothing was changed.
+// before it claims the reservation. If joins is not nil, it becomes the last place in the queue.
+// The result ok is false if nothing was changed.
 func (t *table) handOver(ctx context.Context, name, token string, joins *place) (h handedOver, ok bool, err error) {
-	if t.sql.contended.handOver[0] == "" {
+	if t.sql.contended.handOver == "" {
 		return h, false, nil
 	}
 	var mine []byte
@@ -112,7 +108,7 @@ func (t *table) handOver(ctx context.Context, name, token string, joins *place) 
 			return h, false, err
 		}
 	}
-	found, notified := t.handOverRow(ctx, name, token, mine)
+	found, notified := t.handOverRow(ctx, name, token, string(mine))
 	var first []byte
 	var behind string
 	var places int

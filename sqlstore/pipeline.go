@@ -45,13 +45,10 @@ const handedSetting = "padlock.handed"
 
 // announceText is the expression that leaves the notifications of the statement "handOver" in the
 // setting. Its parameters are the number, the channel of this store twice, and the shared channel.
-func announceText(join bool) string {
+func announceText() string {
 	hash := func(token string) string { return "encode(substr(sha256(" + token + "), 1, 12), 'hex')" }
 	second := "decode(rpad(second->>'t', (length(second->>'t') + 3) / 4 * 4, '='), 'base64')"
-	alone := "CASE WHEN second IS NULL THEN ' alone' END"
-	if join {
-		alone = "''"
-	}
+	alone := "CASE WHEN second IS NULL AND mine IS NULL THEN ' alone' END"
 	return "set_config('" + handedSetting + "', concat(?::text, '|', NULLIF(first->>'c', ?::text), '|', " +
 		hash("token") + ", ' ', fence, ' @', since, " + alone +
 		", '|', CASE WHEN second->'p' = 'true' THEN NULLIF(COALESCE(second->>'c', ?::text), ?::text) END" +
@@ -101,39 +98,29 @@ func parseMicros(text string) (micros, error) {
 
 func bytesText(b []byte) string { return `\x` + hex.EncodeToString(b) }
 
-// handOverRow runs the statement handOver. notified is true if its notifications were sent too.
-func (t *table) handOverRow(ctx context.Context, name, token string, joins []byte) (r row, notified bool) {
-	at := 0
-	if joins != nil {
-		at = 1
+// handOverRow runs the statement handOver. The text joins is the new last place of the queue in
+// JSON, or empty. notified is true if the notifications were sent too.
+func (t *table) handOverRow(ctx context.Context, name, token, joins string) (r row, notified bool) {
+	if t.pipeliner == nil || t.noPipeline.Load() {
+		return t.queryRow(ctx, t.sql.contended.handOver, []byte(name), joins, []byte(token)), false
 	}
-	if t.pipeliner != nil && !t.noPipeline.Load() {
-		conn, err := t.db.Conn(ctx)
-		if err != nil {
-			return failedRow{err}, false
-		}
-		defer conn.Close()
-		number := rand.Text()[:16]
-		one := Statement{t.sql.contended.announce[at], []string{bytesText([]byte(name))}}
-		if joins != nil {
-			one.Params = append(one.Params, string(joins))
-		}
-		one.Params = append(one.Params, bytesText([]byte(token)), number, t.channel, t.shared, t.channel)
-		values, first, second := t.pipeliner.SendBoth(ctx, conn, one, Statement{notifyHanded, []string{number}})
-		switch {
-		case errors.Is(first, errors.ErrUnsupported):
-			t.noPipeline.Store(true)
-		case first != nil:
-			return failedRow{first}, false
-		case values == nil:
-			return failedRow{sql.ErrNoRows}, false
-		default:
-			return textRow(values), second == nil
-		}
+	conn, err := t.db.Conn(ctx)
+	if err != nil {
+		return failedRow{err}, false
 	}
-	args := []any{[]byte(name)}
-	if joins != nil {
-		args = append(args, string(joins))
+	defer conn.Close()
+	number := rand.Text()[:16]
+	params := []string{bytesText([]byte(name)), joins, bytesText([]byte(token)), number, t.channel, t.shared, t.channel}
+	values, first, second := t.pipeliner.SendBoth(ctx, conn, Statement{t.sql.contended.announce, params}, Statement{notifyHanded, []string{number}})
+	switch {
+	case errors.Is(first, errors.ErrUnsupported):
+		t.noPipeline.Store(true)
+		conn.Close()
+		return t.handOverRow(ctx, name, token, joins)
+	case first != nil:
+		return failedRow{first}, false
+	case values == nil:
+		return failedRow{sql.ErrNoRows}, false
 	}
-	return t.queryRow(ctx, t.sql.contended.handOver[at], append(args, []byte(token))...), false
+	return textRow(values), second == nil
 }

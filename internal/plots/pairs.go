@@ -32,6 +32,7 @@ var pairings = map[string][]pair{
 		{"mysqlstore, no fence | GET_LOCK", "pair, named locks of MariaDB", "p50 us", "mysqlstore, no fence", "GET_LOCK and RELEASE_LOCK", 1},
 		{"mysqlstore | GET_LOCK and upsert", "pair, named locks of MariaDB", "p50 us", "mysqlstore", "GET_LOCK, upsert and RELEASE_LOCK", 1},
 		{"16 processes | NOTIFY among 2", "drain, 64 waiters", "hand p50 us", "processes: 16", "bare NOTIFY and two updates: 2", 1},
+		{"16 processes | NOTIFY among 16", "drain, 64 waiters", "hand p50 us", "processes: 16", "bare NOTIFY and two updates: 16", 1},
 	},
 	etcdName: {
 		{"one caller | Txn + Delete", "pair, etcd", "p50 us", "etcdstore", "Txn + Delete", 1},

@@ -235,7 +235,7 @@ func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 // itself. With fewer warm-ups, most connections of the 16 processes would still plan during the
 // measured drain. The comparison would then be unfair, because the rows of bare hand-overs have
 // many more warm-ups.
-const warmUps = 8
+const warmUps = 16
 
 // begin makes a crowd wait and then lets it go. First it acquires a new name. Then the waiters of
 // the crowd queue up for that name. When all of them wait, begin releases the name.
