@@ -34,10 +34,14 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	help := &helpWriter{Writer: stdout}
+	root.SetOut(help)
 	root.SetErr(stderr)
 	a.json = asksForJSON(args) // errors may occur before the flags are parsed
 	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		err = help.err
+	}
 	var f *failure
 	var file *fs.PathError // the output could not be written; all other errors are a *failure
 	switch {
@@ -56,6 +60,20 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	// Cobra itself found an error in the command line.
 	a.say(note{Event: "usage", Message: err.Error() + "; see padlock --help", Exit: exitUsage})
 	return exitUsage
+}
+
+// helpWriter keeps the first error of the output of a help text, because cobra drops it.
+type helpWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *helpWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // asksForJSON looks for --json among padlock's own arguments.
