@@ -119,7 +119,11 @@ func (a *app) tellFindings(found []doctor.Finding, accept []string) error {
 	if a.json {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.stdout, "\n%d good, %d problems, %d unknown, %d accepted\n", counts["good"], counts["problem"], counts["unknown"], counts["accepted"])
+	problems := "problems"
+	if counts["problem"] == 1 {
+		problems = "problem"
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%d good, %d %s, %d unknown, %d accepted\n", counts["good"], counts["problem"], problems, counts["unknown"], counts["accepted"])
 	return err
 }
 

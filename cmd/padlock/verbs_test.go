@@ -192,7 +192,7 @@ func TestExitStatusOfDoctor(t *testing.T) {
 		{doctor.Problem, "", 1, "PROBLEM   clock"},
 		{doctor.Unknown, "", 1, "unknown   clock"},
 		{doctor.Unknown, "clock", 0, "accepted  clock"},
-		{doctor.Problem, "drift", 1, "0 good, 1 problems"},
+		{doctor.Problem, "drift", 1, "0 good, 1 problem, 0 unknown"},
 	} {
 		var out strings.Builder
 		a := &app{stdout: &out}
