@@ -33,6 +33,8 @@ type state struct {
 	free   micros   // the time since which the first waiter in the queue may take the name; 0 if that waiter may not take it yet
 	cool   micros   // nobody gets the name before this time
 	cooled driver.Holder
+
+	lapsed []hold // reservations that dropReservations has removed from holds
 }
 
 // A hold is either granted, or reserved for a waiter that still has to claim it.
@@ -42,7 +44,8 @@ type state struct {
 //	no        no           the hold has lapsed; Release reports Expired until somebody else gets the
 //	                       name
 //	yes       yes          the name was handed over; Acquire with the token claims it
-//	yes       no           the waiter did not claim it in time; it counts as if it never existed
+//	yes       no           the waiter did not claim it in time; it counts as if it never existed,
+//	                       except that Release reports Expired while the row still has it
 type hold struct {
 	Token    opaque        `json:"t"`
 	Shared   bool          `json:"s,omitempty"`

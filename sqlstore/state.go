@@ -51,7 +51,7 @@ func (s *state) trim(now micros) {
 	ended := s.lastEnd(now)
 	s.queue = slices.DeleteFunc(s.queue, func(p place) bool { return p.Until <= now })
 	s.spent = slices.DeleteFunc(s.spent, func(p spent) bool { return p.Until <= now })
-	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool { return h.Reserved && h.Until <= now })
+	s.dropReservations(now)
 	if s.intent.Until <= now || s.live(s.intent.Token, now) == nil {
 		s.intent = intent{}
 	}
@@ -305,18 +305,6 @@ func (s *state) release(token opaque, keep time.Duration, now micros) driver.Out
 		s.cool, s.cooled = end, h.Holder
 	}
 	return driver.Released
-}
-
-func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outcome {
-	if i := slices.Index(s.lost, token); i >= 0 {
-		s.lost = slices.Delete(s.lost, i, i+1)
-		return driver.Taken
-	}
-	s.spent = append(s.spent, spent{token, now.add(spentFor)})
-	if waits {
-		return driver.Released
-	}
-	return driver.Gone
 }
 
 // convert changes a live hold from shared to exclusive or back. If another reader is in the way of

@@ -160,7 +160,7 @@ func TestQueueEdges(t *testing.T) {
 			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).passTime(claim).mustBe("| c").acquire("b", driver.ErrHeld).acquire("c", nil)
 		},
 		"a reservation lapsed and nobody else waits": func(s *script) {
-			s.acquire("a", nil).joinPushed("b").release("a", driver.Released).passTime(claim).mustBe("|").release("b", driver.Gone)
+			s.acquire("a", nil).joinPushed("b").release("a", driver.Released).passTime(claim).mustBe("|").release("b", driver.Expired)
 		},
 	} {
 		t.Run(what, func(t *testing.T) { run(newScript(t)) })

@@ -1,0 +1,37 @@
+package sqlstore
+
+import (
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// dropReservations removes the reservations that have lapsed. It keeps them in s.lapsed, which is
+// not written to the table. A waiter may have used its reservation without a claim, and its Release
+// may have come late. While the row still has the reservation and nobody has got the name since,
+// that Release reports Expired instead of Gone.
+func (s *state) dropReservations(now micros) {
+	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool {
+		if !h.Reserved || h.Until > now {
+			return false
+		}
+		s.lapsed = append(s.lapsed, h)
+		return true
+	})
+}
+
+// releaseNothing is the part of release for a token that has no hold.
+func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outcome {
+	if i := slices.Index(s.lost, token); i >= 0 {
+		s.lost = slices.Delete(s.lost, i, i+1)
+		return driver.Taken
+	}
+	s.spent = append(s.spent, spent{token, now.add(spentFor)})
+	if waits {
+		return driver.Released
+	}
+	if slices.ContainsFunc(s.lapsed, func(h hold) bool { return h.Token == token && !s.overtaken(&h) }) {
+		return driver.Expired
+	}
+	return driver.Gone
+}
