@@ -35,3 +35,8 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 	}
 	return driver.Gone
 }
+
+// overtaken reports whether somebody else got the name after h was granted. It compares fences. The
+// list of holds cannot tell, because the statement that takes a free name does not remove lapsed
+// readers from it.
+func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }

@@ -25,11 +25,6 @@ func (s *state) live(token opaque, now micros) *hold {
 	return nil
 }
 
-// overtaken reports whether somebody else got the name after h was granted. It compares fences. The
-// list of holds cannot tell, because the statement that takes a free name does not remove lapsed
-// readers from it.
-func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }
-
 // heldBy returns the live hold of token, or the reason why there is none.
 func (s *state) heldBy(token opaque, now micros) (*hold, error) {
 	h := s.find(token)
