@@ -272,7 +272,8 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //	                                 Acquire with Replaces            live, new token and fence
 //	                                 Release or Break                 none, perhaps with a cool-down
 //	                                 the lease's end is reached       ended
-//	                                 the machine restarts             ended
+//	                                 the machine restarts             none; what is left of AtLeast
+//	                                                                  is a cool-down
 //	ended    has a lease that ended  Acquire of a detached hold       live, new token and fence
 //	                                 Acquire of another hold          none
 //	                                 Extend, which returns ErrLost    ended
@@ -311,12 +312,12 @@ func (l *lease) decode(d *decoder) {
 	}
 }
 
-// endLease ends a lease that was written before the machine restarted. Its AtLeast still applies,
-// by the wall clock, like every cool-down.
+// endLease ends a lease that was written before the machine restarted. If its AtLeast is in the
+// future by the wall clock, a cool-down remains, which Extend does not take for a hold.
 func (r *record) endLease() {
 	if r.lease.taken() {
 		r.lease.atLeast.boot = 0
-		r.cool = r.lease.atLeast
+		r.cool, r.lease = r.lease.atLeast, lease{}
 	}
 }
 

@@ -72,8 +72,8 @@ func TestRecordOfAnotherBootLosesItsBootClock(t *testing.T) {
 	r := fullRecord()
 	r.boot[0]++
 	var got record
-	if got.decode(r.encode(nil)); got.cool != (moment{wall: 15}) { // only the AtLeast of a lease remains
-		t.Errorf("the cool-down of another boot's lease: %v", got.cool)
+	if got.decode(r.encode(nil)); got.cool != (moment{wall: 15}) || got.lease.taken() { // only the AtLeast of a lease remains, as a cool-down
+		t.Errorf("the cool-down of another boot's lease: %v, lease %v", got.cool, got.lease)
 	}
 	r.lease = lease{}
 	got.decode(r.encode(nil))
