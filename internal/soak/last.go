@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func (r *Run) namesToLookAt() (names []string) {
 
 // lookAt checks that a name is free, logs a violation if it is not, and reports whether it is.
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
-	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(clockNow()-begun)) + time.Second
+	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(clockNow()-begun)) + time.Second + r.delayOfDead(ctx, l, name)
 	call := clockNow()
 	broken := func(what string, err error) bool {
 		r.monitor.Log(Event{Op: Broken, Worker: engine, Call: call, At: clockNow(), Name: name, Err: what + ": " + err.Error()})
@@ -156,6 +157,17 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	}
 	_ = lock.Release() // nothingLeft finds out whether the release worked
 	return true
+}
+
+// delayOfDead returns how long the waiters of killed workers may delay a later one. When all workers
+// have gone, every waiter that is still in the queue is dead. If workers are killed faster than a
+// store notices the death of waiters, there are many.
+func (r *Run) delayOfDead(ctx context.Context, l *padlock.Locker, name string) time.Duration {
+	st, err := l.Inspect(ctx, name)
+	if err != nil { // the store cannot tell, or does not answer; Acquire finds that out
+		return 0
+	}
+	return time.Duration(max(0, st.Waiters)) * cmp.Or(r.Guarantees.DeadWaiter, driver.MaxReservation)
 }
 
 // askUntilGranted calls the function ask until the store grants the lock. If every answer for
