@@ -135,7 +135,8 @@ func (r *Run) namesToLookAt() (names []string) {
 
 // lookAt checks that a name is free, logs a violation if it is not, and reports whether it is.
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
-	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(clockNow()-begun)) + time.Second + r.delayOfDead(ctx, l, name)
+	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(clockNow()-begun)) + time.Second
+	patience += r.delayOfDead(ctx, l, name)
 	call := clockNow()
 	broken := func(what string, err error) bool {
 		r.monitor.Log(Event{Op: Broken, Worker: engine, Call: call, At: clockNow(), Name: name, Err: what + ": " + err.Error()})
@@ -159,9 +160,9 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	return true
 }
 
-// delayOfDead returns how long the waiters of killed workers may delay a later one. When all workers
-// have gone, every waiter that is still in the queue is dead. If workers are killed faster than a
-// store notices the death of waiters, there are many.
+// delayOfDead returns how long the waiters of killed workers may delay a later one. When all
+// workers have gone, every waiter that is still in the queue is dead. There are many such waiters
+// if workers are killed faster than the store notices the death of waiters.
 func (r *Run) delayOfDead(ctx context.Context, l *padlock.Locker, name string) time.Duration {
 	st, err := l.Inspect(ctx, name)
 	if err != nil { // the store cannot tell, or does not answer; Acquire finds that out
