@@ -1,0 +1,39 @@
+package soak
+
+import (
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
+)
+
+// TestLastLookWaitsForDeadWaiters: when all workers have gone, the waiters that are still in the
+// queue are those of killed workers, and each of them may cost the time of a reservation.
+func TestLastLookWaitsForDeadWaiters(t *testing.T) {
+	s := memstore.New()
+	l := padlock.New(s)
+	t.Cleanup(func() { l.Close(t.Context()) })
+	r := &Run{Guarantees: s.Guarantees()}
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: "holder", TTL: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if d := r.delayOfDead(t.Context(), l, "job"); d != 0 {
+		t.Errorf("without waiters: %v", d)
+	}
+	for _, token := range []string{"a", "b", "c"} {
+		leave, err := s.Enqueue(driver.Request{Name: "job", Token: token, TTL: time.Minute}, func(driver.Grant, error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { leave() })
+	}
+	if d := r.delayOfDead(t.Context(), l, "job"); d != 3*driver.MaxReservation {
+		t.Errorf("with three waiters: %v", d)
+	}
+	r.Guarantees.DeadWaiter = 2 * time.Second
+	if d := r.delayOfDead(t.Context(), l, "job"); d != 6*time.Second {
+		t.Errorf("with three waiters that cost 2 s each: %v", d)
+	}
+}
