@@ -22,7 +22,7 @@ func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Loc
 }
 
 // TryAcquire takes the lock on name if it is free. It never waits: if the name is held it returns
-// ErrHeld at once. Wait is ignored.
+// ErrHeld at once. The option Wait has no effect.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return l.acquireLock(ctx, name, call{op: OpAcquire, single: true, once: true}, opts)
 }
@@ -81,8 +81,8 @@ func (l *Locker) acquireLock(ctx context.Context, name string, c call, opts []Op
 }
 
 // acquire takes the lock on name. Its stack frame is small, because thousands of goroutines may
-// wait in it. It returns a nil Lock if there is no observer, or if its caller has to make the Lock
-// with hold.handle.
+// wait in it. The returned Lock is nil if the caller of acquire has to make it itself, with
+// hold.handle.
 func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, *Lock, error) {
 	h, k, waiting, err := l.tryAtOnce(ctx, name, &c, opts)
 	if waiting == nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Locks are the locks on several names that AcquireAll took together. Its methods are safe for
-// concurrent use. Locks must not be copied.
+// A Locks value holds the locks on several names that AcquireAll took together. Its methods are
+// safe for concurrent use. A Locks value must not be copied.
 type Locks struct {
 	_       noCopy
 	set     lockSet // its holds are sorted by name; the zero Locks has none

@@ -107,29 +107,30 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// An acquire begins in one of two ways: with a try, which is one request that does not wait, or by
-// joining a queue at once. Callers of the same Locker wait in a line in memory, and only the first
-// caller of the line joins the store's queue:
+// Most calls begin with a try, which is one request that returns at once. But a try is wasted if
+// the name is certainly taken. Such a call joins a queue at once. There are two queues: callers of
+// the same Locker wait in a line in memory, and only the first caller of the line joins the store's
+// queue. The first rule that applies to a call decides how the call begins:
 //
-//	the call                            the name                          how the acquire begins
-//	TryAcquire, SkipIfOutlived          any name                          It makes a try.
-//	any other call that may wait        Other callers of the Locker wait  It joins the line.
-//	                                    for the name, or one has it.
-//	exclusive, without HoldAtLeast,     The store has just handed the     It joins the line and then
-//	FenceAbove and Slots, for a TTL     name to another process           the store's queue without
-//	above MaxReservation and a Wait of  (JoinFirst).                      a try.
-//	1 s or more
-//	any other call                      any other name                    It makes a try.
+//  1. TryAcquire, and a call with SkipIfOutlived, makes a try.
+//  2. If another caller of this Locker has the name or waits for it, a call that may wait joins the
+//     line.
+//  3. If the store has just handed the name to another process, the call joins the line and then
+//     the store's queue. QueueAdviser.JoinFirst reports such a hand-over. This rule is only for an
+//     exclusive call with a TTL above MaxReservation and a Wait of at least shortWait. The call
+//     must not have HoldAtLeast, FenceAbove or Slots.
+//  4. Every other call makes a try.
 //
-// If the name is free after all, the store grants it with the request that would have joined the
-// queue, so the caller does not wait. If the server is out of reach, JoinFirst returns false and
-// the try fails at once. A call with a short Wait begins with a try, because the end of Wait
-// interrupts a request that joins the queue, but not a try.
+// In rule 3 the name may be free after all. Then the store grants it in reply to the request that
+// would have joined the queue, so the caller does not wait. If the server is out of reach,
+// JoinFirst returns false: the call makes a try, which fails at once.
 
-// A call whose Wait is less than shortWait does not join the store's queue without a try.
+// shortWait is the least Wait with which a call may join the store's queue before any try. When the
+// time of Wait is over, padlock interrupts a request that joins the queue, but it never interrupts
+// a try. So a call with a shorter Wait makes a try first.
 const shortWait = time.Second
 
-// joinsFirst reports whether the caller joins the store's queue without a try.
+// joinsFirst reports whether the caller joins the store's queue before it has made any try.
 func (a *attempt) joinsFirst() bool {
 	l, r := a.l, &a.request
 	return l.adviser != nil && l.cfg.maxWaiters > 0 && !a.part && !a.gate && !a.anySlot &&

@@ -124,9 +124,10 @@ func (c *cleaner) ended() {
 	}
 }
 
-// askAgain is called when the store found nothing to release. The acquire whose outcome is not
-// known may not have reached the store yet, and may still be granted. So askAgain repeats the job j
-// after lateRequestDelay. No worker is blocked during the delay. The caller holds mu.
+// askAgain repeats a clean-up after lateRequestDelay. A clean-up releases a lock that may have been
+// granted by a request whose reply was lost. If the store finds nothing to release, that request
+// may still be on its way, and the store may grant the lock when the request arrives. A second
+// clean-up then releases that lock too. No worker is blocked during the delay. The caller holds mu.
 func (c *cleaner) askAgain(j job) {
 	j.again = true
 	c.late++

@@ -181,10 +181,10 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// If the reply to a request for a conversion is lost, convert repeats the request. Then err is the
-// reply to the last request. settled reports whether err also shows that no earlier request has
-// changed the mode. ErrUnavailable is not enough, because it only says that the last request was
-// not carried out.
+// settled is called with the error of a repeated conversion. A conversion is repeated when the
+// reply to the first request was lost. settled reports whether the error shows that no request has
+// changed the mode, not even one whose reply was lost. ErrUnavailable does not show that: it says
+// only that the last request was not carried out.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }

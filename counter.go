@@ -40,7 +40,8 @@ type Tally interface {
 //   - EventReleased and EventConverted are not counted.
 //   - Mode is set only in EventAcquired, EventRefused and the events of a hold.
 //   - EventAcquiring is counted when the Locker asks the store. If the store is in this process,
-//     EventAcquiring is counted only if another holder has the name, together with EventContended.
+//     EventAcquiring is counted later, when EventContended is counted. So it is not counted if the
+//     name was free.
 //   - EventReleasing is counted before the Locker releases the lock. If the store is in this
 //     process, EventReleasing is counted directly after the release.
 type Count struct {
@@ -77,10 +78,11 @@ type tallies struct {
 // time of the release.
 type timedRelease func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 
-// releaseTimer is implemented by a store that can return a timedRelease. The parameter of
-// ReleaseTimed is the store that the Locker uses. If that store is a wrapper around the
-// releaseTimer, ReleaseTimed returns nil, because the Locker must call Release of the wrapper.
-// releaseTimer is not in package driver, because only a store in memory gains by it.
+// A releaseTimer is a store that can release a lock and read the clock in one step. ReleaseTimed
+// returns the function that does so. The argument of ReleaseTimed is the store that the Locker
+// uses. That store may be a wrapper around the releaseTimer. Then ReleaseTimed returns nil, and the
+// Locker calls the Release of the wrapper. The interface is not in package driver, because only a
+// store in memory gains by it.
 type releaseTimer interface {
 	ReleaseTimed(driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 }

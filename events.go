@@ -46,18 +46,19 @@ const (
 	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
 	// the store says that the lock is gone. Event.Took is how long the lock was held.
 	EventLost
-	// EventEnded: a lock ended before its Release, for a reason that does not count as a loss:
+	// EventEnded: a lock ended before its Release, for one of the following reasons. Event.Err is
+	// the error in parentheses. For every other reason, the event is EventLost.
 	//
-	//   - the time of MaxHold was over (ErrMaxHold);
-	//   - the lease ran out under NoRenewal (ErrLost or ErrExpired);
-	//   - the Locker was closed and did not release the lock, because the lock was exported or the
+	//   - The time of MaxHold was over (ErrMaxHold).
+	//   - The lock was taken with NoRenewal, and its lease ran out (ErrLost or ErrExpired).
+	//   - The Locker was closed and did not release the lock, because the lock was exported or the
 	//     store did not reply (ErrClosed).
 	//
 	// Event.Took is how long the lock was held.
 	EventEnded
-	// EventReleasing: Release, the end of Do, or Close begins to release the lock. The hold is over
-	// in this process, but nothing has been sent to the store yet. Event.Took is how long the lock
-	// was held.
+	// EventReleasing: the release of the lock begins. The lock is released by Release, by Close, or
+	// by Do when its function has returned. The hold is over in this process, but nothing has been
+	// sent to the store yet. Event.Took is how long the lock was held.
 	EventReleasing
 	// EventReleased: the release is done. Err is the error that Release returns. Event.Took is how
 	// long the lock was held.
@@ -208,7 +209,8 @@ type outcomeRule struct {
 	outcome Outcome
 }
 
-// firstOutcome returns the outcome of the first rule whose error errors.Is finds in err.
+// firstOutcome returns the outcome of the first rule that matches err. A rule matches if err wraps
+// the rule's error, as errors.Is reports.
 func firstOutcome(err error, rules []outcomeRule) Outcome {
 	for _, r := range rules {
 		if errors.Is(err, r.err) {
@@ -254,9 +256,10 @@ type Event struct {
 	Err      error
 }
 
-// nameOf returns the name of a constant of an integer type: i is its value, and names are the names
-// of all constants of the type. If the value has no name, for example because a later version added
-// it, nameOf returns the type and the number.
+// nameOf is for the String methods of integer types: it returns the name of the constant whose
+// value is i. The names of all constants of the type are in names. A later version of padlock may
+// add constants, so the value may have no name here. Then nameOf returns the type and the number,
+// such as "Mode(7)".
 func nameOf(typeName string, i int, names []string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", typeName, i)

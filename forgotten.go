@@ -19,7 +19,7 @@ import (
 type cleanupGroup struct {
 	l     *Locker
 	open  int   // how many holds of the group are not over
-	alone *hold // the only hold of a group that handleAlone made, until that hold is over; otherwise nil
+	alone *hold // for a single Lock (handleAlone): its hold, until that is over
 }
 
 // leaveCleanupGroup removes h from its cleanupGroup. It is called when h is over. The caller holds
@@ -36,7 +36,7 @@ type cleanupGroups struct {
 	since        driver.Instant // when the present period began
 	taken        int            // how many locks were taken in this period
 	cleanupGroup *cleanupGroup  // the newest group of several Locks
-	rest         []Lock         // the Locks of the newest group that no hold uses yet
+	rest         []Lock         // those Locks of the newest group that are still unused
 	watching     bool           // the next garbage collection calls dropLocks
 }
 
@@ -48,8 +48,8 @@ const (
 	maxGroupLocks = 128                    // how many locks share one cleanup, at most
 )
 
-// watchedHandle returns a Lock for h, which the program gets. The Lock has a cleanup that notices
-// if the program drops the Lock. The caller of watchedHandle holds mu.
+// watchedHandle returns the Lock that the program gets for h. A cleanup (runtime.AddCleanup)
+// notices if the program drops the Lock without releasing it. The caller of watchedHandle holds mu.
 func (h *hold) watchedHandle() *Lock {
 	c := &h.locker.cleanupGroups
 	if h.grantedAt.Sub(c.since) > groupPeriod {
@@ -91,9 +91,9 @@ func (c *cleanupGroups) beginGroup(l *Locker) {
 // collection.
 type gcSentinel struct{ _ *int }
 
-// dropLocks is called after a garbage collection. It drops the Locks of the newest cleanupGroup
-// that no hold uses yet. Otherwise these Locks would keep the array in memory, and the cleanup
-// could not run.
+// dropLocks is called after a garbage collection. The Locks of a cleanupGroup are in one array, and
+// the group's cleanup runs when nothing refers to the array any more. The Locker itself refers to
+// the unused Locks of the newest group. So dropLocks drops these unused Locks.
 func (l *Locker) dropLocks() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

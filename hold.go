@@ -14,10 +14,11 @@ import (
 //
 //	state      how to recognise it
 //	held       h.cause is nil, and h is in the renewer's heap
-//	releasing  h.released points to the variable releasing, or to a releaseState whose channel is
-//	           open; h is not in the heap
+//	releasing  h.released is releaseBegun, or points to a releaseState with an open channel; h is not
+//	           in the heap
 //	over       h.cause is set, h.usable is 0, and h is not in the heap
-//	released   h.released points to any other releaseState: it has a closed channel, or none
+//	released   h.released points to a releaseState whose channel is closed or nil; it is not
+//	           releaseBegun
 //
 // While a hold is held, it may also be renewing (h.renewing is set), converting (h.converting is
 // set) and exported (h.exported is true), all at the same time. The transitions are:
@@ -341,7 +342,8 @@ func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	return fence, fence != 0
 }
 
-// covers reports whether h, or one of its outer holds, is a hold of l on name that is not over.
+// covers looks for a hold that belongs to the Locker l, has the given name and is not over. It
+// reports whether h, or one of the holds around h, is such a hold.
 func (h *hold) covers(l *Locker, name string) bool {
 	for ; h != nil; h = h.outer {
 		if h.locker == l && h.name == name && h.endCause() == nil {

@@ -17,9 +17,9 @@ type queue struct {
 	parking         // says how long the head is parked
 
 	// If a waiter gives up before it has asked the store, its error names the last known holder.
-	// One of the next two fields describes that holder:
-	held   error // a *HeldError of the store, or ErrHeld if no holder is known; nil if holder is set
-	holder *hold // a hold of this Locker; nil if held is set
+	// One of the next two fields describes that holder, and the other one is nil:
+	held   error // what the store reported: a *HeldError, or ErrHeld without details
+	holder *hold // the hold, if it belongs to this Locker
 }
 
 // turn is the place of one waiter in a queue.
@@ -45,7 +45,7 @@ type turn struct {
 //	         which one request is sent (readersBehind).
 //	called   The turn is the head and is not parked (callHead). Or the turn was parked, and parkFor
 //	         is over or the holder does not pass its lock on (wakeHead). Or the turn was passing,
-//	         and no request was sent for it (passingOver).
+//	         but the Release did not ask the store to pass the lock on (passOn).
 //	given    The lock was passed on to the waiter (passedTo, handHoldTo), or the waiter got it as
 //	         one of several readers (sharedReply).
 //	queued   The lock went to another process, and the waiter got a place in the store's queue
@@ -64,15 +64,18 @@ type turn struct {
 //	spent    The waiter asks the store with a new token.
 //	unsure   The waiter begins a clean-up, and asks the store with a new token.
 //
-//	state    what happens if the waiter gives up: the turn leaves the line, and
-//	lined    nothing else happens
-//	parked   the next turn is parked or called
-//	passing  the goroutine that has sent the request to the store begins a clean-up if necessary
-//	called   the next turn is parked or called
-//	given    the waiter releases the lock, unless Close does so
-//	queued   the waiter begins a clean-up, which gives up the place
-//	spent    nothing else happens
-//	unsure   the waiter begins a clean-up, and returns an error that is also ErrUncertain
+// A waiter may give up, for example because its context ends. Then its turn leaves the line. What
+// else happens depends on the state:
+//
+//	state    what else happens when the waiter gives up
+//	lined    Nothing else happens.
+//	parked   The next turn is parked or called.
+//	passing  The goroutine that has sent the request to the store begins a clean-up if necessary.
+//	called   The next turn is parked or called.
+//	given    The waiter releases the lock, unless Close does so.
+//	queued   The waiter begins a clean-up, which gives up the place.
+//	spent    Nothing else happens.
+//	unsure   The waiter begins a clean-up, and returns an error that is also ErrUncertain.
 //
 // The transitions are:
 //
@@ -302,8 +305,8 @@ func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	})
 }
 
-// batch describes one hold in the store that the holders of a Locker pass on in memory; see
-// PassLocally. All these holders share the batch. Locker.mu guards it.
+// With PassLocally, the holders of a Locker pass a lock on in memory: the store keeps one hold for
+// all of them. A batch describes this hold. All its holders share the batch. Locker.mu guards it.
 type batch struct {
 	until    driver.Instant // after this moment the hold is not passed on any more
 	left     int            // how many more times the hold may be passed on
@@ -323,8 +326,8 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 }
 
 // canTakeOver reports whether the lock of h may be passed on to this attempt in memory. The store
-// then keeps its record of h, with the TTL and the label, so that record must be true for the
-// attempt too. And the attempt must not need anything that only the store can grant.
+// does not notice that and keeps its record of h. So the TTL and the label in the record must be
+// those of the attempt too. And the attempt must not need anything that only the store can grant.
 func (a *attempt) canTakeOver(h *hold) bool {
 	n := a.h
 	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&

@@ -92,11 +92,11 @@ func (k *Lock) Slot() int {
 	return -1
 }
 
-// Shared reports whether the lock is shared, as far as this process knows. Another program that
-// knows the token may have demoted the lock. Then Shared still reports false until the next
-// renewal, Check or Extend. If the store cannot report the mode, Shared reports false even after
-// the next renewal. If no other program has demoted the lock, false means that no other reader
-// holds the name.
+// Shared reports whether the lock is shared, as far as this process knows. Only another program
+// that knows the token can demote the lock without the knowledge of this process. After that,
+// Shared reports false until the next renewal, Check or Extend. Some stores cannot report the mode.
+// With such a store, Shared reports false even later. If no other program knows the token, the
+// result false means that no other reader holds the name.
 func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 
 // Fence returns the fencing token, a number that grows with each exclusive grant of this name. Send

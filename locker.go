@@ -47,7 +47,7 @@ type Locker struct {
 	owned      bool // Close closes the store
 	host       string
 	pid        int
-	closing    context.Context // ends when Close begins, and ends all waits
+	closing    context.Context // ends when Close begins, so that all waiters give up
 	closeDone  chan struct{}   // closed when the first Close returns
 	closeErr   error           // what Close returns; set before closeDone is closed
 	beginClose context.CancelCauseFunc

@@ -179,10 +179,10 @@ func (s *lockSet) withValues(ctx context.Context) context.Context {
 	return lockContext{valuesBefore{ctx, context.WithoutCancel(h.from)}, h}
 }
 
-// valuesBefore is a context with two sources of values: first the context in the field values, and
-// then the embedded Context. The context in the field values must be one that never ends
-// (context.WithoutCancel). Otherwise context.Cause would return its cause instead of the cause of
-// the embedded Context.
+// valuesBefore is a context with two sources of values. Value asks the context in the field values
+// first, and then the embedded Context. The context in the field values must be one that never
+// ends, such as a result of context.WithoutCancel. Otherwise context.Cause, which finds the cause
+// by a call of Value, would find the cause of the wrong context.
 type valuesBefore struct {
 	context.Context
 	values context.Context

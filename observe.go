@@ -59,7 +59,7 @@ type ContextObserver interface {
 type watcher struct {
 	observer Observer
 	starts   ContextObserver // observer as a ContextObserver; nil if it is not one
-	log      *slog.Logger    // the log of Logger; nil for any other observer
+	log      *slog.Logger    // if Logger made the observer: where it writes; otherwise nil
 	failed   atomic.Bool     // the observer has panicked
 }
 

@@ -202,10 +202,9 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 
 // PassLocally lets up to n holders in a row, all of this Locker, pass a lock on in memory. That
 // costs a microsecond instead of a round trip to the store. The store grants the lock to the first
-// holder. The lock can be passed on for the time d after that grant. Then it is released in the
-// store, so that a waiter of another process can get it. Such a waiter waits longer than without
-// PassLocally. At most, it waits until n holders have had the lock, or until the time d is over and
-// the holder at the end of this time has released the lock, whichever comes first.
+// holder. When n holders have had the lock, or when the time d since that grant is over, the lock
+// is not passed on again. The holder at that moment releases it in the store, and a waiter of
+// another process can get it. So a waiter of another process waits longer than without PassLocally.
 //
 // Each holder has its own Lock, with a fence above those of the holders before it. The fences come
 // from a block of n, and the store never grants a fence of that block again. Other processes see

@@ -33,9 +33,9 @@ func (p *poller) until(err error) {
 	}
 }
 
-// The length of the next pause is a random time between pollMin and three times the last pause. If
-// a server cannot be reached, the last pause counts as at least pollRefused. So the next pause may
-// then be as long as 300 ms, or longer.
+// pollRefused makes the pauses longer if a server cannot be reached. Each pause is a random time
+// between pollMin and three times the last pause. If the server cannot be reached, the last pause
+// counts as at least pollRefused. So even the first pause may be as long as 300 ms.
 const pollRefused = 100 * time.Millisecond
 
 // adaptTo adapts the next pause to the error of a wait. A server that refuses connections is down,

@@ -33,16 +33,17 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 }
 
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
-// and returns its result. The ctx of Close may end. All other callers pass a ctx that never ends.
+// and returns its result. A release is not interrupted when the program's context ends. So callers
+// pass a context that never ends, except Close, which passes its own.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
-	if !h.released.CompareAndSwap(nil, releasing) {
+	if !h.released.CompareAndSwap(nil, releaseBegun) {
 		return h.awaitRelease()
 	}
 	done := releasedWell
 	if err := h.release(ctx, keep); err != nil {
 		done = &releaseState{err: failed(OpRelease, h.name, err)}
 	}
-	if others := h.released.Swap(done); others != releasing {
+	if others := h.released.Swap(done); others != releaseBegun {
 		others.err = done.err
 		close(others.done)
 	}
@@ -56,12 +57,12 @@ type releaseState struct {
 	err  error
 }
 
-var releasing, releasedWell = &releaseState{}, &releaseState{}
+var releaseBegun, releasedWell = &releaseState{}, &releaseState{}
 
 // awaitRelease returns what the first Release returns.
 func (h *hold) awaitRelease() error {
 	wait := &releaseState{done: make(chan struct{})}
-	h.released.CompareAndSwap(releasing, wait)
+	h.released.CompareAndSwap(releaseBegun, wait)
 	s := h.released.Load()
 	if s.done != nil {
 		<-s.done
@@ -85,7 +86,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		}
 	}
 	next, bond := h.nextInLine(keep), h.bond
-	events := h.events // if Close releases h, the caller of Acquire may set h.events later
+	events := h.events // a copy: during a release by Close, Acquire may still set h.events
 	counts := h.cause == nil && l.tallies.release != nil && events.counts()
 	l.endHold(h, ErrReleased)
 	exported := h.exported

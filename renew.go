@@ -130,11 +130,13 @@ const lookEvery = 2 * time.Second
 // are left before the holder must stop. After a hand-over the lease may be shorter than the TTL.
 // Then the renewal is due after a third of the lease.
 //
-// However early h may be renewed together with others (renewEarlyBy), these bounds stay:
+// A hold may be renewed earlier than planned, together with other holds; renewEarlyBy returns by
+// how much. Let third be a third of the lease, at most of the TTL. Counted from the grant, the
+// bounds are:
 //
-//	a third less a tenth of it            the earliest renewal
-//	a third less a tenth of it, + early   the earliest planned time
-//	a third and a tenth of it             the latest planned time, hence the latest renewal
+//	0.9 × third                  the earliest renewal
+//	0.9 × third + renewEarlyBy   the earliest planned time
+//	1.1 × third                  the latest planned time, and so the latest renewal
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = farFuture
 	if g.From != 0 {

@@ -21,9 +21,10 @@ const mostTogether = 1024
 
 // A lease may be renewed a little earlier than planned, together with other leases, because waking
 // up separately for each lease costs more than renewing it. renewEarlyBy returns how much earlier.
-// If one request can renew many leases, renewEarlyBy returns a longer time, in which the leases of
-// one request come together: with 10,000 holds and a TTL of 30 s, that is one second. Without such
-// requests, renewing many leases together would send a burst of requests to the store.
+// If the store can renew many leases with one request, the time is longer, so that one request
+// renews more leases. For example, it is one second for a TTL of 30 s. If the store needs one
+// request for each lease, the time is short, because renewing many leases together would send a
+// burst of requests.
 func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	if k.batcher == nil {
 		return min(ttl/100, 100*time.Millisecond)
@@ -31,9 +32,10 @@ func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	return min(ttl/30, time.Second)
 }
 
-// hasRoom reports whether more holds may be renewed before their planned times, because the holds
-// that are due do not fill a request. Without this limit, all holds that were taken at the same
-// time would be renewed at the same time for ever. The caller holds mu.
+// A hold may be renewed before its planned time if a request for other holds has room for it.
+// hasRoom reports whether there is room, which is so while the holds that are due do not fill one
+// request. Without this limit, all holds that were taken at the same time would be renewed at the
+// same time for ever. The caller holds mu.
 func (k *renewer) hasRoom() bool { return len(k.due) < mostTogether }
 
 // needsWorker reports whether another worker is needed, because the workers that are about to begin
@@ -75,14 +77,15 @@ type renewalBatch struct {
 	unsupported bool // the store has turned out not to support batches
 }
 
-// A Release waits for a renewal of its lock that is under way. If the same request also renews
-// other holds, the Release waits for the time hurry, and then cancels the request. For the other
-// holds that is no failure: they are renewed again at once. A Release of one of them waits longer
-// for this second request, up to the time hurryAgain. Otherwise, if the replies of the store took
-// longer than hurry, a series of Releases could keep the other holds from being renewed in time.
+// A Release waits for a renewal of its lock that is under way. That request may also renew other
+// holds. In this case the Release waits only for firstPatience, and then cancels the request. The
+// other holds are renewed again at once, with a second request. A Release of one of these holds
+// waits longer for the second request: up to secondPatience. If it did not wait longer, and the
+// replies of the store took longer than firstPatience, a series of Releases could cancel request
+// after request. The remaining holds would then not be renewed in time.
 const (
-	hurry      = 50 * time.Millisecond
-	hurryAgain = time.Second
+	firstPatience      = 50 * time.Millisecond
+	secondPatience = time.Second
 )
 
 // isBrokenOff reports whether a Release has cancelled the request.
@@ -99,9 +102,9 @@ func (k *renewer) newBatch(holds []*hold) *renewalBatch {
 	b.ctx, b.cancel = context.WithTimeout(context.Background(), patience)
 	leave := b.cancel
 	if len(holds) > 1 {
-		wait := hurry
+		wait := firstPatience
 		if slices.ContainsFunc(holds, func(h *hold) bool { return h.cutOff }) {
-			wait = hurryAgain
+			wait = secondPatience
 		}
 		leave = func() { k.l.clock.AfterFunc(wait, b.cancel) }
 	}

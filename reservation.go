@@ -13,15 +13,18 @@ import (
 // hands the name on as any other release does. The states of such a hold are those of hold.go, and
 // in addition:
 //
-//	state      how to recognise it   what may happen
-//	unclaimed  unclaimed is true     Release: the reservation ends, and no claim is sent.
-//	                                 claimAfter is over: the renewer claims the reservation.
-//	                                 Extend, Check, Export, Promote, Demote or a cool-down: the call
-//	                                 claims the reservation first.
-//	                                 the claim succeeds: the hold becomes claimed.
-//	                                 the store reports a loss, or the time of the reservation ends:
-//	                                 the hold becomes over, as any other hold does.
-//	claimed    unclaimed is false    the hold is like any other, with its full lease
+//	state      event                         what happens
+//	unclaimed  Release                       The reservation ends, and no claim is sent.
+//	           The time claimAfter is over.  The renewer sends the claim.
+//	           Extend, Check, Export,        The call sends the claim first.
+//	           Promote, Demote, or Release
+//	           with a cool-down
+//	           The claim succeeds.           The hold is claimed.
+//	           The store reports a loss, or  The hold is lost, as any other hold.
+//	           the reservation runs out.
+//	claimed    any event                     The same happens as to any other hold.
+//
+// The field hold.unclaimed is true in the state unclaimed, and false in the state claimed.
 //
 // A claim must not take a name that is free. For example, a claim that arrives after the release of
 // the lock must do nothing. So a claim is a request whose Replaces is its own token. The store

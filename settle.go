@@ -75,9 +75,10 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// passingOver ends the state turnPassing of t: it sets the new state and wakes the waiter. If the
-// turn is out of the line, it does so only if the new state is turnGiven, because otherwise the
-// waiter has given up. The caller holds mu.
+// passingOver is called when it is known what a turn in turnPassing gets. It sets the new state of
+// the turn and wakes the waiter. But a waiter that has given up is not woken, and its turn keeps
+// its state. Such a turn is out of the line, and its new state is not turnGiven. The caller holds
+// mu.
 func (l *Locker) passingOver(t *turn, becomes turnState) {
 	if !t.gone || becomes == turnGiven {
 		t.state = becomes
@@ -125,7 +126,7 @@ func (a *attempt) readersBehind() (come readers) {
 		t.state = turnPassing
 		l.attempts++
 	}
-	l.attempts++ // for acquireShared: Close must also wait until it has begun its clean-ups
+	l.attempts++ // Close also waits until acquireShared has begun its clean-ups
 	return come
 }
 

@@ -45,6 +45,6 @@ func (s *callMemory) nextToken() (token string) {
 	return token
 }
 
-// keepHold adds the hold that nextHold has returned to s.holds. It is called when the lock was
-// taken.
+// nextHold has returned a hold for the next lock. keepHold is called when that lock has been taken,
+// and makes the hold an element of s.holds.
 func (s *callMemory) keepHold() { s.holds = s.holds[:len(s.holds)+1] }

@@ -32,27 +32,32 @@ func Slots(n int) Option {
 	return option(func(s *settings) { s.slots = n })
 }
 
-// permits is one call that takes one of n permits. A call that is scanning tries every permit once:
-// with one request if the store is a driver.SlotTaker, and otherwise from 0 to n-1. If other
-// callers of this process already wait, the call begins with queueing instead, so that the order is
-// kept. A call that is queueing waits for the gate, which is a lock that only the first of all
-// waiting callers has. After that the call is watching: it tries every permit, waits until one may
-// be free, and tries again. The transitions are:
+// permitCall is one call that takes one of n permits. The call has one of three states:
 //
-//	state     event                         what happens
-//	scanning  it gets a permit              The call is done.
-//	scanning  all permits are held          The call is queueing, or refused if it does not wait.
-//	scanning  there is another error        The call is refused.
-//	queueing  it gets the gate              The call is watching.
-//	queueing  the wait is over              The call is refused.
-//	watching  it gets a permit              The call releases the gate and is done.
-//	watching  the wait is over              The call releases the gate and is refused.
-//	watching  the gate is lost              The call is still watching, because only the order of
-//	                                        callers depends on the gate.
+//   - scanning: The call tries every permit once. It does so with one request if the store is a
+//     driver.SlotTaker, and otherwise from permit 0 to permit n-1.
+//   - queueing: The call waits for the gate. The gate is a lock that only the first of all waiting
+//     callers has.
+//   - watching: The call has the gate. It tries every permit, waits until one may be free, and
+//     tries again.
+//
+// A call begins with scanning. If other callers of this process already wait, it begins with
+// queueing, so that the order is kept. The transitions are:
+//
+//	state     event                     what happens
+//	scanning  The call gets a permit.   The call is done.
+//	scanning  All permits are held.     The call is queueing, or refused if it does not wait.
+//	scanning  There is another error.   The call is refused.
+//	queueing  The call gets the gate.   The call is watching.
+//	queueing  The wait is over.         The call is refused.
+//	watching  The call gets a permit.   The call releases the gate and is done.
+//	watching  The wait is over.         The call releases the gate and is refused.
+//	watching  The gate is lost.         The call is still watching, because only the order of callers
+//	                                    depends on the gate.
 //
 // The gate has a short lease. So if the caller at the gate dies, the others wait for that lease
 // only. The callers of this process wait for the gate in the Locker's own line.
-type permits struct {
+type permitCall struct {
 	call
 	l       *Locker
 	ctx     context.Context
@@ -117,7 +122,7 @@ func (a *attempt) takePermit(name string) (*hold, error) {
 	if a.l.cfg.observers != nil && a.events == nil {
 		a.observe(name)
 	}
-	p := &permits{
+	p := &permitCall{
 		call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, start: a.start, events: a.events, noted: a.noted, pending: a.pending,
 		poll: poller{l: a.l},
 	}
@@ -133,7 +138,7 @@ func (a *attempt) takePermit(name string) (*hold, error) {
 }
 
 // check finds the errors in the call, before anything is sent to the store.
-func (p *permits) check() error {
+func (p *permitCall) check() error {
 	if err := p.ctx.Err(); err != nil {
 		return err
 	}
@@ -157,7 +162,7 @@ func (p *permits) check() error {
 // In some stores two names can share one lock. checkPlaces returns ErrInvalid if the gate shares a
 // lock with one of the permits. The first waiting caller holds the gate and tries all permits, so
 // it would then wait for itself.
-func (p *permits) checkPlaces() error {
+func (p *permitCall) checkPlaces() error {
 	where := p.l.locator
 	if where == nil {
 		return nil
@@ -175,9 +180,10 @@ func (p *permits) checkPlaces() error {
 	return err
 }
 
-// runStates runs the states of permits until the call is done or refused. triedErr is not nil if
-// the call has already tried every permit; then it is the error of these tries.
-func (p *permits) runStates(triedErr error) (*hold, error) {
+// runStates takes a permit: it goes from state to state, as the comment at permitCall says, until
+// the call is done or refused. If the call has already tried every permit, triedErr is the error of
+// these tries; otherwise it is nil.
+func (p *permitCall) runStates(triedErr error) (*hold, error) {
 	l := p.l
 	l.mu.Lock()
 	if l.closed {
@@ -208,7 +214,7 @@ func (p *permits) runStates(triedErr error) (*hold, error) {
 
 // firstScan makes the first scan. If triedErr is not nil, the call has already tried every permit.
 // Then firstScan does not try again, and returns a *HeldError made from triedErr.
-func (p *permits) firstScan(triedErr error) (*hold, error) {
+func (p *permitCall) firstScan(triedErr error) (*hold, error) {
 	if triedErr != nil {
 		return nil, p.heldAll(triedErr)
 	}
@@ -217,7 +223,7 @@ func (p *permits) firstScan(triedErr error) (*hold, error) {
 
 // scan tries each permit once, with one request if possible. If the parameter ahead is true, this
 // call may overtake the callers that wait for the gate.
-func (p *permits) scan(ahead bool) (*hold, error) {
+func (p *permitCall) scan(ahead bool) (*hold, error) {
 	if p.l.slotTaker == nil || p.singly {
 		return p.scanSingly()
 	}
@@ -237,7 +243,7 @@ func (p *permits) scan(ahead bool) (*hold, error) {
 }
 
 // attempt returns an attempt to get a permit at once.
-func (p *permits) attempt() *attempt {
+func (p *permitCall) attempt() *attempt {
 	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start, pending: p.pending}
 	a.part, a.noted, a.single, a.set.wait = true, true, false, 0
 	return a
@@ -245,7 +251,7 @@ func (p *permits) attempt() *attempt {
 
 // heldAll records that all permits are held, and returns the error for the caller. The holders of
 // the permits come from err.
-func (p *permits) heldAll(err error) error {
+func (p *permitCall) heldAll(err error) error {
 	clear(p.held)
 	var all *HeldError
 	if errors.As(err, &all) {
@@ -260,7 +266,7 @@ func (p *permits) heldAll(err error) error {
 
 // scanSingly tries one permit after the other. If there are many permits, it begins with a random
 // one, because the first ones are more likely to be held.
-func (p *permits) scanSingly() (*hold, error) {
+func (p *permitCall) scanSingly() (*hold, error) {
 	first := 0
 	if len(p.held) > watchMost {
 		first = rand.IntN(len(p.held))
@@ -282,7 +288,7 @@ func (p *permits) scanSingly() (*hold, error) {
 }
 
 // refusal returns one *HeldError for all permits.
-func (p *permits) refusal() error {
+func (p *permitCall) refusal() error {
 	all := &HeldError{Waiters: -1}
 	for _, err := range p.held {
 		var held *HeldError
@@ -301,7 +307,7 @@ func (p *permits) refusal() error {
 
 // noteContended counts the call as contended and reports EventContended to observers, once for each
 // call.
-func (p *permits) noteContended(err error) {
+func (p *permitCall) noteContended(err error) {
 	if p.noted {
 		return
 	}
@@ -315,7 +321,7 @@ func (p *permits) noteContended(err error) {
 
 // skips reports whether SkipIfOutlived applies: the holder of every permit plans to keep it beyond
 // the end of this wait.
-func (p *permits) skips() bool {
+func (p *permitCall) skips() bool {
 	for _, held := range p.held {
 		a := attempt{l: p.l, ctx: p.ctx, set: p.set, start: p.start, held: held}
 		if !a.skips() {
@@ -331,7 +337,7 @@ func (p *permits) skips() bool {
 const gateTTL = time.Second
 
 // queueForPermit waits for the gate, and then for a permit.
-func (p *permits) queueForPermit() (*hold, error) {
+func (p *permitCall) queueForPermit() (*hold, error) {
 	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
 	g.part, g.gate, g.noted, g.within = true, true, true, false
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
@@ -353,7 +359,7 @@ func (p *permits) queueForPermit() (*hold, error) {
 }
 
 // leaveGate releases the gate. A caller that got a permit does not wait for the store's reply.
-func (p *permits) leaveGate(gate *hold, got bool) {
+func (p *permitCall) leaveGate(gate *hold, got bool) {
 	if !got {
 		gate.giveBack(context.Background(), 0)
 		return
@@ -362,7 +368,7 @@ func (p *permits) leaveGate(gate *hold, got bool) {
 }
 
 // remaining returns the rest of the time of Wait.
-func (p *permits) remaining() time.Duration {
+func (p *permitCall) remaining() time.Duration {
 	if p.set.wait < 0 {
 		return p.set.wait
 	}
@@ -371,7 +377,7 @@ func (p *permits) remaining() time.Duration {
 
 // bounded returns the context for the wait for a permit. This context ends under the same
 // conditions as in a wait for a lock without slots.
-func (p *permits) bounded() (context.Context, func()) {
+func (p *permitCall) bounded() (context.Context, func()) {
 	a := &attempt{l: p.l, ctx: p.ctx}
 	if p.set.wait < 0 {
 		return a.bounded(nil)
@@ -383,7 +389,7 @@ func (p *permits) bounded() (context.Context, func()) {
 }
 
 // watch tries the permits whenever one may be free, until it gets one or ctx ends.
-func (p *permits) watch(ctx context.Context) (*hold, error) {
+func (p *permitCall) watch(ctx context.Context) (*hold, error) {
 	a := &attempt{l: p.l, ctx: p.ctx}
 	var downSince driver.Instant
 	var trouble error // the last error; nil if the store has replied since
@@ -411,7 +417,7 @@ func (p *permits) watch(ctx context.Context) (*hold, error) {
 }
 
 // waitOver returns the error of a wait that ended, as attempt.waitEnded does.
-func (p *permits) waitOver(ctx context.Context, trouble error) error {
+func (p *permitCall) waitOver(ctx context.Context, trouble error) error {
 	err := p.refusal()
 	p.timeout = context.Cause(ctx) == errWaitOver
 	switch {
@@ -434,7 +440,7 @@ const (
 )
 
 // awaitPermit waits until a permit may be free, or until ctx ends.
-func (p *permits) awaitPermit(ctx context.Context) {
+func (p *permitCall) awaitPermit(ctx context.Context) {
 	if p.l.slotWaiter != nil && !p.singly {
 		err := p.l.slotWaiter.WaitSlot(ctx, p.request(p.name), p.set.slots)
 		if !errors.Is(err, errors.ErrUnsupported) {
@@ -475,7 +481,7 @@ func (p *permits) awaitPermit(ctx context.Context) {
 
 // request returns the request with which the caller waits for permits. This request takes no place
 // in the store's queue.
-func (p *permits) request(name string) driver.Request {
+func (p *permitCall) request(name string) driver.Request {
 	l := p.l
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,8 +14,8 @@ type call struct {
 	op       Op
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
-	part     bool // is a part of a call for a permit; only the whole call is counted and reported
-	gate     bool // takes the lock that puts callers of a name with slots in order; see permits
+	part     bool // a request of a permitCall; only the permitCall is counted and reported
+	gate     bool // takes the lock that puts callers of a name with slots in order; see permitCall
 	anySlot  bool // takes any permit of a name with slots
 	ahead    bool // with anySlot: may overtake callers that wait for the gate
 	single   bool // returns one Lock
@@ -53,9 +53,10 @@ type attempt struct {
 	leave     func() bool // gives up the place in the queue of a store in this process
 }
 
-// tryStore asks the store once, and repeats the request if its reply was lost. sentAt is the
-// present time. If a reply was lost, the store may have granted the lock all the same. Then
-// giveUpToken later begins a clean-up, which releases that lock.
+// tryStore asks the store once, and repeats the request if its reply was lost. The caller passes
+// the present time as sentAt. If a reply was lost, the store may have granted the lock all the
+// same. If no later reply shows what happened, giveUpToken begins a clean-up, which releases that
+// lock.
 func (a *attempt) tryStore(sentAt driver.Instant) error {
 	for i := 0; ; i++ {
 		g, err := a.sendRequest()
@@ -100,8 +101,9 @@ func (a *attempt) sendRequest() (driver.Grant, error) {
 	return g, err
 }
 
-// splitVote reports whether a composite store (quorum) abandoned the attempt because other callers
-// held some of its members and the rest could not be reached. Another try may succeed.
+// splitVote reports whether a quorum, a store that consists of several member stores, abandoned the
+// attempt because there was no majority: other callers held the lock at some of the members, and
+// the other members could not be reached. Another try may succeed.
 func splitVote(err error) bool {
 	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
 }
