@@ -84,7 +84,7 @@ type renewalBatch struct {
 // replies of the store took longer than firstPatience, a series of Releases could cancel request
 // after request. The remaining holds would then not be renewed in time.
 const (
-	firstPatience      = 50 * time.Millisecond
+	firstPatience  = 50 * time.Millisecond
 	secondPatience = time.Second
 )
 

@@ -36,10 +36,10 @@ type Waiter interface {
 	// A store with Guarantees.InProcess makes no reservations. Each Grant that it hands over is a
 	// hold with its full lease, even if its TTL is not above MaxReservation.
 	//
-	// If reserve is false, Wait takes no place, keeps nobody out and hands nothing over. When the
-	// name may be free, all such waiters are woken together. A holder of a shared lock that wants
-	// to be promoted waits in this way, with the token of its hold, and Wait does not spend that
-	// token.
+	// If reserve is false, the waiter takes no place in the queue, and the store does not hand the
+	// name over to the waiter. When the name may be free, the store wakes all such waiters
+	// together. A holder of a shared lock that wants to be promoted also waits in this way. It
+	// passes the token of its hold, and Wait does not spend that token.
 	//
 	// A zero Grant means that the caller should try now, with a new token. The store then keeps
 	// nothing for r.Token. When Wait returns an error, the store has given up the place in the
@@ -90,15 +90,16 @@ type SlotTaker interface {
 	// hold.
 	//
 	// If none of the permits can be granted, the error is a *HeldError with the holds of all of
-	// them. Callers that wait for one of n permits queue for the lock SlotGate(r.Name, n). If this
-	// lock is held or waited for, other callers are waiting. Then the error is a *HeldError even if
-	// a permit is free, unless the parameter ahead is true. It is true if the caller has the lock
-	// itself, or does not wait and so may overtake the waiting callers.
+	// them. Callers that wait for one of n permits queue for a lock, the gate, whose name is
+	// SlotGate(r.Name, n). If a caller holds the gate or waits for it, a new caller must not take a
+	// permit before the waiting callers. So the error is a *HeldError even if a permit is free. If
+	// overtake is true, AcquireSlot ignores the gate. The caller sets overtake if it holds the gate
+	// itself, or if it does not wait and so may overtake the waiting callers.
 	//
 	// If r is shared or has Replaces, the error is ErrInvalid. A store may return
 	// errors.ErrUnsupported for some requests only, for example if n is large. Then the caller
 	// tries one permit after the other.
-	AcquireSlot(ctx context.Context, r Request, n int, ahead bool) (slot int, g Grant, err error)
+	AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (slot int, g Grant, err error)
 }
 
 // SlotWaiter waits until one of the permits of a name with slots may be free.
@@ -147,30 +148,31 @@ type Extended struct {
 // Passer releases a name and takes it for another caller of the same process, with one request
 // instead of several.
 type Passer interface {
-	// Pass ends the exclusive hold of token as Release without a cool-down does, and then makes one
-	// try for the request next as Acquire does. The two are a single step: only a waiter in the
-	// store's queue may get the name in between. The request must be exclusive and for the same
-	// name, without Replaces, and with a token of its own.
+	// Pass hands a lock from one caller of a process to the next with one request. It ends the
+	// exclusive hold of token, as Release without a cool-down does, and then makes one try for r,
+	// as Acquire does. The two are a single step: only a waiter in the store's queue may get the
+	// name in between. The request r must be exclusive, without Replaces, and for the same name. It
+	// has a token of its own.
 	//
 	// The Outcome is that of the Release. If the Grant has a TTL above 0, it is the new hold. This
 	// is possible only if the Outcome is Released. Pass grants nothing if other callers wait, if
 	// the name cools down, or if token held nothing. A store may also end the hold without making
-	// the try. If Pass grants nothing, next.Token is spent: the caller must not use it again.
+	// the try. If Pass grants nothing, r.Token is spent: the caller must not use it again.
 	//
 	// If Pass is repeated with the same tokens while the new hold is live, it returns the same
 	// result as the first time. After ErrUncertain, the outcomes of the release and of the try are
 	// both unknown.
-	Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error)
+	Pass(ctx context.Context, token string, r Request) (Outcome, Grant, error)
 }
 
-// QueuePasser is a Passer that can also queue the next caller.
+// QueuePasser is a Passer that can also put the next caller into the store's queue.
 type QueuePasser interface {
 	// PassOrQueue does what Pass does. If the name goes to a waiter in the store's queue, it may
-	// also give the request next the last place in the queue, in the same step. Then queued is
-	// true, the Grant is empty, and next.Token is not spent: the caller soon calls Wait with the
-	// same request and with reserve, which waits at that place. A caller that does not want the
-	// name any more calls Release with next.Token instead.
-	PassOrQueue(ctx context.Context, token string, next Request) (out Outcome, g Grant, queued bool, err error)
+	// also give the request r the last place in the queue, in the same step. Then queued is true,
+	// the Grant is empty, and r.Token is not spent. The caller soon calls Wait with the same
+	// request and with reserve, and Wait waits at that place. If the caller does not want the name
+	// any more, it calls Release with r.Token instead.
+	PassOrQueue(ctx context.Context, token string, r Request) (out Outcome, g Grant, queued bool, err error)
 }
 
 // Converter makes a shared hold exclusive, or an exclusive hold shared.

@@ -2,9 +2,10 @@ package driver
 
 import "reflect"
 
-// As returns s as a T, or the first store inside s that is a T. It checks s, then the result of its
-// method Unwrap() Store, and so on. T is an optional interface such as Waiter, or the type of a
-// store.
+// As finds out whether a store has an optional ability: T is the interface of the ability, such as
+// [Waiter]. If s implements T, As returns s. Otherwise As looks at the store inside s, which the
+// method Unwrap() Store of s returns, and so on, and returns the first store that implements T. T
+// may also be the type of a store.
 //
 //	waiter, ok := driver.As[driver.Waiter](store)
 //

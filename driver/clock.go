@@ -18,9 +18,10 @@ type Clock interface {
 	// Now returns the current instant. It costs about as much as time.Now.
 	Now() Instant
 
-	// AfterFunc calls f in its own goroutine when d has passed. A call of stop prevents the call of
-	// f if it comes early enough, and reports whether it did. The call of f may come late, for
-	// example after a suspend, so f must check Now.
+	// AfterFunc calls f in its own goroutine when d has passed. The function stop prevents the call
+	// of f, as the method Stop of a time.Timer does. It returns false if the call of f can no
+	// longer be prevented. The call of f may come late, for example after a suspend, so f must
+	// check Now.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 
 	// Nap returns the longest d that the caller should pass to AfterFunc, or 0 if there is no

@@ -10,12 +10,12 @@ import (
 // bootClock is CLOCK_BOOTTIME, which goes on while the machine is suspended. Go's timers stand
 // still while the machine is suspended, so Nap limits the length of a timer.
 //
-// Reading CLOCK_BOOTTIME is a system call, about five times as expensive as time.Now. But it
-// differs from the monotonic clock only by the time spent suspended, and a suspend changes the
-// difference between the wall clock and the monotonic clock by the same amount. So CLOCK_BOOTTIME
-// is read again whenever that difference has changed. Setting the wall clock also changes that
-// difference. So a suspend is missed only if the wall clock is also set back by nearly the same
-// time: the two times differ by less than maxDrift.
+// Reading CLOCK_BOOTTIME is a system call, about five times as expensive as time.Now. So bootClock
+// normally computes the time from Go's monotonic clock, which stands still during a suspend.
+// time.Now shows whether the machine was suspended: the wall clock then moved on and the monotonic
+// clock did not. So bootClock reads CLOCK_BOOTTIME again only if the difference between these two
+// clocks has changed by more than maxDrift. Setting the wall clock can hide a suspend, but only if
+// it is set back by the length of the suspend, to within maxDrift.
 type bootClock struct{}
 
 // maxDrift is how much the difference between wall clock and monotonic clock may change before
@@ -69,7 +69,7 @@ func measureOffsets() (best offsets) {
 func readBoottime() time.Duration {
 	const clockBoottime = 7
 	var ts syscall.Timespec
-	// A raw call, because it cannot block, so the scheduler need not know of it.
+	// This system call cannot block, so it can bypass the scheduler (RawSyscall), which is faster.
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
 		panic("driver: CLOCK_BOOTTIME cannot be read: " + errno.Error())
 	}

@@ -27,7 +27,7 @@
 //   - [SharedTaker]: many readers of a process acquire a name with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
-//   - [QueueAdviser]: a caller that will have to wait joins the queue without a try before it.
+//   - [QueueAdviser]: a caller that will certainly have to wait can join the queue at once.
 //   - [Enqueuer]: waiters need no goroutine each; for a store in the memory of the process.
 //   - [Identifier]: a key that was made at another store is refused.
 //   - [Locator]: a caller that takes several names notices that two of them share a lock.
@@ -138,9 +138,10 @@ type Store interface {
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue that token has. It never
-	// ends anything of another token. If keep > 0, the name stays taken for that long (a
-	// cool-down). The name also stays taken for the rest of Request.AtLeast. The cool-down that a
-	// shared hold leaves keeps exclusive requests out; it may let shared ones in.
+	// ends anything of another token. If keep > 0, the name stays taken for that long, which is
+	// called a cool-down. The name also stays taken for the rest of Request.AtLeast. After the
+	// release of a shared hold, no exclusive request is granted during the cool-down, but the store
+	// may grant shared requests.
 	//
 	// Release is idempotent and reports what it found, see [Outcome]. If a token is wrong or its
 	// lease ran out, that is an Outcome, not an error.
@@ -163,13 +164,14 @@ type Request struct {
 	Shared bool          // the hold may exist together with other shared holds
 	TTL    time.Duration // length of the lease; a store without leases checks and ignores it
 
-	// AtLeast, if longer than TTL, is the length of the first lease. So the name stays taken for
-	// that long even if the holder dies. Extend never ends the hold earlier. If Release comes
-	// earlier, it leaves a cool-down for the rest of the time.
+	// AtLeast is how long the name stays taken after the grant, even if the holder dies or releases
+	// the lock earlier. If AtLeast is longer than TTL, it is the length of the first lease. Extend
+	// never ends the hold before AtLeast is over. If Release comes before AtLeast is over, it
+	// leaves a cool-down for the rest of the time.
 	//
-	// The caller may send the same Acquire again, with AtLeast. Then the time counts from the
-	// second request, even if the first request had no AtLeast. The second request never makes the
-	// time end earlier.
+	// The caller may send the same Acquire again. Then AtLeast counts from the second request, even
+	// if the first request had no AtLeast. But the name never becomes free earlier than the first
+	// request alone would allow.
 	AtLeast time.Duration
 
 	// Replaces, if not empty, is the token of an existing hold of the name. The request asks for

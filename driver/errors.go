@@ -24,13 +24,15 @@ var (
 	ErrUncertain = errors.New("outcome is uncertain")
 	// ErrSpent is returned only by Acquire of a composite store, such as a quorum. The store has
 	// abandoned the try: it has granted nothing for this token, and never will. To try again, use a
-	// new token. ErrSpent is always joined with one of two errors. With ErrUncertain, some members
-	// may still hold the name for the abandoned token. With ErrUnavailable, no member does. In this
-	// case other callers held some of the members, and the store could not reach the others, so the
-	// caller should try again.
+	// new token. ErrSpent is always joined with one of two errors:
+	//
+	//   - ErrUncertain: Some members may still hold the name for the abandoned token.
+	//   - ErrUnavailable: No member holds the name for the abandoned token. There was no majority:
+	//     other callers held the name at some members, and the store could not reach the other
+	//     members. The caller should try again.
 	ErrSpent = errors.New("the try was given up")
-	// ErrUnavailable means that the store could not be reached or refused new holds, and that
-	// nothing was changed.
+	// ErrUnavailable means that nothing was changed, because the store could not be reached, or
+	// because it accepts no new holds at present.
 	ErrUnavailable = errors.New("store is unavailable")
 	// ErrPromotionConflict means that another reader is being promoted already.
 	ErrPromotionConflict = errors.New("another reader is being promoted")

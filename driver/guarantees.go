@@ -41,9 +41,9 @@ type Guarantees struct {
 	// checks fences refuses none of them.
 	SharedFence Promise
 
-	// LossDelay is the longest time from the end of the connection or process that a hold is bound
-	// to until the holder learns that the hold is lost. 0 means that the holder learns of the loss
-	// no later than the end of its lease.
+	// LossDelay is for holds that end with a connection or a process. It is how long it may take,
+	// after that end, until the holder learns that its hold is lost. 0 means that the holder learns
+	// of the loss no later than the end of its lease.
 	LossDelay time.Duration
 
 	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than
@@ -153,9 +153,9 @@ func (o Outcome) String() string {
 	return word("Outcome", int(o), "gone", "released", "expired", "taken", "inherited")
 }
 
-// word returns the name of a constant of an integer type: i is its value, and names are the names
-// of all constants of the type. If the value has no name, for example because a later version added
-// it, word returns the type and the number.
+// word is for the String methods of integer types: it returns the name of the constant whose value
+// is i. The names of all constants of the type are in names. A later version may add constants, so
+// the value may have no name here. Then word returns the type and the number, such as "Promise(7)".
 func word(kind string, i int, names ...string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", kind, i)

@@ -41,7 +41,8 @@ const (
 
 // RenewalInterval is the longest time between two renewals of a hold with a lease of ttl. It is
 // longer than the usual third of the lease, because renewals are not all sent at the same time. A
-// hold that nobody extends may end up to this much later than its TTL; see [Store].Extend.
+// hold that nobody extends may last longer than its TTL, but by at most this interval; see
+// [Store].Extend.
 func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
 
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its
@@ -110,8 +111,8 @@ func ValidateShared(rs []Request, g *Guarantees) error {
 	return nil
 }
 
-// CheckName returns ErrInvalid for a name that is empty, or longer than MaxName or g allows. Every
-// method of a store that takes a name but no token calls it first.
+// CheckName returns ErrInvalid for a name that is empty, or longer than MaxName or g allows. A
+// method of a store that has a name but no token among its arguments calls CheckName first.
 func CheckName(name string, g *Guarantees) error {
 	if name == "" {
 		return invalid("name", "is empty")

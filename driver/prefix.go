@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// WithPrefix returns a store that keeps its locks in s. The returned store puts prefix before each
-// name. For example, with the prefix "tenant-7:" its lock "job" is the lock "tenant-7:job" in s.
-// The other names of s cannot be reached through the returned store. So tenants that must not see
-// each other's locks can share a server:
+// WithPrefix returns a store that keeps its locks in s. The returned store puts the prefix before
+// each name. For example, if the prefix is "tenant-7:", the lock that a caller calls "job" is
+// called "tenant-7:job" in s. Locks of s whose names do not begin with the prefix cannot be reached
+// through the returned store. So tenants that must not see each other's locks can share a server:
 //
 //	tenant := padlock.NewShared(driver.WithPrefix(store, "tenant-7:"))
 //
@@ -27,8 +27,8 @@ import (
 // ErrInvalid. The StoreID of the returned store depends on the prefix. Close closes s. State.Path,
 // and the texts of errors that s returns, may show the prefix.
 //
-// The returned store has no Unwrap method, because its names have no prefix and those of s have
-// one. If prefix is empty, WithPrefix returns s.
+// The returned store has no Unwrap method, because it changes names; see [As]. If the prefix is
+// empty, WithPrefix returns s.
 func WithPrefix(s Store, prefix string) Store {
 	if prefix == "" {
 		return s
@@ -62,8 +62,8 @@ func WithPrefix(s Store, prefix string) Store {
 }
 
 // prefixed is a store whose names begin with prefix in the inner store. It has the methods of all
-// interfaces in abilities.go; a test checks that. The function As finds only those that the inner
-// store has, too.
+// interfaces in abilities.go; a test checks that. But the function As reports only those interfaces
+// that the inner store implements.
 type prefixed struct {
 	inner      Store
 	prefix     string

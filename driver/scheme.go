@@ -38,22 +38,26 @@ type Scheme struct {
 	// the URL is wrong, the error is ErrInvalid and tells the user what to write instead.
 	Open func(ctx context.Context, u *url.URL, o Opening) (Store, error)
 
-	// Symfony lists the DSN schemes of PHP's Symfony Lock whose locks this store shares.
-	// FromSymfony translates such a DSN to a URL of the store.
+	// PHP's Symfony Lock writes the address of a store as a DSN. Symfony lists the schemes of those
+	// DSNs whose locks this store can share. FromSymfony translates such a DSN to a URL of the
+	// store.
 	Symfony     []string
 	FromSymfony func(dsn string) (*url.URL, error)
-	// Instead is for a text that is not a URL of padlock, but that another program would understand
-	// as the address of this kind of store. It returns the URL that the user must write instead,
-	// and "" for any other text. The result must not repeat a secret.
+	// Instead helps a user who writes the address of this kind of store in the form of another
+	// program, which is not a URL of padlock. For such a text, the function Instead returns the URL
+	// that the user must write. For any other text it returns "". The result must not repeat a
+	// secret.
 	Instead func(text string) string
 
 	// Servers returns the addresses of the servers that a URL names, as HOST:PORT, and whether the
 	// connections to them are encrypted. It returns no addresses if the server is reached without a
 	// network. Servers is nil for a store without servers.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
-	// At returns the URL of the same store with its only server at another address, where a proxy
-	// listens. Certificates are still checked against the host in u. If the server may name other
-	// servers, as a cluster does, clients would bypass the proxy, so At returns nil.
+	// At makes it possible to reach the server of the store through a proxy. The proxy listens at
+	// address, and At returns the URL with which a client connects to the proxy. The certificate of
+	// the server is still checked against the host in u. If the server may tell its clients the
+	// addresses of other servers, as a cluster does, clients would bypass the proxy. For such a
+	// server, At returns nil.
 	At func(u *url.URL, address string) *url.URL
 
 	// Schema returns, in order, the statements that create what the store at u needs on its server.

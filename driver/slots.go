@@ -21,8 +21,8 @@ const MaxSlots = 1024
 // maxSlotSuffix is the length of the longest text that is added to a name for a slot.
 const maxSlotSuffix = len(slotMark + "s:1024")
 
-// SlotName returns the name of the lock that stands for one permit of name. The number of the
-// permit, slot, is 0 to MaxSlots-1. The result is longer than name by at most 10 bytes.
+// SlotName returns the name of the lock that stands for one permit of a name with slots. The
+// permits have the numbers 0 to MaxSlots-1. The result is longer than the name by at most 10 bytes.
 func SlotName(name string, slot int) string {
 	var room [slotRoom]byte
 	return string(AppendSlotName(room[:0], name, slot))
@@ -38,11 +38,11 @@ func AppendSlotName(b []byte, name string, slot int) []byte {
 	return strconv.AppendInt(b, int64(slot), 10)
 }
 
-// SlotGate returns the name of the gate for n permits of name. The gate is the lock for which
-// callers queue while they wait for one of n permits. Callers with another n have another gate,
-// because a caller with a smaller n may use fewer of the permits. If they shared a queue, such a
-// caller at its head might find none of its permits free, while the caller behind it could take one
-// of the others.
+// SlotGate returns the name of the gate for n permits of a name. The gate is the lock for which
+// callers queue while they wait for one of the permits 0 to n-1. Callers with another n have
+// another gate. For example, suppose that callers of 2 and of 5 permits shared one queue. A caller
+// of 2 permits at the head of the queue waits for permit 0 or 1. The caller of 5 permits behind it
+// would have to wait too, even if permit 4 is free.
 func SlotGate(name string, n int) string {
 	var room [slotRoom]byte
 	return string(AppendSlotGate(room[:0], name, n))
@@ -79,9 +79,11 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 	return name, slot, true
 }
 
-// StoredName returns the name under which a store keeps the given lock: the name of the permit if
-// the lock has a method Slot() int that returns one, and otherwise the result of its method Name.
-// *padlock.Lock has both methods. A store uses StoredName if callers pass it a lock and not a name.
+// StoredName returns the name under which a store keeps the given lock. A store uses StoredName if
+// callers pass it a lock and not a name. If the lock is a permit of a name with slots, its method
+// Slot() int returns the number of the permit, and StoredName returns the result of SlotName. If
+// the lock has no method Slot, or Slot returns a negative number, StoredName returns the result of
+// the method Name. *padlock.Lock has both methods.
 func StoredName(lock interface{ Name() string }) string {
 	if permit, ok := lock.(interface{ Slot() int }); ok {
 		if slot := permit.Slot(); slot >= 0 {

@@ -253,17 +253,20 @@ func (c *check) notPromoted(l *lease) error {
 	return err
 }
 
-// refusedPromotion makes two readers and tries to promote the first. The store should refuse the
-// promotion, and the first reader should keep its hold. Otherwise ok is false, and the caller does
-// not go on. That is no failure of the caller's case: a re-grant may lose the hold, and
-// promote/needs-to-be-alone and promote/failed-keeps-the-hold check the other results.
+// refusedPromotion makes two readers and tries to promote the first. It returns true if the store
+// refused the promotion and the first reader kept its hold. If it returns false, the calling case
+// cannot go on, and ends without a failure. There are two reasons why the case does not fail. Some
+// stores (driver.Regrant) promote by a release and a new acquire, which may lose the hold. And
+// every other wrong result is reported by the cases promote/needs-to-be-alone and
+// promote/failed-keeps-the-hold.
 func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 	l, other = c.twoReaders()
 	_, err := c.convert(l, false)
 	return l, other, errors.Is(err, driver.ErrHeld) && c.alive(l)
 }
 
-// alive reports whether l survived a failed promotion. If promotion is a re-grant, l may be lost.
+// alive reports whether the lease l still exists after a promotion that the store refused. With
+// driver.Regrant, the refused promotion may have ended the lease.
 func (c *check) alive(l *lease) bool {
 	_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	return err == nil

@@ -98,7 +98,7 @@ var fenceCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			if c.h.Advance != nil {
-				return // the store's wall clock is not this one
+				return // the store has a wall clock of its own, which the test moves
 			}
 			day, now := uint64(24*time.Hour/time.Microsecond), uint64(time.Now().UnixMicro())
 			if l.grant.Fence < now-day || l.grant.Fence > now+day {

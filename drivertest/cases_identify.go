@@ -74,8 +74,8 @@ func (c *check) storeID(cl *client) (id string) {
 	return id
 }
 
-// stranger is a store of a kind that exists only here. No store that is checked keeps its locks in
-// the same place.
+// stranger is a store of a kind that exists only in this file. So the store that is being checked
+// cannot keep its locks in the same place as a stranger.
 type stranger struct{}
 
 func (stranger) Acquire(context.Context, driver.Request) (driver.Grant, error) {

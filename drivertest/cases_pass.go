@@ -159,8 +159,10 @@ func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
 	return c.leased(l.cl, r, g, sent), out
 }
 
-// mustPass passes the lock of l on when no other caller wants it, so the store should grant it. A
-// store may sometimes release the lock and grant nothing. So mustPass tries several times.
+// mustPass passes the lock of l on to a new hold and returns that hold. No other caller wants the
+// lock, so the store should make the new hold. But a store may sometimes release the lock without
+// making the new hold. Then mustPass takes the lock again and passes it on once more, up to five
+// times.
 func (c *check) mustPass(l *lease) *lease {
 	for range 5 {
 		n, out := c.passOn(l, c.request(l.req.Name))

@@ -9,8 +9,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// client stands for one process. It calls the methods of its store. Some cases check the results in
-// all other cases (testCase.watch), so client passes every result to them.
+// client stands for one process, and calls the methods of its store. Some rules apply to every call
+// of a method, whatever the case. To check these rules, client passes the result of each call to
+// the watch functions; see testCase.watch.
 type client struct {
 	c     *check
 	store driver.Store

@@ -82,8 +82,9 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 	return l, err
 }
 
-// readToo takes the name of l for a second reader. If the store refuses, the case ends without a
-// failure, because the case shared/together reports that.
+// readToo takes the name of l for a second reader. If the store refuses the second reader, readToo
+// ends the running case without a failure. The case shared/together checks that readers share a
+// name, and reports this error.
 func (c *check) readToo(cl *client, l *lease) *lease {
 	n, err := c.try(cl, c.readRequest(l.req.Name))
 	switch {
@@ -123,8 +124,8 @@ func (c *check) acquireAgain(l *lease, r driver.Request) driver.Grant {
 	return g
 }
 
-// mustRefuse makes a try that the store must refuse. inTheWay lists the holds because of which it
-// must do so.
+// mustRefuse makes a try that the store must refuse, because the name is held. inTheWay lists the
+// holds of the name.
 func (c *check) mustRefuse(cl *client, r driver.Request, when string, inTheWay ...*lease) *driver.HeldError {
 	g, err := cl.Acquire(c.ctx, r)
 	var held *driver.HeldError

@@ -97,8 +97,9 @@ type abilities struct {
 	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, batch, together bool
 }
 
-// probe finds out the abilities of the store. It looks only for ErrUnsupported; the cases find
-// other errors.
+// probe finds out the abilities of the store. It calls the method of each ability, and looks only
+// whether the result is ErrUnsupported. It ignores all other errors, because the test cases report
+// them later.
 func (r *run) probe() (has abilities) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
 	defer cancel()

@@ -23,8 +23,9 @@ func watchStandstill() *standstill {
 	return s
 }
 
-// watch measures by how much each wake-up comes too late. When the case ends, the next wake-up may
-// already be late, so watch also measures that.
+// watch measures by how much each wake-up comes too late. The case may end during a standstill,
+// before the late wake-up. So at the end of the case, watch also measures by how much the wake-up
+// is late already.
 func (s *standstill) watch() {
 	var longest time.Duration
 	for {

@@ -13,8 +13,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// testCase is one rule of the contract and the way to check it. The function f checks the rule with
-// its own requests. The function watch checks it on the results in all other cases.
+// testCase is one rule of the contract and the way to check it. A rule has the function f, which
+// sends requests to check the rule, or the function watch. While other cases send their requests,
+// watch is called with the result of each request, and checks that the result obeys the rule.
 type testCase struct {
 	name   string
 	clause string

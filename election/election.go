@@ -68,12 +68,14 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 // context.Cause tells which. Run releases the lock when the function has returned, however long
 // that takes, and even if it panics. The next step of Run depends on the result of the function:
 //
-//	result of the function            next step of Run
-//	nil, and its context had ended    waits for the back-off, and campaigns again
-//	nil, and its context had not      returns nil: the work is finished
-//	an error that is ErrStop          returns that error
-//	the error of its ended context    the same as for nil
-//	another error                     calls OnError, waits for the back-off, and campaigns again
+//	result of the function               next step of Run
+//	nil, and its context has not ended   Run returns nil: the work is finished.
+//	nil, and its context has ended       Run waits for the back-off, and campaigns again.
+//	the error of its context, which      Run waits for the back-off, and campaigns again.
+//	has ended
+//	an error that is ErrStop             Run returns that error.
+//	another error                        Run calls OnError, waits for the back-off, and campaigns
+//	                                     again.
 //
 // If the store cannot be reached, Run calls OnError and campaigns again after the back-off. The
 // back-off grows from BackOff to MaxBackOff, with jitter. It starts again from BackOff when the
@@ -147,9 +149,9 @@ func (e *Election) keepError(err error, led bool) {
 }
 
 // campaign waits until this candidate is the leader, and then calls the function lead. The result
-// led reports whether this candidate was the leader. The result wait reports whether it must let
-// others try before it campaigns again.
-func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (led, wait bool, err error) {
+// led reports whether this candidate was the leader. If the result backOff is true, the caller must
+// wait before it campaigns again, so that other candidates can become the leader.
+func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (led, backOff bool, err error) {
 	lock, err := e.take(ctx)
 	if err != nil {
 		return false, true, err
@@ -173,7 +175,7 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 		case ended != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ended)):
 			err = nil // the function returned the error of its context
 		}
-		wait = ended != nil
+		backOff = ended != nil
 	}()
 	return true, false, lead(inside)
 }
@@ -218,7 +220,8 @@ func (e *Election) current() *term {
 // until the function has returned and the lock is released, or until ctx ends. Run then waits for
 // the back-off before it campaigns again, so that another candidate can take over. If this
 // candidate does not lead, Resign returns ErrNotLeader. The function itself must not wait for
-// Resign. To give up the lead, it returns.
+// Resign, because Resign waits for the function. If the function wants to give up the lead, it
+// simply returns.
 func (e *Election) Resign(ctx context.Context) error {
 	t := e.current()
 	if t == nil {

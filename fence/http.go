@@ -40,8 +40,9 @@ func parse(text string) (uint64, error) {
 }
 
 // Transport is an http.RoundTripper that adds the fence of a lock to requests. It finds the lock in
-// the context of the request, as in a function that Locker.Do runs. If locks are nested, it uses
-// the innermost. A request without such a lock, or with the header already set, is sent unchanged.
+// the context of the request. So give the request the context of the lock, such as the one that
+// Locker.Do passes to its function. If locks are nested, Transport uses the innermost. A request
+// without such a lock, or with the header already set, is sent unchanged.
 type Transport struct {
 	Base http.RoundTripper // nil means http.DefaultTransport
 }
@@ -78,11 +79,12 @@ func CheckResponse(resp *http.Response) error {
 	return &StaleError{resp.Request.URL.Path, mine, seen}
 }
 
-// Middleware guards HTTP handlers. It calls the handler of a request in Register.Do. So in this
-// process, no handler runs at the same time as the handler of a later holder, and none begins after
-// the handler of a later holder. The Register is in the memory of this process. Behind a load
-// balancer, each server guards only against the fences that it has seen itself, and a server that
-// was restarted has seen none. Where that is not enough, guard the data with SQL or RedisHash.
+// Middleware guards HTTP handlers against requests of old holders. It calls the handler of a
+// request in Register.Do. So in this process, handlers for two different fences of a name never run
+// at the same time. After a handler has run for one fence, requests with smaller fences are
+// refused. The Register is in the memory of this process. Behind a load balancer, each server
+// guards only against the fences that it has seen itself, and a server that was restarted has seen
+// none. Where that is not enough, guard the data with SQL or RedisHash.
 //
 // The responses of the guard are:
 //
@@ -113,7 +115,8 @@ type Middleware struct {
 	own  Register
 }
 
-// Wrap returns a handler that guards the handler next.
+// Wrap returns a handler that checks the fence of each request, as the Middleware says, and calls
+// the given handler only if the request may pass.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fence, err := FromHeader(req.Header)

@@ -12,9 +12,9 @@ import (
 type Register struct {
 	// Max bounds how many names are remembered; 0 means no bound. If clients that you do not trust
 	// choose the names, set Max before the first use. If there are more names than Max, the
-	// Register forgets the name that was not used for the longest time, unless a call of Do for it
-	// is under way. For a forgotten name, the Register no longer refuses a holder that was paused
-	// and has an old fence.
+	// Register forgets those that were not used for the longest time. It keeps a name while a call
+	// of Do for that name is under way. If a name is forgotten, its greatest fence is forgotten
+	// too, so the Register accepts even an old fence of a holder that was paused.
 	Max int
 
 	mu     sync.Mutex

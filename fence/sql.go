@@ -47,8 +47,9 @@ type SQL struct {
 	args         []any
 }
 
-// NewSQL returns a SQL for the holder of a lock with this fence. It returns ErrMissing if fence is
-// 0, as from a store without fences, and ErrMalformed if fence is 2^53 or more.
+// NewSQL returns a SQL for the holder of a lock with this fence. If the fence is 0, which is what a
+// store without fences returns, the error is ErrMissing. If the fence is 2^53 or more, the error is
+// ErrMalformed.
 func NewSQL(p Placeholders, fence uint64) (*SQL, error) {
 	if err := check(fence); err != nil {
 		return nil, err

@@ -36,8 +36,8 @@ func Open(dir string, store driver.Store) *Log {
 }
 
 // keepsIn reports whether the store keeps its history in the given directory, for this user only.
-// That is so for the store that padlock uses by default. Then the Log uses only the directory, and
-// each run is written once.
+// If it does, the Log must not write each run to the store and to the directory: it uses only the
+// directory. The store that padlock uses by default is such a store.
 func keepsIn(store driver.Store, dir string) bool {
 	local, ok := driver.As[interface{ Dir() string }](store)
 	if !ok || filepath.Clean(dir) != filepath.Join(local.Dir(), "history") {
@@ -101,8 +101,9 @@ func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 	return runs, join(errs)
 }
 
-// inDir adds to an error that it comes from the directory of this machine. inStore adds that it
-// comes from the store. If the store cannot keep a history, inStore returns nil.
+// inDir marks an error as one of the directory: it adds "history of this machine" to the text.
+// inStore marks an error as one of the store. If the error says that the store cannot keep a
+// history, inStore returns nil.
 func inDir(err error) error {
 	if err != nil {
 		return fmt.Errorf("history of this machine: %w", err)

@@ -8,8 +8,9 @@
 // 50 skipped runs of a name. It also keeps the last success and the last failure, so that many
 // failures do not push out the last success.
 //
-// A run is written when it begins and once more when it ends. So a run that was killed together
-// with its padlock, or whose machine lost its power, is in the history without an end.
+// A run is written when its command begins and once more when the command ends. If the padlock
+// process is killed, or the machine loses its power, the second record is not written. Then the run
+// is in the history without an end.
 package history
 
 import (
@@ -214,9 +215,10 @@ func (r *Run) records() []driver.Record {
 	return records
 }
 
-// MarkRunning finds the runs that are still going on, and sets Running for them. Such a run has no
-// end, and state says that its process on its host holds the lock. If a run used a slot, state must
-// be the state of the permit: see driver.SlotName.
+// MarkRunning finds the runs that are still going on, and sets Running for them. A run is still
+// going on if it has no end, and its process on its host is a holder of the lock. The holders come
+// from the argument, which is the state of the lock. For runs that used a slot, the argument must
+// be the state of their permit: see driver.SlotName.
 func MarkRunning(runs []Run, state driver.State) {
 	name, slot, isSlot := driver.SplitSlot(state.Name)
 	if !isSlot {

@@ -164,7 +164,7 @@ func TestFencesAheadOfTheClock(t *testing.T) {
 			r := request(fmt.Sprint("abandoned ", i), "a")
 			s.Acquire(ctx, r)
 		}
-		if n := len(s.raised); n > 0 {
+		if n := len(s.aheadOfClock); n > 0 {
 			t.Errorf("%d fences are remembered that the clock has overtaken", n)
 		}
 		if got := take("name 7", 0); got <= hour+2 {

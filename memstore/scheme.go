@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Scheme describes the URL memory: for package open. Each Open returns a new store without any
-// locks.
+// Scheme describes this store for package open, which opens a store by its URL. The URL of this
+// store is "memory:". Each Open returns a new store without any locks.
 func Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names:      []string{"memory"},

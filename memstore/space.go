@@ -19,15 +19,16 @@ type space struct {
 	spare   []*entry // entries that can be reused; each has the name that it had last
 	woken   *waiter  // the list of waiters whose onTurn is called when mu is unlocked
 
-	// floor is the highest fence of all forgotten names, except the names in the map raised. Every
-	// later fence of any name is greater than floor. So a free name needs no memory, and its fences
-	// still grow.
+	// A name that is free is forgotten, so that it needs no memory. But when it is taken again, its
+	// fence must be greater than before. So floor is the highest fence of all forgotten names, and
+	// every later fence of any name is greater than floor. The names in aheadOfClock do not count
+	// for floor.
 	floor uint64
 
-	// raised has the fences of forgotten names that are more than maxLead ahead of the clock,
+	// aheadOfClock has the fences of forgotten names that are more than maxLead ahead of the clock,
 	// because of FenceAbove or RaiseFence. They must not raise the fences of other names. An entry
 	// is removed when the clock has overtaken it.
-	raised map[string]uint64
+	aheadOfClock map[string]uint64
 
 	// Normally a fence is the time of the wall clock when the store was made, plus the time since
 	// then on the lease clock. So setting the wall clock does not change the fences.
@@ -38,7 +39,7 @@ type space struct {
 func newSpace(c driver.Clock) *space {
 	return &space{
 		id: rand.Text(), clock: c, wallBase: time.Now().UnixMicro(), clockBase: c.Now(),
-		entries: make(map[string]*entry), raised: make(map[string]uint64),
+		entries: make(map[string]*entry), aheadOfClock: make(map[string]uint64),
 	}
 }
 
@@ -52,7 +53,7 @@ type entry struct {
 	cooled   driver.Holder // the holder that left the cool-down
 	intent   intent
 	queue    []*waiter // in the order in which they came
-	watchers []*waiter // waiters without a place, which are woken together when they may try
+	watchers []*waiter // waiters without a place: all are woken when a try may succeed
 	alarm    driver.Instant
 	stop     func() bool // stops the alarm; nil if no alarm is set
 }
@@ -75,15 +76,16 @@ type intent struct {
 
 const maxSpare = 64
 
-// When a name is forgotten, its last fence usually becomes the floor for the fences of all names. A
-// fence that is ahead of the clock by more than maxLead microseconds does not; see space.raised.
+// maxLead is in microseconds. When a name is forgotten, later fences of all names must be greater
+// than the last fence of that name; see space.floor. If the last fence is ahead of the clock by
+// more than maxLead, only later fences of the same name must be greater; see space.aheadOfClock.
 const maxLead = 1_000_000
 
 func (s *space) entry(name string) *entry {
 	if e := s.entries[name]; e != nil {
 		return e
 	}
-	if len(s.entries)+len(s.raised) > 2*s.swept+64 {
+	if len(s.entries)+len(s.aheadOfClock) > 2*s.swept+64 {
 		s.sweep()
 	}
 	var e *entry
@@ -92,8 +94,8 @@ func (s *space) entry(name string) *entry {
 	} else {
 		e = &entry{}
 	}
-	e.name, e.fence = name, s.raised[name]
-	delete(s.raised, name)
+	e.name, e.fence = name, s.aheadOfClock[name]
+	delete(s.aheadOfClock, name)
 	s.entries[name] = e
 	return e
 }
@@ -107,9 +109,9 @@ func (s *space) nameFrom(text []byte) string {
 	return string(text)
 }
 
-// sweep forgets names whose holders let the lease run out and never came back. It also forgets
-// raised fences that the clock has overtaken. It runs when the number of names has doubled, so its
-// cost per name is small.
+// sweep forgets names whose holders let the lease run out and never came back. It also removes
+// fences from aheadOfClock that the clock has overtaken. It runs when the number of names has
+// doubled, so its cost per name is small.
 func (s *space) sweep() {
 	now := s.clock.Now()
 	for _, e := range s.entries {
@@ -117,13 +119,13 @@ func (s *space) sweep() {
 			s.forget(e, now)
 		}
 	}
-	maps.DeleteFunc(s.raised, func(_ string, fence uint64) bool { return fence <= s.floor || fence < s.micros(now) })
-	s.swept = len(s.entries) + len(s.raised)
+	maps.DeleteFunc(s.aheadOfClock, func(_ string, fence uint64) bool { return fence <= s.floor || fence < s.micros(now) })
+	s.swept = len(s.entries) + len(s.aheadOfClock)
 }
 
 func (s *space) forget(e *entry, now driver.Instant) {
 	if e.fence > s.micros(now)+maxLead {
-		s.raised[e.name] = e.fence
+		s.aheadOfClock[e.name] = e.fence
 	} else {
 		s.floor = max(s.floor, e.fence)
 	}

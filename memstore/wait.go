@@ -61,8 +61,8 @@ func (s *Store) enqueue(r driver.Request, reserve bool, onTurn func(driver.Grant
 }
 
 // givePlaceUp gives up the waiter's place in the queue, and grants the name to the waiters behind
-// it that can have it now. It returns true if it came in time. Then onTurn will not be called. It
-// returns false if onTurn has been called, or is about to be called.
+// it that can have the name now. It returns true if the waiter still had its place. In this case
+// onTurn will not be called. It returns false if onTurn has been called, or is about to be called.
 func (w *waiter) givePlaceUp() bool {
 	s := w.of.space
 	s.mu.Lock()

@@ -146,10 +146,11 @@ func (p *page) counter(rows []row, name, help string, of func(*series) *atomic.U
 	}
 }
 
-// labeledCounters writes several counters for each row. They differ in one more label, whose name
-// is extra. For each index, beginning with 0, the function counterAt returns the value of that
-// label and the counter. After the last index, counterAt returns "" and nil.
-func (p *page) labeledCounters(rows []row, name, help, extra string, counterAt func(*series, int) (string, *atomic.Uint64)) {
+// labeledCounters writes several counters for each row. A further label tells the counters of a row
+// apart; labelName is the name of that label. The function counterAt is called with the indexes 0,
+// 1, 2 and so on. It returns the value of the label and the counter, or "" and nil after the last
+// counter.
+func (p *page) labeledCounters(rows []row, name, help, labelName string, counterAt func(*series, int) (string, *atomic.Uint64)) {
 	p.head(name, "counter", help)
 	for _, r := range rows {
 		for i := 0; ; i++ {
@@ -157,7 +158,7 @@ func (p *page) labeledCounters(rows []row, name, help, extra string, counterAt f
 			if n == nil {
 				break
 			}
-			fmt.Fprintf(p.w, "%s{%s,%s} %d\n", name, r.labels, promtext.Label(extra, value), n.Load())
+			fmt.Fprintf(p.w, "%s{%s,%s} %d\n", name, r.labels, promtext.Label(labelName, value), n.Load())
 		}
 	}
 }

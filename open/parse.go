@@ -75,8 +75,9 @@ func (o *opener) misspelt(text string) error {
 	return nil
 }
 
-// orSymfony returns a part of an error message. If the text is a DSN of PHP's Symfony Lock, and the
-// store of s can share its locks, the part says how to use the DSN. Otherwise it is empty.
+// orSymfony returns a part of an error message, which helps a user who wrote a DSN of PHP's Symfony
+// Lock. If the store of s can share locks with PHP through this DSN, the part says how to write the
+// DSN for padlock. Otherwise the part is empty.
 func orSymfony(s driver.Scheme, text string) string {
 	name, _, _ := strings.Cut(text, ":")
 	if !slices.Contains(s.Symfony, name) {
@@ -98,9 +99,9 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 }
 
 // misplacedAt reports whether the URL seems to have a password in the wrong place, because there is
-// an @ behind the host. padlock would not treat such a password as a secret. That happens if the
-// URL has a slash too many or too few, or if a character of the password is not escaped. An @ is
-// allowed in the name of a directory.
+// an @ behind the host. A password may be in the wrong place if the URL has a slash too many or too
+// few, or if a character of the password is not escaped. Padlock would not recognise such a
+// password as a secret. An @ is allowed in the name of a directory.
 func misplacedAt(u *url.URL) bool {
 	behind := u.EscapedPath() + u.Opaque + u.Fragment
 	if u.Scheme != "file" && u.User == nil && strings.Contains(behind, "@") {
@@ -109,10 +110,10 @@ func misplacedAt(u *url.URL) bool {
 	return u.Host != "" && u.User == nil && strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
 }
 
-// distinct returns an error if a member is named twice, because that member would have two votes.
-// In an all: store, two layouts of one place count as two members; see twin. The returned map
-// contains both members of each such pair: the key is the index of one member, and the value is the
-// index of the other.
+// distinct returns an error if a member of a composite store is named twice, because that member
+// would have two votes. In a store with the scheme "all", two layouts of one place count as two
+// members; see twin. The returned map contains both members of each such pair: the key is the index
+// of one member, and the value is the index of the other.
 func (o *opener) distinct(scheme string, members []string) (twins map[int]int, err error) {
 	seen, layouts := map[string]int{}, map[int]string{}
 	twins = map[int]int{}

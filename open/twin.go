@@ -13,8 +13,8 @@ import (
 // different rows of the table, so a lock needs both rows. For other names, both layouts have the
 // same row. Then the lock in the first store is enough, and the twin does nothing.
 //
-// A twin has no method Unwrap. With Unwrap, callers could send a request to the second store that
-// the twin would have left out.
+// A twin has no method Unwrap. With Unwrap, callers could bypass the twin and use the second store
+// directly, even for a name for which the twin sends no request to the second store.
 type twin struct {
 	driver.Store
 	first, second driver.Locator

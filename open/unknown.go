@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A system is a place where other programs keep locks, but for which padlock has no store. When
-// padlock gets a store for it, remove its row.
+// A system is a place where other programs keep locks, but for which padlock has no store. If you
+// write a store for one of these systems, remove the system from the list below.
 type system struct {
 	name    string
 	schemes []string // the schemes of its URLs and of Symfony's DSNs
@@ -77,8 +77,8 @@ func (o *opener) schemeNames() []string {
 	return slices.Compact(names)
 }
 
-// dsns returns how the DSNs begin that padlock can open, such as "symfony+redis:". With such a DSN,
-// padlock shares the locks of PHP's Symfony.
+// dsns returns the beginnings of DSNs, such as "symfony+redis:". Padlock can open a DSN with one of
+// these beginnings, and then shares the locks of PHP's Symfony.
 func (o *opener) dsns() []string {
 	var names []string
 	for _, s := range o.schemes {

@@ -36,10 +36,10 @@ type Observer struct {
 	mu     sync.Mutex
 	groups map[string]map[string]bool // the groups of each store
 
-	holders sync.Map // the *trace.SpanContext of the last holder of this process, by place
+	holders sync.Map // for each place, the *trace.SpanContext of the last holder in this process
 }
 
-// place is a lock of a store.
+// place identifies a lock: the store that keeps it, and its name.
 type place struct{ store, name string }
 
 // Option configures an Observer.

@@ -10,8 +10,9 @@ import (
 )
 
 // Store returns a store that keeps its locks in s and measures Acquire, Extend and Release for the
-// metric padlock.store.operation.duration. The result has the optional abilities of s too, but does
-// not measure their requests. A request that finds the lock held does not count as an error.
+// metric padlock.store.operation.duration. The returned store also has the optional interfaces that
+// s has. It does not measure requests of the optional interfaces. A request that finds the lock
+// held does not count as an error.
 func (o *Observer) Store(s padlock.Store) padlock.Store {
 	return &measured{s, o, s.Guarantees().Store}
 }

@@ -34,7 +34,8 @@ type timer struct {
 // epoch is the first instant of a Clock, some time after the machine was started.
 const epoch = driver.Instant(time.Hour)
 
-// napLimit is what Nap returns. It is the same time as on Linux: a program that obeys it notices a
+// napLimit is what Nap returns: the longest time for which a program should set one timer. The
+// value is that of the system clock on Linux. A program that sets no longer timers notices a
 // suspend after at most this time.
 const napLimit = 500 * time.Millisecond
 
@@ -48,8 +49,9 @@ func (c *Clock) Now() driver.Instant {
 	return c.now
 }
 
-// Nap implements driver.Clock. Suspend does not make a timer fire earlier, so a long timer would
-// fire too late. Programs that obey Nap set several shorter timers.
+// Nap implements driver.Clock. A program should set no timer for longer than the result, because a
+// timer stands still during a Suspend and so fires too late. Instead of one long timer, the program
+// sets several short ones.
 func (c *Clock) Nap() time.Duration { return napLimit }
 
 // AfterFunc implements driver.Clock. If d is not positive, f is called at once. Otherwise Advance

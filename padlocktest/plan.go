@@ -17,11 +17,11 @@ type Request int
 
 // The kinds of requests.
 const (
-	Acquire Request = 1 << iota // from Acquire, TryAcquire, Do and Adopt, and for each try of a wait
+	Acquire Request = 1 << iota // from Acquire, TryAcquire, Do and Adopt; several if the call waits
 	Extend                      // from Extend and Check, and for each renewal
 	Release                     // from Release, and for each clean-up
 	Convert                     // from Promote and Demote
-	Wait                        // from a wait for a name that is held; one request for all waiters of a Locker
+	Wait                        // from a call that waits; all waiters of a Locker share one request
 	All     Request = 1<<iota - 1
 )
 
@@ -66,8 +66,8 @@ func (s *Script) LoseReplies(kind Request, n int) {
 	s.addFault(fault{kind: kind, left: n, err: err, after: true})
 }
 
-// Delay makes each request of a kind wait for d before the store gets it, until Heal. A request
-// fails if its context ends during the delay.
+// Delay makes requests of a kind slow: each of them reaches the store only after the time d. The
+// effect lasts until Heal is called. A request fails if its context ends during the delay.
 func (s *Script) Delay(kind Request, d time.Duration) {
 	s.addFault(fault{kind: kind, left: Always, delay: d})
 }

@@ -55,8 +55,8 @@ func (s *Script) heldBy(err error) error {
 	return err
 }
 
-// onlyError returns the zero Grant if there is an error, because a lost reply does not show the
-// grant.
+// onlyError removes the Grant if there is an error. The store in memory may have granted the lock
+// before the Script drops the reply. With a real server, the caller would not see the Grant then.
 func onlyError(g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err

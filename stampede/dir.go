@@ -23,8 +23,9 @@ import (
 //
 // Changes are made under one of 256 locks of each directory, however many keys there are. But the
 // Cache takes a lock for each key, and a filestore keeps a small file for every name that was ever
-// locked. So do not combine Dir and filestore if visitors can choose the keys, or give the
-// filestore a directory that is emptied at each start of the machine, such as /run.
+// locked. If visitors can choose the keys, these small files may become very many. Then use another
+// store for the locks, or give the filestore a directory that is emptied at each start of the
+// machine, such as /run.
 type Dir struct {
 	path   string
 	locker *padlock.Locker
@@ -42,9 +43,10 @@ type dirHeader struct {
 	Size    int           `json:"size"` // -1 if the file has only the version, and no value
 }
 
-// NewDir returns values in the directory at path. If the directory does not exist, NewDir makes it,
-// with access for this user only. Changes are made under locks of locker. The processes that share
-// the directory must also share the store of locker, for example a filestore.
+// NewDir returns a Dir that keeps its values in the directory at path. If the directory does not
+// exist, NewDir makes it, with access for this user only. The Dir takes a lock of the given Locker
+// whenever it changes a file. So processes that share the directory must also share the store of
+// the Locker, for example a filestore.
 func NewDir(path string, locker *padlock.Locker) (*Dir, error) {
 	if locker == nil {
 		return nil, errors.New("stampede: NewDir: the Locker is nil")

@@ -29,11 +29,11 @@ type Files struct {
 	backingOff *lru[failure] // by lock name
 }
 
-// NewFiles returns Files that are at most maxAge old. Files makes a file by calling the function
-// write, while it holds a lock of locker. The function gets the path that was given to Ensure. It
-// also gets a writer, which writes to a new file in the same directory. When the function has
-// returned without an error, the new file replaces the old file. The context of the function ends
-// when the lock is lost and when TimeLimit is over.
+// NewFiles returns a Files, whose method Ensure makes a file anew when it is older than maxAge. To
+// make a file, Ensure takes a lock of the Locker and calls the function write. The function gets
+// the path that was given to Ensure. It also gets a writer, which writes to a new file in the same
+// directory. When the function has returned without an error, the new file replaces the old file.
+// The context of the function ends when the lock is lost and when TimeLimit is over.
 //
 // If the function fails, the old file stays. With StaleIfError, Ensure accepts the old file. For
 // the time ErrorTTL after a failure, this process does not call the function again for that file.

@@ -10,18 +10,20 @@ import (
 // used for the longest time.
 //
 // A worker loads a key, makes a value and stores it. If the key was discarded between the Load and
-// the Store, Store must refuse the value, because it is outdated. To notice this, every Discard
-// raises a counter, and the key gets the new count as its version. A Load of an absent key returns
-// the current count as the version. Store refuses a value if the key has another version by then.
+// the Store, Store must refuse the value, because it is outdated. To notice this, Memory counts all
+// calls of Discard. A Discard gives the new count to the key as its version. A Load of an absent
+// key returns the current count as the version. Store refuses a value if the version of the key is
+// not the one that Load returned.
 //
-// When Memory forgets a key, it also forgets its last Discard. So it remembers the greatest version
-// of all forgotten Discards. If the key is absent, Store refuses every value with a smaller
-// version.
+// When Memory forgets a key, it also forgets whether the key was discarded. But it remembers the
+// greatest version that a Discard has given to any forgotten key. If a key is absent, and its Load
+// returned a smaller version than that, the key may have been discarded since the Load. So Store
+// refuses the value.
 type Memory struct {
 	mu           sync.Mutex
 	kept         *lru[kept]
 	last         uint64 // the version of the last Discard
-	maxForgotten uint64 // the greatest version of a forgotten Discard
+	maxForgotten uint64 // the greatest version that a Discard gave to a forgotten key
 }
 
 type kept struct {

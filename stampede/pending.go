@@ -13,18 +13,18 @@ import (
 //	                                                     lock, or runs
 //	unattended  no caller waits, but a caller left       runs on           open, when a caller comes;
 //	            because of MaxWait; the next caller                        abandoned, when the key is
-//	            will want the value                                        invalidated; done
+//	            will want the value                                        invalidated; finished
 //	superseded  callers wait, but the key was            runs on           abandoned, when the last
-//	            invalidated; callers that come now                         caller leaves; done
+//	            invalidated; callers that come now                         caller leaves; finished
 //	            begin another pendingValue
-//	abandoned   no caller waits, and none can join       is cancelled      done
-//	done        done is closed, and v and err are set    has returned, or  none
-//	                                                     was given up
+//	abandoned   no caller waits, and none can join       is cancelled      finished
+//	finished    the channel done is closed, and v and    has returned, or  none
+//	            err are set                              was given up
 //
 // A pendingValue is in core.pending while it is open or unattended. Close cancels the function in
-// every state. Every pendingValue becomes done in the end, even if the function panics or calls
-// runtime.Goexit. If the function ignores the end of its context, the pendingValue becomes done
-// when TimeLimit and another Lease are over.
+// every state. Every pendingValue is finished in the end, even if the function panics or calls
+// runtime.Goexit. If the function ignores the end of its context, its pendingValue is finished when
+// the times TimeLimit and Lease, one after the other, are over.
 type pendingValue struct {
 	done   chan struct{}
 	v      any
@@ -33,7 +33,7 @@ type pendingValue struct {
 
 	// Guarded by core.mu.
 	waiters int
-	wanted  bool // a caller left because of MaxWait, so the value is still wanted
+	wanted  bool // a caller stopped waiting after its MaxWait, but a later Get wants the value
 }
 
 var errAbandoned = errors.New("stampede: nobody waits for the value any more")

@@ -6,17 +6,15 @@ import (
 	"time"
 )
 
-// A refresh renews a value in the background. At most one refresh of a key runs in this process.
-// The map core.refreshing has a time for some keys. No refresh of the key begins before that time:
+// A refresh renews a value in the background. In this process, at most one refresh of a key runs at
+// a time. The map core.refreshing says when the next refresh of a key may begin. If a key is not in
+// the map, its refresh may begin at once. The map changes as follows:
 //
-//	time of the key          meaning                             what changes it
-//	none                     no refresh of the key is running    a refresh begins: the time is set to
-//	                                                             one year from now
-//	up to a year from now    a refresh tries the lock or has it  the refresh ends: the time is removed;
-//	                                                             if another process held the lock, the
-//	                                                             time is set to heldPause from now
-//	heldPause or less from   another process renews the value    heldPause passes: the time is removed
-//	now
+//   - When a refresh begins, the time of its key is set to one year from now, so that no second
+//     refresh of the key begins.
+//   - When the refresh ends, the key is removed.
+//   - But if another process had the lock, that process renews the value. Then the time of the key
+//     is set to heldPause from now, and the key is removed when that time has come.
 //
 // A refresh does not wait for the lock. It does not begin while ErrorTTL forbids to call the
 // function. It does not begin either if core.refreshing already has maxBehind keys.
@@ -25,7 +23,8 @@ import (
 // it.
 const heldPause = 50 * time.Millisecond
 
-// refresh starts a refresh with the values of ctx, if one may begin.
+// refresh starts a refresh of the job's key, unless the rules above forbid it. The context of the
+// refresh has the values of ctx, but does not end with ctx.
 func (c *core) refresh(ctx context.Context, j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

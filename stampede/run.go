@@ -71,8 +71,9 @@ type outcome struct {
 }
 
 // call runs the function in a goroutine of its own. So a Goexit ends only that goroutine. When
-// TimeLimit is over, the function's context ends. If the function ignores this, call waits for the
-// length of one more lease, and then returns without it.
+// TimeLimit is over, the function's context ends. If the function does not return after that, call
+// waits for the length of one more lease. Then call returns an error, although the function is
+// still running.
 func (j *job) call(ctx context.Context) (any, error) {
 	var late <-chan time.Time
 	if limit := j.s.timeLimit; limit > 0 && limit < forever-j.s.lease {
