@@ -108,9 +108,9 @@ func (a *attempt) prepare(name string) error {
 }
 
 // Most calls begin with a try, which is one request that returns at once. But a try is wasted if
-// the name is certainly taken. Such a call joins a queue at once. There are two queues: callers of
-// the same Locker wait in a line in memory, and only the first caller of the line joins the store's
-// queue. The first rule that applies to a call decides how the call begins:
+// the name is taken. So a call that will probably have to wait joins a queue at once. There are two
+// queues: callers of the same Locker wait in a line in memory, and only the first caller of the
+// line joins the store's queue. The first rule that applies to a call decides how the call begins:
 //
 //  1. TryAcquire, and a call with SkipIfOutlived, makes a try.
 //  2. If another caller of this Locker has the name or waits for it, a call that may wait joins the

@@ -19,7 +19,7 @@ import (
 type cleanupGroup struct {
 	l     *Locker
 	open  int   // how many holds of the group are not over
-	alone *hold // for a single Lock (handleAlone): its hold, until that is over
+	alone *hold // the hold of the Lock, if the group has one Lock only; nil when it is over
 }
 
 // leaveCleanupGroup removes h from its cleanupGroup. It is called when h is over. The caller holds

@@ -17,8 +17,7 @@ import (
 //	releasing  h.released is releaseBegun, or points to a releaseState with an open channel; h is not
 //	           in the heap
 //	over       h.cause is set, h.usable is 0, and h is not in the heap
-//	released   h.released points to a releaseState whose channel is closed or nil; it is not
-//	           releaseBegun
+//	released   h.released points to a different releaseState, whose channel is closed or nil
 //
 // While a hold is held, it may also be renewing (h.renewing is set), converting (h.converting is
 // set) and exported (h.exported is true), all at the same time. The transitions are:

@@ -93,7 +93,7 @@ func (k *Lock) Slot() int {
 }
 
 // Shared reports whether the lock is shared, as far as this process knows. Only another program
-// that knows the token can demote the lock without the knowledge of this process. After that,
+// that knows the token can demote the lock without the knowledge of this process. If that happens,
 // Shared reports false until the next renewal, Check or Extend. Some stores cannot report the mode.
 // With such a store, Shared reports false even later. If no other program knows the token, the
 // result false means that no other reader holds the name.

@@ -33,8 +33,9 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 }
 
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
-// and returns its result. A release is not interrupted when the program's context ends. So callers
-// pass a context that never ends, except Close, which passes its own.
+// and returns its result. A release is not interrupted when the context of the program ends. So
+// callers of giveBack pass a context that never ends. The exception is Close: it passes a context
+// that may end.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	if !h.released.CompareAndSwap(nil, releaseBegun) {
 		return h.awaitRelease()

@@ -131,8 +131,8 @@ const lookEvery = 2 * time.Second
 // Then the renewal is due after a third of the lease.
 //
 // A hold may be renewed earlier than planned, together with other holds; renewEarlyBy returns by
-// how much. Let third be a third of the lease, at most of the TTL. Counted from the grant, the
-// bounds are:
+// how much. Suppose that the lease is not longer than the TTL, and that third is a third of the
+// lease. Then the following bounds hold, counted from the beginning of the lease:
 //
 //	0.9 × third                  the earliest renewal
 //	0.9 × third + renewEarlyBy   the earliest planned time

@@ -14,13 +14,13 @@ import (
 // in addition:
 //
 //	state      event                         what happens
-//	unclaimed  Release                       The reservation ends, and no claim is sent.
+//	unclaimed  Release without a cool-down   The reservation ends, and no claim is sent.
 //	           The time claimAfter is over.  The renewer sends the claim.
 //	           Extend, Check, Export,        The call sends the claim first.
 //	           Promote, Demote, or Release
 //	           with a cool-down
-//	           The claim succeeds.           The hold is claimed.
-//	           The store reports a loss, or  The hold is lost, as any other hold.
+//	           The claim succeeds.           The hold becomes claimed.
+//	           The store reports a loss, or  The hold becomes over, as any other hold does.
 //	           the reservation runs out.
 //	claimed    any event                     The same happens as to any other hold.
 //

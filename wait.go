@@ -342,10 +342,10 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 }
 
 // tolerates reports whether a waiter goes on waiting after err. A server that restarts must not end
-// all waits, so a waiter goes on until requests have failed for the time graceUnavailable. The
-// first of these failures is at the time in since. A single request may have lasted longer than
-// graceUnavailable. Then the store was in reach for most of that request, because a store that is
-// out of reach rejects requests soon. So the failure of that request counts as the first one.
+// all waits, so a waiter goes on until requests have failed for the time graceUnavailable. The time
+// of the first of these failures is in the variable since. A single request may have lasted longer
+// than graceUnavailable. Then the store was in reach for most of that request, because a store that
+// is out of reach rejects requests soon. So the failure of that request counts as the first one.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false

@@ -91,10 +91,10 @@ type SlotTaker interface {
 	//
 	// If none of the permits can be granted, the error is a *HeldError with the holds of all of
 	// them. Callers that wait for one of n permits queue for a lock, the gate, whose name is
-	// SlotGate(r.Name, n). If a caller holds the gate or waits for it, a new caller must not take a
-	// permit before the waiting callers. So the error is a *HeldError even if a permit is free. If
-	// overtake is true, AcquireSlot ignores the gate. The caller sets overtake if it holds the gate
-	// itself, or if it does not wait and so may overtake the waiting callers.
+	// SlotGate(r.Name, n). If a caller holds the gate or waits for it, a new caller must queue too.
+	// So the error is a *HeldError even if a permit is free. If overtake is true, AcquireSlot
+	// ignores the gate. The caller sets overtake if it holds the gate itself, or if it does not
+	// wait and so may overtake the waiting callers.
 	//
 	// If r is shared or has Replaces, the error is ErrInvalid. A store may return
 	// errors.ErrUnsupported for some requests only, for example if n is large. Then the caller

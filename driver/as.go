@@ -3,9 +3,10 @@ package driver
 import "reflect"
 
 // As finds out whether a store has an optional ability: T is the interface of the ability, such as
-// [Waiter]. If s implements T, As returns s. Otherwise As looks at the store inside s, which the
-// method Unwrap() Store of s returns, and so on, and returns the first store that implements T. T
-// may also be the type of a store.
+// [Waiter]. If s implements T, As returns s. If s is a wrapper, it has a method Unwrap() Store,
+// which returns the store inside. So if s does not implement T, As looks at the store inside s,
+// then at the store inside that one, and so on. It returns the first store that implements T. T may
+// also be the type of a store.
 //
 //	waiter, ok := driver.As[driver.Waiter](store)
 //

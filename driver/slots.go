@@ -40,9 +40,10 @@ func AppendSlotName(b []byte, name string, slot int) []byte {
 
 // SlotGate returns the name of the gate for n permits of a name. The gate is the lock for which
 // callers queue while they wait for one of the permits 0 to n-1. Callers with another n have
-// another gate. For example, suppose that callers of 2 and of 5 permits shared one queue. A caller
-// of 2 permits at the head of the queue waits for permit 0 or 1. The caller of 5 permits behind it
-// would have to wait too, even if permit 4 is free.
+// another gate, so that they do not wait for each other without need. For example, suppose that
+// callers with n = 2 and n = 5 shared one queue. The first caller in the queue has n = 2, and waits
+// for permit 0 or 1. Behind it, a caller with n = 5 would have to wait too, even if permit 4 is
+// free.
 func SlotGate(name string, n int) string {
 	var room [slotRoom]byte
 	return string(AppendSlotGate(room[:0], name, n))

@@ -124,8 +124,8 @@ func (c *check) acquireAgain(l *lease, r driver.Request) driver.Grant {
 	return g
 }
 
-// mustRefuse makes a try that the store must refuse, because the name is held. inTheWay lists the
-// holds of the name.
+// mustRefuse makes a try that the store must refuse. If holds of the name are the reason, inTheWay
+// lists these holds.
 func (c *check) mustRefuse(cl *client, r driver.Request, when string, inTheWay ...*lease) *driver.HeldError {
 	g, err := cl.Acquire(c.ctx, r)
 	var held *driver.HeldError

@@ -13,9 +13,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// testCase is one rule of the contract and the way to check it. A rule has the function f, which
-// sends requests to check the rule, or the function watch. While other cases send their requests,
-// watch is called with the result of each request, and checks that the result obeys the rule.
+// testCase is one rule of the contract and the way to check it. Most cases have the function f,
+// which sends requests and checks that the store obeys the rule. Some cases have the function watch
+// instead. It gets the result of each request that the other cases send, and checks that the result
+// obeys the rule.
 type testCase struct {
 	name   string
 	clause string

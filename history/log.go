@@ -36,8 +36,8 @@ func Open(dir string, store driver.Store) *Log {
 }
 
 // keepsIn reports whether the store keeps its history in the given directory, for this user only.
-// If it does, the Log must not write each run to the store and to the directory: it uses only the
-// directory. The store that padlock uses by default is such a store.
+// The store that padlock uses by default is such a store. For such a store, the Log uses only the
+// directory, because it would otherwise write each run twice.
 func keepsIn(store driver.Store, dir string) bool {
 	local, ok := driver.As[interface{ Dir() string }](store)
 	if !ok || filepath.Clean(dir) != filepath.Join(local.Dir(), "history") {

@@ -29,10 +29,10 @@ type histogram struct {
 }
 
 // The field histogram.shortTimes has a count of durations in its upper 20 bits and their sum in its
-// lower 44 bits. A duration of at most a millisecond has 20 bits, so the sum does not overflow
-// before the count. When the count has reached half of its range, shortTimes is at least shortMost,
-// and the count and the sum are moved to other fields. So even many goroutines that add durations
-// at the same time do not make the count overflow.
+// lower 44 bits. Only durations of at most a millisecond are added, which have at most 20 bits. So
+// the sum does not overflow before the count. When the count has reached half of its range,
+// shortTimes is at least shortMost, and the count and the sum are moved to other fields. So even
+// many goroutines that add durations at the same time do not make the count overflow.
 const (
 	shortOne  = 1 << 44
 	shortMost = 1 << 63

@@ -16,8 +16,8 @@ import (
 // uses.
 //
 // If the URL names no store, the error is driver.ErrInvalid and says what to write. Other errors
-// are those of the store. No error contains a user or a password from the URL. Of the parameters of
-// the URL, no error contains the value if the value is a secret or the parameter is unknown.
+// are those of the store. No error contains a user or a password from the URL, the value of a
+// secret parameter, or the value of a parameter that padlock does not know.
 //
 // Close the store, or the Locker that owns it. ctx bounds only the opening.
 func Store(ctx context.Context, rawURL string, opts ...Option) (driver.Store, error) {

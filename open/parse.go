@@ -76,8 +76,8 @@ func (o *opener) misspelt(text string) error {
 }
 
 // orSymfony returns a part of an error message, which helps a user who wrote a DSN of PHP's Symfony
-// Lock. If the store of s can share locks with PHP through this DSN, the part says how to write the
-// DSN for padlock. Otherwise the part is empty.
+// Lock. If the text is such a DSN, and a store of the scheme s can share its locks with PHP, the
+// part says how to write the DSN for padlock. Otherwise the part is empty.
 func orSymfony(s driver.Scheme, text string) string {
 	name, _, _ := strings.Cut(text, ":")
 	if !slices.Contains(s.Symfony, name) {

@@ -73,11 +73,11 @@ func New[T any](locker *padlock.Locker, values Values, name string, ttl time.Dur
 // one, depending on the options.
 //
 // An error of the function goes to the callers that wait. Callers that come later also get it,
-// until the time that the option ErrorTTL sets is over. Callers in other processes get it as a
-// *RemoteError. A value that cannot be encoded counts as an error of the function. If the function
-// or the Codec panics, all callers get a *PanicError. The function itself may call Get for the same
-// key with its own context. If there is no value that this inner Get can return, the inner Get
-// returns an error for which errors.Is finds padlock.ErrAlreadyHeld.
+// until the time that the option ErrorTTL sets is over. Callers in other processes get the error as
+// a *RemoteError. A value that cannot be encoded counts as an error of the function. If the
+// function or the Codec panics, all callers get a *PanicError. The function itself may call Get for
+// the same key with its own context. If there is no value that this inner Get can return, the inner
+// Get returns an error for which errors.Is finds padlock.ErrAlreadyHeld.
 func (c *Cache[T]) Get(ctx context.Context, key string) (T, error) {
 	return getTyped(ctx, c.c, c.c.settings, key, func(ctx context.Context) (T, error) { return c.fn(ctx, key) })
 }

@@ -10,8 +10,8 @@ import (
 
 // Prevent keeps two callers from doing the same work at the same time. The first caller gets the
 // lock called name, and releases it when the work is done. All other callers get an error at once,
-// and should skip the work. For this error, errors.Is(err, padlock.ErrHeld) is true. The lease is 2
-// s unless opts set another; it is renewed while the lock is held.
+// and should skip the work. For this error, errors.Is(err, padlock.ErrHeld) is true. The lease is
+// 2 s unless opts set another; it is renewed while the lock is held.
 func Prevent(ctx context.Context, locker *padlock.Locker, name string, opts ...padlock.Option) (*padlock.Lock, error) {
 	return locker.TryAcquire(ctx, lockName(locker, name), lockOptions(locker, defaultLease, opts...)...)
 }
