@@ -84,7 +84,7 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 	if l.cfg.observers != nil {
 		a.observe(name)
 	}
-	a.anySlot, a.ahead = true, a.set.wait == 0
+	a.anySlot, a.overtake = true, a.set.wait == 0
 	err := driver.CheckSlots(name, a.set.slots, &l.guarantees)
 	if err == nil {
 		err = a.prepare(name)
@@ -221,14 +221,14 @@ func (p *permitCall) firstScan(triedErr error) (*hold, error) {
 	return p.scan(p.set.wait == 0)
 }
 
-// scan tries each permit once, with one request if possible. If the parameter ahead is true, this
-// call may overtake the callers that wait for the gate.
-func (p *permitCall) scan(ahead bool) (*hold, error) {
+// scan tries each permit once, with one request if possible. If overtake is true, this call may
+// overtake the callers that wait for the gate.
+func (p *permitCall) scan(overtake bool) (*hold, error) {
 	if p.l.slotTaker == nil || p.singly {
 		return p.scanSingly()
 	}
 	a := p.attempt()
-	a.anySlot, a.ahead = true, ahead
+	a.anySlot, a.overtake = true, overtake
 	h, err := a.takeOrWait(p.name)
 	switch {
 	case err == nil:

@@ -17,7 +17,7 @@ type call struct {
 	part     bool // a request of a permitCall; only the permitCall is counted and reported
 	gate     bool // takes the lock that puts callers of a name with slots in order; see permitCall
 	anySlot  bool // takes any permit of a name with slots
-	ahead    bool // with anySlot: may overtake callers that wait for the gate
+	overtake bool // with anySlot: may overtake callers that wait for the gate
 	single   bool // returns one Lock
 	replaces *Key
 }
@@ -94,7 +94,7 @@ func (a *attempt) sendRequest() (driver.Grant, error) {
 		return a.l.store.Acquire(a.ctx, a.request)
 	}
 	a.h.name = a.request.Name
-	slot, g, err := a.l.slotTaker.AcquireSlot(a.ctx, a.request, a.set.slots, a.ahead)
+	slot, g, err := a.l.slotTaker.AcquireSlot(a.ctx, a.request, a.set.slots, a.overtake)
 	if err == nil {
 		a.h.name = driver.SlotName(a.request.Name, slot)
 	}

@@ -150,11 +150,11 @@ func (p *prefixed) JoinFirst(name string) bool {
 	return p.prependOptional(p.adviser != nil, &name) == nil && p.adviser.JoinFirst(name)
 }
 
-func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, ahead bool) (int, Grant, error) {
+func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (int, Grant, error) {
 	if err := p.prependOptional(p.slotTaker != nil, &r.Name); err != nil {
 		return 0, Grant{}, err
 	}
-	return p.slotTaker.AcquireSlot(ctx, r, n, ahead)
+	return p.slotTaker.AcquireSlot(ctx, r, n, overtake)
 }
 
 func (p *prefixed) WaitSlot(ctx context.Context, r Request, n int) error {
