@@ -93,7 +93,8 @@ type gcSentinel struct{ _ *int }
 
 // dropLocks is called after a garbage collection. The Locks of a cleanupGroup are in one array, and
 // the group's cleanup runs when nothing refers to the array any more. The Locker itself refers to
-// the unused Locks of the newest group. So dropLocks drops these unused Locks.
+// the unused Locks of the newest group. So dropLocks drops these unused Locks, and the cleanup can
+// run when the other Locks of the group are garbage.
 func (l *Locker) dropLocks() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

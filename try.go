@@ -101,9 +101,9 @@ func (a *attempt) sendRequest() (driver.Grant, error) {
 	return g, err
 }
 
-// splitVote reports whether a quorum, a store that consists of several member stores, abandoned the
-// attempt because there was no majority: other callers held the lock at some of the members, and
-// the other members could not be reached. Another try may succeed.
+// A quorum is a store that consists of several member stores. splitVote reports whether a quorum
+// abandoned the attempt because there was no majority: other callers held the lock at some of the
+// members, and the other members could not be reached. Another try may succeed.
 func splitVote(err error) bool {
 	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
 }

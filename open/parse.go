@@ -119,7 +119,7 @@ func (o *opener) distinct(scheme string, members []string) (twins map[int]int, e
 	twins = map[int]int{}
 	for i, member := range members {
 		u, s, err := o.parse(member)
-		if err != nil || s.InProcess { // each memory: is a separate store
+		if err != nil || s.InProcess { // every URL "memory:" opens a store of its own
 			continue
 		}
 		query := u.Query()

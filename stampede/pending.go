@@ -23,8 +23,8 @@ import (
 //
 // A pendingValue is in core.pending while it is open or unattended. Close cancels the function in
 // every state. Every pendingValue is finished in the end, even if the function panics or calls
-// runtime.Goexit. If the function ignores the end of its context, its pendingValue is finished when
-// the times TimeLimit and Lease, one after the other, are over.
+// runtime.Goexit. If the function ignores the end of its context, its pendingValue is finished
+// after the time TimeLimit plus Lease.
 type pendingValue struct {
 	done   chan struct{}
 	v      any
