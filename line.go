@@ -64,8 +64,8 @@ type turn struct {
 //	spent    The waiter asks the store with a new token.
 //	unsure   The waiter begins a clean-up, and asks the store with a new token.
 //
-// A waiter may give up, for example because its context ends. Then its turn leaves the line. What
-// else happens depends on the state:
+// A waiter may give up, for example because its context ends. Then its turn leaves the line. The
+// other effects depend on the state:
 //
 //	state    what else happens when the waiter gives up
 //	lined    Nothing else happens.
