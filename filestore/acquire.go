@@ -62,8 +62,10 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 	return h, err
 }
 
-// repeat grants a request whose token already has the live hold h. If h is a reservation, repeat
-// claims it. If the request has AtLeast, that time is counted from now.
+// repeat answers a second request with a token that already has the live hold h. The hold stays as
+// it is, with two exceptions. If Wait only reserved the hold for the caller, it becomes an ordinary
+// hold. And if the request asks to keep the name for a minimum time (Request.AtLeast), the name
+// stays taken for at least that time from now.
 func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	if h.reserved != nil {
 		h.reserved()

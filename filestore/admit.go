@@ -37,9 +37,11 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 	return nil
 }
 
-// insist calls tryLock up to three times. It returns the first result that is not a *refusal. If
-// tryLock was refused for a reason that is certain, insist does not call it again. In place of a
-// *refusal, insist returns a *driver.HeldError.
+// insist tries up to three times to take the lock, because another process may have the lock only
+// for an instant. Each attempt is one call of tryLock. If an attempt succeeds, or fails with any
+// error other than a *refusal, insist returns its result. After a *refusal, insist looks up who has
+// the lock, and returns a *driver.HeldError after the last attempt. It stops earlier if it has
+// found a holder.
 func (s *Store) insist(f *file, tryLock func() error) error {
 	const tries = 3 // several, because a waiter that looks at the lock has it for an instant
 	for i := 1; ; i++ {
@@ -75,17 +77,19 @@ func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
 	}
 }
 
-// mint returns the fence of a new grant.
+// mint returns the fence of a new grant. A fence is a number that grows from grant to grant, so
+// that a resource can refuse requests of an earlier holder.
 //
-// If follows is true, the caller is a reader that joins other readers. It gets their fence, so that
-// a resource that checks fences accepts all of them. The first reader after a writer needs a
-// greater fence than that writer, because the writer may not have noticed yet that it lost the
-// lock.
+// A reader that joins other readers gets their fence, so that the resource accepts the requests of
+// all of them. The argument joinsReaders is true for such a reader. The first reader after a writer
+// gets a greater fence than the writer, because the writer may not have noticed yet that it lost
+// the lock.
 //
-// If stored is true, the fence must be written into the file. A fence that equals the clock's time
-// need not be written, because the next fence is greater anyway.
-func mint(last, above uint64, follows bool, wall time.Time) (fence uint64, stored bool, err error) {
-	if follows && last > above && last > 0 {
+// The result mustStore is true if the caller must write the fence into the file. A fence that
+// equals the clock's time need not be written, because the clock makes the next fence greater
+// anyway.
+func mint(last, above uint64, joinsReaders bool, wall time.Time) (fence uint64, mustStore bool, err error) {
+	if joinsReaders && last > above && last > 0 {
 		return last, false, nil
 	}
 	floor := last + 1

@@ -8,9 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// File implements driver.FileSharer. On Windows, where a lock belongs to one process, it returns
-// errors.ErrUnsupported. If a child unlocks the file (LOCK_UN, flock -u), the hold ends for all
-// processes; Extend notices that.
+// File implements driver.FileSharer: it returns a copy of the open lock file, for a child process.
+// The child then keeps the lock even after this process has ended. If the child unlocks the file
+// (LOCK_UN, flock -u), the hold ends for this process, too, and Extend notices that. On Windows, a
+// lock belongs to one process, so File returns errors.ErrUnsupported.
 func (s *Store) File(name, token string) (*os.File, error) {
 	f, h, err := s.live(context.Background(), name, token)
 	if err != nil {
@@ -25,12 +26,14 @@ func (s *Store) File(name, token string) (*os.File, error) {
 	return file, nil
 }
 
-// letGoPassed releases a hold whose file was given to a child process. It closes this store's
-// descriptor, but it does not unlock the file, because the child would lose the lock, too. Then
-// letGoPassed tries the lock to find out whether another process still has it. While a child
-// process is being started, that child has copies of all descriptors of this process. The copies
-// exist until the child runs its own program. So letGoPassed first waits until no child process is
-// being started.
+// letGoPassed releases a hold whose file was given to a child process. The child may still need the
+// lock. Unlocking the file would take the lock from the child, so letGoPassed only closes this
+// store's descriptor. Then it tries to take the lock, to find out whether another process still has
+// it.
+//
+// Before that, letGoPassed waits until this process is not starting any child process. A child that
+// is being started has copies of all descriptors of this process until it runs its own program.
+// While such a copy exists, the lock cannot be free.
 func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -54,8 +57,10 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	return driver.Inherited
 }
 
-// letGoPassedShared is letGoPassed for a shared hold. It reads the kernel's list of locks and does
-// not try the lock, because a try would also fail if there are other readers.
+// letGoPassedShared releases a shared hold whose file was given to a child process. Other readers
+// may have the lock as well. So a failed attempt to take the lock would not show that the child
+// still has it. Instead, letGoPassedShared counts the locks in the kernel's list before and after
+// it closes the descriptor: if one lock is gone, the child does not have it.
 func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	before, err1 := s.seen.ownLocks(s.dir, h.conn)
 	h.conn.close()

@@ -62,7 +62,7 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	case n.writer:
 		s.lose(f, h)
 		return fmt.Errorf("%w: another program has taken it", driver.ErrLost)
-	case len(n.holds) > 0: // a try would give up the shared lock
+	case len(n.holds) > 0: // an attempt would fail now, and lose the shared lock
 		return &driver.HeldError{Waiters: -1, Holds: n.holds}
 	}
 	switch err := h.conn.tryLock(false); err {
@@ -88,9 +88,10 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	return nil
 }
 
-// coolingFor returns a refusal if a cool-down forbids the promotion of h, and otherwise nil. The
-// AtLeast of another reader counts as a cool-down, even if that reader has died. coolingFor does
-// not look at readers that are still alive.
+// coolingFor returns a refusal if h must not become exclusive yet because of a cool-down, and
+// otherwise nil. Another reader may have asked to keep the name for a minimum time (Request.AtLeast). Until that
+// time has passed, coolingFor counts it as a cool-down, even if that reader has died. coolingFor
+// does not check whether other readers have the lock.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.timeLeft(wall)
 	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {
@@ -130,12 +131,13 @@ func (s *Store) finishPromotion(f *file, h *hold, r *driver.Request, b *buffer) 
 	return nil
 }
 
-// notPromoted handles a promotion that the kernel refused. The refused try has lost the shared
-// lock, so notPromoted takes the shared lock again.
+// notPromoted is called if the kernel refused to make the shared lock of h exclusive. That attempt
+// has also lost the shared lock, so notPromoted takes the shared lock again.
 //
-// The process that was in the way came after promote looked for other readers, or is not visible to
-// this store. If that process is a reader that uses padlock, it respects the intent, and h stays
-// valid. Any other process may have had the lock exclusively in the meantime, so h is lost.
+// The attempt failed because another process had the lock. promote had not seen that process: it
+// came later, or this store cannot see it. If it is a reader that uses padlock, h stays valid. Such
+// a reader cannot have become a writer in the meantime, because the file says that h is being
+// promoted. Any other process may have had the lock exclusively, so h is lost.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {

@@ -44,12 +44,12 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	return held, sure
 }
 
-// The kernel's list may show a lock for which the file has no record. The lock may belong to
-// another program. Or it belongs to padlock: a process has just taken the lock and has not yet
-// written its record, or a waiter looks at the lock and has it for an instant. So the store looks
-// again, up to recordTries times, with a pause before each look. It keeps the look that shows the
-// fewest locks without a record. The locks without a record in that look count as locks of other
-// programs.
+// The kernel's list of locks may show a lock for which the file has no record. Such a lock seems to
+// belong to another program. But it may also belong to a process that uses padlock and has the lock
+// for a moment only: it has not written its record yet, or it is a waiter that checks whether the
+// lock is free. So the store reads the list again, up to recordTries times, with a pause before
+// each reading. It keeps the reading with the fewest such locks. Those that are left then count as
+// locks of other programs.
 const (
 	recordTries = 5
 	recordPause = 400 * time.Microsecond
@@ -88,11 +88,15 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool)
 	return claimed(rec, slots, err == nil), true
 }
 
-// claimed returns the holders that the file's record names. The record may be outdated, so claimed
-// leaves out every process that is dead. The argument listed says whether the kernel's list of
-// locks was read. That list would have shown the lock of a living process, so if listed is true,
-// claimed leaves out every process that is alive, too. Then only processes of unknown state are
-// left. If claimed has left out all of them, it returns one hold without a holder.
+// claimed returns the holders that the file's record names. The store relies on the record if the
+// kernel's list of locks does not show the holders. But the record may be outdated, so claimed
+// leaves out these processes:
+//
+//   - a process that is dead
+//   - a process that is alive, if the list was read (the argument listed is true): the list would
+//     show its lock
+//
+// If no holder is left, claimed returns one hold without a holder.
 func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold) {
 	credible := func(o *owner, boot [16]byte) bool {
 		state := o.state(boot)

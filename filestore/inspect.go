@@ -76,25 +76,28 @@ func (s *Store) stateAt(name string) (driver.State, error) {
 	return state, err
 }
 
-// A waiter that looks at the lock has the lock for an instant. If the store looks at the same
-// instant, the waiter seems to be the holder (see doubtful). Then the store looks again: up to
-// looksForWaiters times if processes wait for the lock, and otherwise up to looksForRecord times.
-// Each pause between two looks is twice as long as the pause before. If processes wait for the
-// lock, the pauses take 50 ms together, because the kernel may suspend a waiter in the middle of
-// its look. Otherwise the pauses take 3 ms together.
+// A waiter takes the lock for an instant when it checks whether the lock is free. If Inspect or
+// List reads the state of the lock at that instant, the waiter seems to be the holder (see
+// doubtful). So they read the state again, with pauses that double from one to the next.
+//
+// If processes wait for the lock, the state is read up to looksForWaiters more times, and the
+// pauses take 50 ms together. They are that long because the kernel may suspend a waiter while it
+// has the lock. If no process waits, the state is read up to looksForRecord more times, and the
+// pauses take 3 ms together.
 const (
 	looksForWaiters = 7
 	looksForRecord  = 3
 )
 
-// doubtful reports whether the store must look at the lock again, because the holder that it found
-// may be a waiter that has the lock for an instant. This is so in two cases:
+// doubtful reports whether the state of a lock must be read again, because the holder in it may be
+// a waiter that has the lock for an instant only. There are two such cases:
 //
-//   - The lock that the store found has no record (see recordTries).
-//   - Processes wait for the lock, and one process has it exclusively. That process may be the last
-//     holder, whose record is still in the file, and may only be looking at the lock.
+//   - A lock in the state has no record (see recordTries).
+//   - Processes wait for the lock, and one process has it exclusively. The file has a record of
+//     that process, but the record may be old: the process may have released the lock and may be a
+//     waiter now.
 //
-// The argument looks is how often the store has looked again so far.
+// The argument looks is how many times the state has been read again so far.
 func doubtful(state *driver.State, looks int) bool {
 	foreign := foreigners(state.Holds) > 0
 	if state.Waiters > 0 {
@@ -104,8 +107,9 @@ func doubtful(state *driver.State, looks int) bool {
 	return looks < looksForRecord && foreign
 }
 
-// keepClearer replaces state by next, which is the result of a later look. If next shows more locks
-// without a record than state does, keepClearer changes nothing.
+// keepClearer replaces a state of a lock by the state that was read later (the argument next). It
+// keeps the earlier state if the later one has more locks without a record, because a lock without
+// a record may belong to a waiter that has the lock for an instant only.
 func keepClearer(state *driver.State, next driver.State) {
 	if foreigners(next.Holds) <= foreigners(state.Holds) {
 		*state = next
@@ -160,19 +164,19 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	}
 }
 
-// withLater returns states, updated by a later look at the same files. It updates only a state that
-// is doubtful:
+// withLater corrects a list of states (the argument first) with a list that was read later from the
+// same files. It changes only the states that are doubtful:
 //
-//   - If the later look found the lock held or cooling down, withLater takes the later state,
-//     unless the earlier state is clearer (see keepClearer).
-//   - Otherwise the lock is free, and withLater removes the state.
-func withLater(states, later []driver.State, looks int) []driver.State {
+//   - If the later list also has the lock, withLater takes the later state, unless the first state
+//     is clearer (see keepClearer).
+//   - If the later list does not have the lock, the lock is free, and withLater removes its state.
+func withLater(first, later []driver.State, looks int) []driver.State {
 	byPath := map[string]driver.State{}
 	for _, state := range later {
 		byPath[state.Path] = state
 	}
-	kept := states[:0]
-	for _, state := range states {
+	kept := first[:0]
+	for _, state := range first {
 		if doubtful(&state, looks) {
 			next, held := byPath[state.Path]
 			if !held {
@@ -185,10 +189,10 @@ func withLater(states, later []driver.State, looks int) []driver.State {
 	return kept
 }
 
-// statesOf looks once at the locks of the given files in the store's directory. It returns the
-// states of the locks that are held or cool down. It leaves out the locks whose names do not begin
-// with prefix. A lock whose name is unknown is left out only if its file's name shows that the
-// lock's name cannot begin with prefix.
+// statesOf reads the given lock files of the store's directory once. It returns the states of the
+// locks that are held or cool down, and whose names begin with prefix. If a file does not contain
+// the name of its lock, statesOf compares prefix with the part of the name that is in the file's
+// name.
 func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (states []driver.State, err error) {
 	var locks map[uint64][]kernelLock
 	complete := true
@@ -211,10 +215,10 @@ func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (st
 	return states, err
 }
 
-// stateOfEntry returns the state of one file's lock. The result ok is false if the lock is free, or
-// if its name does not begin with prefix. If the name is unknown, ok is false only if the file's
-// name shows that the lock's name cannot begin with prefix. stateOfEntry returns an error only if a
-// newer padlock has written the file.
+// stateOfEntry returns the state of the lock in one file. The result ok is false if the lock is
+// free, or if its name does not begin with prefix. If the file does not contain the name of its
+// lock, stateOfEntry compares prefix with the part of the name that is in the file's name. It
+// returns an error only if a newer padlock has written the file.
 func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (state driver.State, ok bool, err error) {
 	a, ok := readablePart(file)
 	if !ok || !compatible(a, prefix) {

@@ -85,9 +85,10 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	return s.writeLease(f, c, r, b, fence, atLeast)
 }
 
-// writeLease grants the request r: it writes the record of a lease that lasts for at least r.TTL.
-// The argument atLeast is the time until which an earlier request keeps the name taken, because of
-// its AtLeast.
+// writeLease grants the request r: it writes a lease into the file that lasts for at least r.TTL.
+// An earlier request for the same hold may have asked to keep the name for a minimum time
+// (Request.AtLeast). The argument atLeast is the end of that time, and the new lease does not end
+// before it.
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, atLeast moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
@@ -134,11 +135,11 @@ func (s *Store) changeLease(f *file, token string, b *buffer, edit func(left tim
 	return c, err
 }
 
-// lockLease is like Store.lock, for a file that has a lease or a cool-down. Normally no process has
-// such a file locked. But every process that looks at the lock locks the file for an instant. If
-// the kernel suspends that process during its look, the file stays locked longer. So lockLease
-// tries up to ten times. Each pause between two tries is twice as long as the pause before, and all
-// pauses take 0.2 s together.
+// lockLease locks a file that has a lease or a cool-down, just as Store.lock does for other files.
+// Normally, no process keeps such a file locked. But a process that checks whether the name is free
+// locks the file for an instant, or for longer if the kernel suspends it just then. So lockLease
+// tries up to ten times. The pauses between the tries double from one to the next, and take 0.2 s
+// together.
 func (s *Store) lockLease(f *file, whileLocked func(*conn) error) (*conn, error) {
 	const tries = 10
 	for i := range tries - 1 {
@@ -153,8 +154,9 @@ func (s *Store) lockLease(f *file, whileLocked func(*conn) error) (*conn, error)
 	return s.lock(f, false, whileLocked)
 }
 
-// busyLease returns the error for a lease whose file another process keeps locked. While the lease
-// lasts, no process that uses padlock keeps the file locked.
+// busyLease returns the error if lockLease could not lock the file, because another process keeps
+// it locked. If the lease of token has not ended yet, that process is a program other than padlock.
+// A process that uses padlock does not keep the file locked while the file has a lease.
 func (s *Store) busyLease(f *file, token string, b *buffer) error {
 	if f.spare != nil {
 		rec := b.read(f.spare)
@@ -167,7 +169,7 @@ func (s *Store) busyLease(f *file, token string, b *buffer) error {
 	return fmt.Errorf("%w: %s is locked by a program that does not know leases, such as flock(1) or PHP", driver.ErrUnavailable, f.path)
 }
 
-// extendLease is Extend for a detached hold.
+// extendLease does the work of Extend for a detached hold.
 func (s *Store) extendLease(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	f, err := s.beginCall(ctx, name)
 	if err != nil {
@@ -197,7 +199,8 @@ func (s *Store) extendLease(ctx context.Context, name, token string, ttl time.Du
 	return g, nil
 }
 
-// verifyLease is extendLease for a ttl of 0. It takes no lock.
+// verifyLease checks that a lease still exists, and returns how long it still lasts. Extend does no
+// more than that if its ttl is 0. verifyLease only reads the file, and takes no lock.
 func (s *Store) verifyLease(f *file, token string, b *buffer) (driver.Grant, error) {
 	if err := s.refresh(f); err != nil {
 		return driver.Grant{}, err

@@ -15,11 +15,16 @@ const (
 	gateSuffix = ".gate"
 )
 
-// fileName returns the name of the lock file for a lock's name, as Symfony's FlockStore builds it:
-// sf.A.B.lock. A is the lock's name with every run of bytes outside [A-Za-z0-9._-] replaced by one
-// "-", cut to 50 bytes. B is the first seven characters of the base64 of the name's SHA-256, with
-// "_" for "/". So the name of the file contains no slash. Two names share a file if they have the
-// same A and the same B, which stands for 42 bits of the hash.
+// fileName returns the name of the lock file for a lock's name, as Symfony's FlockStore builds it.
+// The file's name is sf.A.B.lock:
+//
+//   - A is made from the lock's name. Each run of bytes outside [A-Za-z0-9._-] is replaced by one
+//     "-". Only the first 50 bytes of the result are kept.
+//   - B is made from the SHA-256 of the lock's name. It is the first seven characters of the hash
+//     in base64, with "_" in place of "/".
+//
+// So the file's name contains no slash. Two locks share a file only if their A and their B are the
+// same. B stands for 42 bits of the hash.
 func fileName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	hash := base64.StdEncoding.EncodeToString(sum[:6])[:7]
@@ -57,8 +62,8 @@ func nameOf(file string) string {
 	return ""
 }
 
-// readablePart returns the part of a lock file's name that readable has made. If the file is not a
-// lock file, ok is false.
+// readablePart returns the part A of a lock file's name (see fileName). If the file is not a lock
+// file, ok is false.
 func readablePart(file string) (a string, ok bool) {
 	rest, ok1 := strings.CutPrefix(file, namePrefix)
 	rest, ok2 := strings.CutSuffix(rest, lockSuffix)

@@ -65,9 +65,9 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble returns how often a waiter got no ticket, and when that last happened. why is the error
-// that a new waiter would get now. If a new waiter would get a ticket now, why is the last error,
-// or nil.
+// trouble returns how often a waiter got no ticket, and when that last happened. It also returns an
+// error. This is the error that a new waiter would get now. If a new waiter would get a ticket, it
+// is the error that the last waiter without a ticket got, or nil.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.openPipe(s)
 	o.mu.Lock()
@@ -184,9 +184,10 @@ func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal)
 // yieldTo makes the caller of yield give way to the waiter that has the given ticket. If that
 // waiter's process is dead or stopped, yieldTo removes the ticket and returns nil.
 //
-// The argument convert is true if the caller wants a shared lock and the waiter is a writer. Then
-// yieldTo tries to turn the shared lock of c into an exclusive one. If the kernel refuses that, the
-// writer could not have the lock now either.
+// The argument convert is true if the caller wants a shared lock and the waiter is a writer.
+// Readers may have the lock, and then the writer cannot take it yet. To find out, yieldTo tries to
+// make the shared lock of c exclusive. If the kernel refuses that, other readers have the lock, and
+// the writer does not count as stopped.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
 		if s.reachWaiter(q, number, word, false) != reachedDead {

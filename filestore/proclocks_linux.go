@@ -62,18 +62,19 @@ func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
 // list returns the locks on files of the directory, by inode. If ino is not 0, it returns only the
 // locks of that inode.
 //
-// A single read returns the list as it is at one moment. A list longer than a page takes several
-// reads. If other locks come or go between two reads, a lock may be missing from the text, or its
-// line may be there twice. So list reads such a list again, up to maxTexts times, until enough
-// texts agree about the locks of each file.
+// The kernel's list of locks is the file /proc/locks. A list that fits into one page is read with
+// one system call, and shows all locks as they are at one moment. A longer list needs several
+// calls. If other locks come or go between two calls, the list may lack a lock or show a lock
+// twice. So a long list is read again, up to maxReadings times, until enough of these readings
+// agree about the locks of each file (see majority).
 func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
 	device, err := k.calibrate(dir)
 	if err != nil {
 		return nil, false, err
 	}
 	found, begun := vote{}, time.Now()
-	for i := range maxTexts {
-		text, reads, err := readLocks(i * stride % maxTexts * page / maxTexts)
+	for i := range maxReadings {
+		text, reads, err := readLocks(i * stride % maxReadings * page / maxReadings)
 		if err != nil {
 			return nil, false, errNoList
 		}
@@ -89,32 +90,34 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 }
 
 const (
-	// maxTexts is how many times a long list is read at most. Each reading is one text.
-	maxTexts = 16
+	// maxReadings is how many times a long list is read at most.
+	maxReadings = 16
 
-	// stride says where the parts of a text begin: from one text to the next, they move by
-	// stride/maxTexts of a page. They move that far because the locks of one file are close
-	// together in the list.
+	// stride moves the places where one system call ends and the next one begins, because the list
+	// can lack a lock at such a place. In each reading, these places are stride/maxReadings of a
+	// page further on than in the reading before. The step is that large because the locks of one
+	// file are close together in the list.
 	stride = 7
 
-	// majority is how many more texts must show a set of locks than any other set. Then these locks
-	// are certain.
+	// majority says when the locks of a file are certain. The most frequent result must occur in at
+	// least this many more readings than the second most frequent result.
 	majority = 3
 )
 
-// vote finds out which locks each file has, although two texts of the kernel's list may differ. For
-// each file, by its inode, it has the sets of locks that the texts show.
+// vote collects what the readings of the kernel's list say about each file, by the file's inode.
+// Two readings may show different locks for the same file. Each of these results is a candidate.
 type vote map[uint64]candidates
 
 type candidates []candidate
 
 type candidate struct {
-	locks []kernelLock
-	texts int // how many texts say that the file has these locks
+	locks    []kernelLock
+	readings int // how many readings say that the file has these locks
 }
 
-// add counts a further text. It reports whether the vote is settled: each file in this text was
-// also in an earlier text, and its locks are certain (see isCertain).
+// add counts one more reading of the list. It reports whether the reading has shown nothing new and
+// nothing doubtful: an earlier reading also had each of its files, and the locks of each of its
+// files are certain (see isCertain).
 func (v vote) add(text map[uint64][]kernelLock) (settled bool) {
 	settled = true
 	for ino, locks := range text {
@@ -132,29 +135,30 @@ func (c candidates) add(locks []kernelLock) candidates {
 	}
 	for i := range c {
 		if slices.Equal(c[i].locks, locks) {
-			c[i].texts++
+			c[i].readings++
 			return c
 		}
 	}
 	return append(c, candidate{locks, 1})
 }
 
-// winner returns the set of locks that the most texts show for the file. ahead is how many more
-// texts show this set than the set in second place.
+// winner returns the locks that the file has according to most readings. The result ahead says by
+// how many readings this result is ahead of the second most frequent result.
 func (c candidates) winner() (locks []kernelLock, ahead int) {
 	best, second := 0, 0
 	for i := range c {
-		if c[i].texts > best {
-			locks, best, second = c[i].locks, c[i].texts, best
+		if c[i].readings > best {
+			locks, best, second = c[i].locks, c[i].readings, best
 		} else {
-			second = max(second, c[i].texts)
+			second = max(second, c[i].readings)
 		}
 	}
 	return locks, best - second
 }
 
-// isCertain reports whether the winner is certain. If the winner is one exclusive lock, one text is
-// enough. A file with an exclusive lock has no other lock that the text could lack or show twice.
+// isCertain reports whether the locks that winner returns are certain. A single exclusive lock is
+// certain after one reading. A file with an exclusive lock has no other lock, so the reading cannot
+// have missed one.
 func (c candidates) isCertain() bool {
 	locks, ahead := c.winner()
 	return ahead >= majority || len(locks) == 1 && !locks[0].shared
@@ -181,14 +185,14 @@ func (l kernelLock) compare(other kernelLock) int {
 // page is how much of the list one read returns.
 const page = 4096
 
-// readLocks reads the list in parts, each as large as the kernel gives. A part of less than a page
-// is the last part, so readLocks stops there: a further read might return locks that were added in
-// the meantime.
+// readLocks reads /proc/locks with as many system calls as it needs. Each call returns a part of
+// the list. A part of less than a page is the last one, so readLocks stops there. A further call
+// might return locks that were added in the meantime.
 //
-// If the argument first is not 0, it limits the length of the first part, in bytes, and readLocks
-// stops only at the end of the list. A list in parts can lack a lock at the place where one part
-// ends and the next part begins. Another value of first moves these places.
-func readLocks(first int) (text []byte, reads int, err error) {
+// The list can lack a lock at the place where one part ends and the next one begins. The caller can
+// move these places with the argument firstSize: if it is not 0, the first part has at most
+// firstSize bytes. In this case, readLocks stops only at the end of the list.
+func readLocks(firstSize int) (text []byte, reads int, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {
 		return nil, 0, err
@@ -198,8 +202,8 @@ func readLocks(first int) (text []byte, reads int, err error) {
 	for {
 		text = slices.Grow(text, 2*page)
 		end := cap(text)
-		if reads == 0 && first > 0 {
-			end = first
+		if reads == 0 && firstSize > 0 {
+			end = firstSize
 		}
 		n, err := file.Read(text[len(text):end])
 		text = text[:len(text)+n]
@@ -207,7 +211,7 @@ func readLocks(first int) (text []byte, reads int, err error) {
 			return nil, 0, err
 		}
 		reads++
-		if n == 0 || first == 0 && n < page-line {
+		if n == 0 || firstSize == 0 && n < page-line {
 			return text, reads, nil
 		}
 	}
@@ -295,9 +299,10 @@ func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 	}
 }
 
-// numberedAs reports whether the process that took the lock has the given number in its own pid
-// namespace. That pid namespace is inside the pid namespace of this process, where the process has
-// the number l.pid.
+// numberedAs reports whether the process that took the lock has the given number inside its
+// container, that is to say in its own pid namespace. Outside the container, the process has
+// another number, l.pid. The kernel's list shows the number outside, because the program that reads
+// the list is outside, too.
 func (l kernelLock) numberedAs(number uint64) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/status")
 	if err != nil {

@@ -97,7 +97,8 @@ func (q *queue) firstUnordered() *waiter {
 	return nil
 }
 
-// wake wakes the waiters without a ticket that should look at the lock now.
+// wake makes waiters without a ticket look at the lock now: the first waiter of q.line that has no
+// ticket, and all waiters of q.aside.
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

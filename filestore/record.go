@@ -29,9 +29,9 @@ import (
 // of a newer one and does not change it:
 //
 //	0   "PLK"
-//	3   the format, '1' so far; it rises when an older build could do harm to
-//	    the head or to the slots. As long as it stays the same, a newer build
-//	    may only add bytes at the end.
+//	3   the format, '1' so far. A change of the head or of the slots that an
+//	    older build could damage needs a new format. Without a new format, a
+//	    newer build may only add bytes at the end.
 //	4   CRC-32C of all that follows
 //	8   length of the whole, at most queueOffset
 const (
@@ -62,11 +62,14 @@ const (
 // owner is one holder as it is written in a record. The bytes of host and label belong to the
 // buffer or the string that they came from.
 type owner struct {
-	proc, pidns, start uint64 // the number, pid namespace (its inode) and start time (in ticks) of the process that took the lock
-	pid                uint64 // the process number that the holder gave
-	since              int64  // µs since 1970
-	plan               int64  // ns
-	host, label        []byte
+	// The process that took the lock: its number, its pid namespace (as an inode) and its start
+	// time (in ticks).
+	proc, pidns, start uint64
+
+	pid         uint64 // the process number that the caller gave in Request.Holder
+	since       int64  // µs since 1970
+	plan        int64  // ns
+	host, label []byte
 }
 
 // record is the head of a lock file.
@@ -279,9 +282,9 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //	                                 Extend, which returns ErrLost    ended
 //	                                 Release, which returns Gone      ended
 //
-// The end of the lease is record.cool. Extend and Release never report that a lease expired
-// (ErrExpired, Expired), because a program that does not know leases may have had the lock since
-// then.
+// The lease ends at the time record.cool. ErrExpired and the outcome Expired would say that nobody
+// else has had the lock since that time. But a program that does not know leases may have had it.
+// So Extend and Release never report that a lease expired.
 //
 // A process that changes the record takes the kernel's exclusive lock for an instant, and writes
 // the whole record with one system call. So a process that is killed cannot leave a damaged record.
@@ -312,8 +315,10 @@ func (l *lease) decode(d *decoder) {
 	}
 }
 
-// endLease ends a lease that was written before the machine restarted. If its AtLeast is in the
-// future by the wall clock, a cool-down remains, which Extend does not take for a hold.
+// endLease ends a lease that was written before the machine restarted. A caller may have asked to
+// keep the name taken for a minimum time, which ends at lease.atLeast. The rest of that time, by the
+// wall clock, becomes a cool-down. Extend then finds no lease any more, so it does not take the
+// cool-down for a hold.
 func (r *record) endLease() {
 	if r.lease.taken() {
 		r.lease.atLeast.boot = 0

@@ -8,9 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store. Only detached holds have a lease. Otherwise Extend only verifies
-// the hold, whatever ttl is. driver.ErrLost means that the lock file was removed or replaced, or
-// that a child process that got the file (see File) unlocked it.
+// Extend implements driver.Store. It makes the lease of a detached hold last longer. Any other hold
+// has no lease, so Extend only checks that the hold still exists, whatever ttl is. driver.ErrLost
+// means that the lock file was removed or replaced, or that a child process that got the file (see
+// File) unlocked it.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
 		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
@@ -75,7 +76,9 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 		}
 	})
 	if keep == 0 {
-		return nil // an error does not matter: AtLeast is in the record since the grant, and the intent ends by itself
+		// An error does not matter: the grant has written h.atLeast into the record, and the intent
+		// ends by itself.
+		return nil
 	}
 	return err
 }

@@ -64,8 +64,9 @@ func readSlots(c *conn, epoch uint64) map[int]slot {
 	return slots
 }
 
-// takeSlot writes s into a free slot and returns the number of the slot. If no slot is free, it
-// reuses the slot of a dead process. If there is none, or the write fails, it returns -1.
+// takeSlot writes s into a free slot and returns the number of the slot. If no slot is free,
+// takeSlot uses the slot of a dead process. It returns -1 if there is no dead process either, or if
+// the write fails.
 func takeSlot(c *conn, s *slot) int {
 	var buf [slotSize]byte
 	free := -1

@@ -8,8 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Status implements driver.Reporter. It reports whether waiters now get the lock in the order of
-// their arrival. They do not if they cannot get tickets, for example because the disk is full.
+// Status implements driver.Reporter. It reports whether waiters get the lock in the order of their
+// arrival. Waiters need tickets for that. If they cannot get tickets, for example because the disk
+// is full, the waiter that looks at the lock first gets it.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err

@@ -8,19 +8,25 @@ import (
 	"unsafe"
 )
 
-// A ticket is a waiter's place in the queue of a lock file. The queue is stored in the file itself,
-// and every process that waits maps it into memory:
+// A ticket is a waiter's place in the queue of a lock file. Tickets are numbered in the order of
+// arrival. The queue is stored in the lock file itself, and every process that waits maps this part
+// of the file into memory:
 //
-//	1984   nextTicket, the number that the next ticket will have
-//	1992   headTicket: every ticket with a lower number is gone
-//	2000   since when the lock has been free, in ns of the boot clock; 0 if unknown
-//	2008   format of the queue, see isNewerFormat
-//	24576  ticketRoom words; the word of ticket n has the index n mod ticketRoom
+//	offset  contents
+//	1984    nextTicket, the number that the next ticket will have
+//	1992    headTicket: every ticket with a lower number is gone
+//	2000    since when the lock has been free, in ns of the boot clock; 0 if unknown
+//	2008    the format of the queue, see isNewerFormat
+//	24576   an array of ticketRoom numbers of 64 bits, called words. Ticket n uses the
+//	        word with the index n mod ticketRoom.
 //
-// A word has the ticket's state (4 bits), its number modulo 2^20 (20 bits) and the number of its
-// process's wake pipe (40 bits, see wakePipe). Each change is one atomic operation, and any process
-// may finish a change that another process began. So if a process is killed or stopped at any
-// point, it leaves nothing locked and no gap:
+// The word of a ticket has three parts: the state of the ticket (4 bits), the number of the ticket
+// modulo 2^20 (20 bits), and the number of the pipe through which the waiter's process is woken
+// (40 bits, see wakePipe).
+//
+// Each change is one atomic operation, and any process may finish a change that another process
+// began. So if a process is killed or stopped at any point, it leaves nothing locked and no gap.
+// A ticket goes through these states:
 //
 //	state    who changes it   why                                              next state
 //	absent   the new waiter   it joins: it writes the word of the ticket       waiting
@@ -33,9 +39,9 @@ import (
 //	gone     any process      the ticket is the first, so the process adds     absent
 //	                          one to headTicket
 //
-// A waiter whose ticket is gone takes a new ticket, at the end of the queue. If another program
-// cuts off or overwrites the queue, its words are no longer those of the tickets. Then these
-// tickets count as gone.
+// A waiter whose ticket is gone takes a new ticket at the end of the queue. Another program may cut
+// off or overwrite the part of the file that contains the queue. Then the words no longer fit the
+// tickets, and these tickets count as gone.
 const (
 	queueOffset  = 1984
 	queueSize    = 32
@@ -146,9 +152,10 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 	}
 }
 
-// bounds returns headTicket and nextTicket, the two ends of the queue. If they are further apart
-// than the queue has room, bounds corrects headTicket. bounds reads headTicket first. So even if
-// other processes change both numbers in between, the first result is not greater than the second.
+// bounds returns headTicket and nextTicket, the two ends of the queue. The queue has room for
+// ticketRoom tickets. If the two numbers are further apart than that, they are wrong, and bounds
+// corrects headTicket. bounds reads headTicket first. So even if other processes change both
+// numbers in between, the first result is not greater than the second.
 func (q *ticketQueue) bounds() (head, next uint64) {
 	head = q.headTicket().Load()
 	next = q.nextTicket().Load()
@@ -160,8 +167,8 @@ func (q *ticketQueue) bounds() (head, next uint64) {
 	return head, next
 }
 
-// firstTicket returns the first waiting ticket whose number is below limit. It makes headTicket the
-// number of that ticket.
+// firstTicket returns the first waiting ticket whose number is below limit. It also moves
+// headTicket up to that ticket, past the tickets that are gone.
 func (q *ticketQueue) firstTicket(limit uint64) (number uint64, word ticketWord, ok bool) {
 	head, next := q.bounds()
 	for n := head; n < min(next, limit); n++ {

@@ -47,10 +47,13 @@ const (
 	queueFormat = 0                // the newest that this build knows
 )
 
-// isNewerFormat reports whether a queue's format word says that a newer padlock has made the queue.
-// A newer format is written as queueMagic, followed by one byte with the number of the format. A
-// format gets a new number when an older build could damage the queue. In a queue of format 0, the
-// format word is 0. Any other word is damaged and is ignored.
+// isNewerFormat reports whether a newer padlock has made the queue in the file, in a format that
+// this build does not know. A format gets a new number if an older build could damage a queue of
+// that format. The argument is the number that the file has for the format (see queueFormat):
+//
+//	0                          the queue has format 0
+//	queueMagic, then one byte  the byte is the number of the format
+//	any other number           the number was damaged, and is ignored
 func isNewerFormat(word uint64) bool { return word>>8 == queueMagic && byte(word) > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }

@@ -28,11 +28,17 @@ import (
 //
 // The first five constants are about the pauses between two looks at the lock.
 const (
-	firstLook   = time.Millisecond       // the first pause; short, because the kernel reports the close of a file just before it unlocks it
-	slowLook    = 250 * time.Millisecond // the longest pause of a waiter that will be woken
-	behindLooks = 4                      // a waiter that is not the first pauses for at most this many times slowLook
-	pollLook    = 50 * time.Millisecond  // the longest pause of a waiter that will not be woken
-	coolLook    = 10 * time.Second       // the longest pause while the name cools down
+	// firstLook is the first pause. It is short, because the kernel reports that a file was closed
+	// just before it unlocks that file.
+	firstLook = time.Millisecond
+
+	slowLook = 250 * time.Millisecond // the longest pause of a waiter that will be woken
+	pollLook = 50 * time.Millisecond  // the longest pause of a waiter that will not be woken
+	coolLook = 10 * time.Second       // the longest pause while the name cools down
+
+	// If other waiters are before a waiter, its longest pause is slowLook times their number, but
+	// at most behindLooks times slowLook.
+	behindLooks = 4
 
 	// headPatience is how long the lock may stay free while its first waiter is alive but does not
 	// take it. After that, the waiter's process counts as stopped and loses all its places.
