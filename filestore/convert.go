@@ -89,9 +89,9 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 }
 
 // coolingFor returns a refusal if h must not become exclusive yet because of a cool-down, and
-// otherwise nil. Another reader may have asked to keep the name for a minimum time (Request.AtLeast). Until that
-// time has passed, coolingFor counts it as a cool-down, even if that reader has died. coolingFor
-// does not check whether other readers have the lock.
+// otherwise nil. Another reader may have asked to keep the name for a minimum time
+// (Request.AtLeast). Until that time has passed, coolingFor counts it as a cool-down, even if that
+// reader has died. coolingFor does not check whether other readers have the lock.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.timeLeft(wall)
 	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {

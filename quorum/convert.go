@@ -54,7 +54,7 @@ type conversion struct {
 	answers  []answer
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // set before the stage becomes won, and not changed afterwards
+	fence uint64 // set together with stage when enough members have agreed, and not changed afterwards
 }
 
 // convertMember is the memberCall that converts the hold at one member.
@@ -74,9 +74,11 @@ func (c *conversion) convertMember(ctx context.Context, i int, m *member, report
 	}
 }
 
-// convertAt converts the hold at member i. The caller must have the turn of the hold at that member
-// (slot.turn). If the outcome of an earlier demotion is unknown, the request for it may still
-// arrive at the member. Until it can no longer arrive, convertAt refuses to promote the hold.
+// convertAt converts the hold at member i. The caller must have entered the gate slot.turn, which
+// lets only one request of the hold at a time go to the member.
+//
+// If the outcome of an earlier demotion is unknown, the member may still receive that request.
+// convertAt refuses to promote the hold until it is certain that the request can no longer arrive.
 // Otherwise the demotion could take effect after the promotion, and let readers in.
 func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
 	sl := &h.slots[i]
@@ -254,10 +256,13 @@ func (c *conversion) raiseFence(ctx context.Context) bool {
 	return count(raised, yes) >= s.need
 }
 
-// revert makes the hold shared again at the members that promoted it. If intents is true, revert
-// also asks the members that may have noted the intent of this hold to forget that intent, because
-// it would keep another reader from being promoted. The result has one answer for each member. Its
-// verdict is yes if the member has the shared hold after revert.
+// revert makes the hold shared again at the members that promoted it. Other members may only have
+// noted that this hold wants to be promoted (its intent). Such a member promotes no other reader
+// until it forgets the intent. If the argument intents is true, revert makes these members forget
+// it.
+//
+// revert returns one answer for each member. The verdict in this answer is yes if the member has
+// the shared hold now.
 func (c *conversion) revert(intents bool) []answer {
 	s := c.s
 	back := s.ballot(pending)

@@ -62,8 +62,10 @@ func (t *try) isSecure(g driver.Grant) bool {
 	return (t.swap || t.r.AtLeast == 0) && (!t.s.fences || g.Fence >= t.fence)
 }
 
-// secure sets AtLeast and raises the fence at a member that granted the hold. The caller must have
-// the turn of the hold at that member (slot.turn).
+// secure completes the grant at one member that has granted the hold. It raises the member's fence
+// to the fence of the grant. If the request asks to keep the name for a minimum time
+// (Request.AtLeast), secure sets that time at the member. The caller must have entered the gate
+// slot.turn, which lets only one request of the hold at a time go to the member.
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
 	if t.isSecure(g) {
@@ -156,9 +158,9 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.timeout)
 	if unknown > 0 {
-		// If some members still have the hold, they block other callers only if the remaining
-		// members are too few for a quorum. A member whose verdict is "never" cannot be asked, so
-		// it cannot be part of such a quorum. Therefore it counts as if it still had the hold.
+		// Members that still have the hold block other callers if the remaining members are fewer
+		// than a quorum. A member whose verdict is "never" cannot be asked now, so it is of no use
+		// to other callers. Therefore it is not counted among the remaining members.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {
@@ -182,7 +184,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 
 // contended reports whether another try may succeed. That is so in two cases:
 //
-//   - A member refused because of something that an earlier try of this caller had left there.
+//   - A member refused because an earlier try of this caller may have left a hold there.
 //   - The members that granted the lock, together with the members that refused it because of other
 //     callers, are a quorum. Then this caller and the others have usually split the vote. But it is
 //     also possible that another caller holds the name.
@@ -191,10 +193,10 @@ func (t *try) contended() bool {
 	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
 }
 
-// swapOpen returns the error of a hand-over if it is unknown whether a quorum has handed the hold
-// over. Some members may have done so. swapOpen leaves the new token there: if the caller repeats
-// the request with the new token, the other members may hand the hold over, too. The hold cannot go
-// back to the old token, because members that do not answer would have to take part in that.
+// swapOpen returns the error of a hand-over that a quorum may or may not have carried out. The
+// hand-over gives the hold a new token, and some members may have the new token already. They keep
+// it. If the caller repeats the request with the new token, the other members may follow. The hold
+// cannot go back to the old token, because that would need the members that do not answer.
 func (t *try) swapOpen(cause error) error {
 	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {
 		return err

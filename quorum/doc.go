@@ -13,8 +13,8 @@
 // The members must fail independently: a member that is itself replicated counts as one. Every
 // member gets the same token. A hold counts from the instant before the first request was sent. It
 // lasts as long as the shortest lease among the members that are needed. If a member cannot be
-// reached or does not answer in time, it is not known whether the lock is held there. Such a member
-// never counts as one that has answered "held".
+// reached or does not answer in time, nobody knows whether it has granted the lock. The quorum
+// never takes this to mean that somebody else holds the lock.
 //
 // Any two quorums have a member in common. So there is at most one exclusive hold as long as that
 // member does not forget a hold before its lease is over. If a member forgets a hold, for example

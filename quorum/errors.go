@@ -84,10 +84,10 @@ func (s *Store) undecided(answers []answer, isChange bool, cause error) error {
 	return s.openError(answers, cause)
 }
 
-// loss returns an error if so many members deny the hold that the other members are fewer than a
-// quorum, and otherwise nil. The error is ErrExpired if so many members returned ErrExpired that
-// the others are fewer than a quorum. In that case, no other caller can have had the lock since the
-// lease expired. In any other case, the error is ErrLost.
+// loss returns an error if the hold is lost, and otherwise nil. The hold is lost if too many
+// members deny it, so that too few are left for a quorum. Usually the error is ErrLost. The error
+// is ErrExpired if the members that returned ErrExpired are already too many by themselves. In that
+// case, no other caller can have had the lock since the lease expired.
 func (s *Store) loss(answers []answer) error {
 	if !s.refuses(count(answers, gone)) {
 		return nil
@@ -135,9 +135,9 @@ func (s *Store) heldError(answers []answer) error {
 // member reports two such holds, they count as two.
 type merger struct{ groups []group }
 
-// dropReleased drops a hold if a cool-down of the same holder is reported by at least as many
-// members as the hold itself. Then the holder has released the hold, but the release has not
-// reached all members yet.
+// dropReleased drops holds that have been released, if the release has not reached all members yet.
+// The members that it has reached report a cool-down of the same holder. dropReleased drops the
+// hold if at least as many members report this cool-down as report the hold.
 func (m *merger) dropReleased() {
 	left := func(g group) bool {
 		return !g.who.cooling && slices.ContainsFunc(m.groups, func(c group) bool {
@@ -194,12 +194,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// holdsOf returns the holds that are reported by at least as many members as the argument least
-// says. A hold ends when fewer than need members have it.
-func (m *merger) holdsOf(least, need int) []driver.Hold {
+// holdsOf returns the holds that at least minReports members report. Each hold ends at the time
+// when fewer members than a quorum still have it.
+func (m *merger) holdsOf(minReports, need int) []driver.Hold {
 	var out []driver.Hold
 	for _, g := range m.groups {
-		if g.reports < least {
+		if g.reports < minReports {
 			continue
 		}
 		sort.Slice(g.untils, func(i, j int) bool { return g.untils[i].After(g.untils[j]) })

@@ -139,8 +139,10 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	}()
 }
 
-// mend asks member i to grant the hold again. If the member has the hold in another mode, mend
-// converts it. The caller must have the turn of the hold at that member (slot.turn).
+// mend gives the hold back to member i, which does not have it any more or has it in another mode.
+// In the first case, mend asks the member to grant the hold again. In the second case, mend
+// converts the hold there. The caller must have entered the gate slot.turn, which lets only one
+// request of the hold at a time go to the member.
 //
 // mend is called only right after a quorum of other members confirmed the hold. That shows that no
 // other caller can have had the name in the meantime. At any other time, another caller may have

@@ -8,8 +8,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// combine derives the promises of the quorum from those of the members. If the failure of one
-// member can cost a hold, the weakest promise counts.
+// combine derives the promises of the quorum from those of its members. A hold can be lost because
+// a single member fails. So the quorum can promise to keep holds only in those cases in which every
+// member promises it.
 func (s *Store) combine() driver.Guarantees {
 	weakest := func(p func(*driver.Guarantees) driver.Promise) driver.Promise {
 		return slices.Min(each(s, func(m *member) driver.Promise { return p(&m.g) }))
@@ -72,9 +73,9 @@ func (s *Store) counted(is func(*member) bool) (n int) {
 // safeClockJump returns whether it is certain that a clock jump never leads to two holders. A hold
 // may still be lost because of a clock jump.
 //
-// Of n members, any two quorums have at least 2×need−n in common. If fewer members than that are
-// unsafe, two quorums always have a safe member in common. That member lets no second holder in,
-// even if the clocks of the others jump.
+// Any two quorums have at least 2×need−n members in common, where n is the number of all members.
+// If fewer than 2×need−n members are unsafe, at least one of the common members is safe. That
+// member lets no second holder in, even if the clocks of the other members jump.
 func (s *Store) safeClockJump() driver.Promise {
 	for p := driver.Yes; p > driver.No; p-- {
 		unsafe := s.counted(func(m *member) bool { return m.g.SafeClockJump < p })
@@ -95,10 +96,10 @@ func smallestLimit[T int | time.Duration](s *Store, of func(*member) T) (limit T
 	return limit
 }
 
-// promotion returns Atomic if the members that promote atomically are a quorum. Then no other
-// caller can get the name at a quorum during a promotion. The other members promote by a re-grant.
-// A re-grant may fail, but then the members that promote atomically are enough to keep the shared
-// hold.
+// promotion returns Atomic if enough members for a quorum promote a hold in one step. These members
+// keep the hold during the promotion, so no other caller can get the name at a quorum. All other
+// members end the shared hold and then grant an exclusive one (Regrant). If that fails, these
+// members lose the shared hold, but the others are enough to keep it.
 func (s *Store) promotion() driver.Promotion {
 	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
 	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })

@@ -32,8 +32,8 @@ type hold struct {
 	end     context.CancelCauseFunc // ends bound
 }
 
-// mode is the mode of a hold, as far as this process knows it. A hold that was adopted keeps the
-// mode that it had. This process does not know that mode, so it is unknown.
+// mode says whether a hold is exclusive or shared. A process can adopt a hold that another process
+// acquired. It then does not know whether the hold is exclusive or shared, so the mode is unknown.
 type mode int
 
 const (
@@ -154,8 +154,9 @@ func (h *hold) unwatch() {
 	}
 }
 
-// watch calls boundEnded as soon as bound ends. bound is a context that ends together with the
-// connection or process that the hold at member i depends on. The caller holds mu.
+// watch makes this process notice when member i loses the hold because a connection or a process
+// has ended. The member provides a context that ends at that moment, the argument bound. watch
+// calls boundEnded as soon as this context ends. The caller holds mu.
 func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl := &h.slots[i]
 	if bound == nil || bound == sl.bound {
@@ -204,9 +205,10 @@ func (s *Store) leaseOf(h *hold) time.Duration {
 // unknownLease is the lease of a token for which this process has seen no request.
 const unknownLease = time.Minute
 
-// restAtLeast returns how much longer the name must stay taken because of AtLeast. It returns 0 if
-// that time has passed. It also returns 0 if the time left is shorter than driver.MinTTL or than
-// the shortest lease of this store. The caller holds mu.
+// restAtLeast returns how much longer the name must stay taken because the caller asked for a
+// minimum time (Request.AtLeast). It returns 0 if the minimum time has passed. It also returns 0 if
+// the rest is shorter than driver.MinTTL or than the shortest lease of this store. The caller holds
+// mu.
 func (s *Store) restAtLeast(h *hold) time.Duration {
 	rest := h.atLeast.Sub(s.clock.Now())
 	if h.atLeast == 0 || rest < max(driver.MinTTL, s.guarantees.MinTTL) {

@@ -17,10 +17,11 @@ import (
 // while this Store is open.
 //
 // StoreID returns driver.ErrUnavailable while the id of a member is not known, and
-// errors.ErrUnsupported if a member has no id. Under Majority it always returns
-// errors.ErrUnsupported. A member that lost its data gets a new id, and the id of the whole store
-// would change with it. But under Majority, a key must stay valid as long as a majority of the
-// members has the key's hold.
+// errors.ErrUnsupported if a member has no id. Under the rule Majority it always returns
+// errors.ErrUnsupported. The reason is that a caller can export a lock as a key, and the key
+// contains the id of the store. If a member loses its data, it gets a new id, and the id of the
+// whole store would change as well. The key would then be refused, although a majority of the
+// members still has the hold.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.rule == Majority || s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)

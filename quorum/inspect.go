@@ -76,9 +76,10 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 	return out
 }
 
-// fenceOf returns a fence that is at least as great as the fence of every grant so far. The fence
-// of a grant is known to a quorum of members, but some of these members may not have answered. If
-// all members answered, no later grant has a smaller fence than the result.
+// fenceOf returns a fence that no grant so far has exceeded. A grant writes its fence to a quorum
+// of members, and some of these members may not have answered now. fenceOf takes that into account:
+// it assumes that every silent member was in this quorum. If all members answered, the fence of
+// every later grant is at least as great as the result.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {

@@ -45,10 +45,13 @@ func newMember(i int, store driver.Store) *member {
 	return m
 }
 
-// ability returns store as a T, or the T inside its wrappers, or nil if there is none. A store may
-// have a method that always returns errors.ErrUnsupported, as a composite store does if its members
-// lack the ability. So probe calls the method once, with a context that has ended and invalid
-// arguments; no store does anything in such a call.
+// ability returns the store as the interface T, or nil if the store cannot do what T promises. If
+// the store is a wrapper, the result may be the store inside it (see driver.As).
+//
+// A store may have the methods of T, but they may always return errors.ErrUnsupported. For example,
+// this is so for a composite store whose members lack the ability. To find out, ability calls the
+// function probe, which calls one of the methods. This call does nothing in any store, because its
+// arguments are invalid and its context has ended.
 func ability[T any](store driver.Store, probe func(T) error) (t T) {
 	if t, ok := driver.As[T](store); ok && !errors.Is(probe(t), errors.ErrUnsupported) {
 		return t

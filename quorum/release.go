@@ -54,9 +54,9 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	return driver.Gone, s.openError(answers, err)
 }
 
-// whomToRelease finds out which members may still have the hold. The result ask has their indexes.
-// The result answers has the answers of the other members, which are known without a request. The
-// caller holds mu.
+// whomToRelease finds out which members may still have the hold, and must be asked to release it.
+// It returns the indexes of these members in ask. The other members need not be asked, and answers
+// has what they would answer. The caller holds mu.
 func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
 	for i := range h.slots {
@@ -70,10 +70,13 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	return answers, ask
 }
 
-// outcome returns what became of the hold, if that is certain. When Release returns, the name must
-// be free. So it is not enough that this hold has certainly ended: if members have not answered,
-// another caller may find too few free members for a quorum. If a member answers that it has no
-// hold, that answer does not count if this process has asked the member to release the hold before.
+// outcome returns what became of the hold, and whether that is certain. It is not enough that this
+// hold has certainly ended, because the name must be free for other callers when Release returns.
+// If some members have not answered, another caller may not find enough free members for a quorum.
+//
+// A member may answer that it does not have the hold. Usually this shows that the hold ended before
+// the release. It shows nothing if this process had already asked that member to release the hold,
+// so such an answer does not count.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -182,15 +185,15 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// settlement is the release of a hold at one member. It lasts until it is certain that nothing of
-// the hold is left at the member and that no earlier request can still arrive there. A request to
-// acquire that arrives late could grant the hold again, and a release that arrives late could end a
-// later grant of the same token. Until it ends, a settlement keeps the turn of the hold at the
-// member (slot.turn), so no new request with the token is sent there.
+// settlement is the work of releasing a hold at one member. The release is repeated until the
+// member has nothing left of the hold and no earlier request can arrive there any more. Late
+// requests would do harm: a late request to acquire could grant the hold again, and a late release
+// could end a later grant of the same token. Until the settlement ends, it occupies the gate
+// slot.turn. So no new request with the token goes to the member.
 //
-// A token at one member (slot) is in one of these states:
+// The struct slot has what this process knows of one hold at one member. It has these states:
 //
-//	state      the slot                     what the member may have
+//	state      fields of the slot           what the member may have
 //	unasked    sent is false                It has nothing, and no request can arrive.
 //	asked      sent is true, and turn is    It may have the hold: a request is under way.
 //	           taken
@@ -234,11 +237,12 @@ type settlement struct {
 	patience time.Duration
 	report   func(answer)
 	until    driver.Instant
-	cleared  chan struct{} // closed when the member has answered for the first time that it no longer has the hold
+	cleared  chan struct{} // closed as soon as the member is known not to have the hold
 }
 
-// settle begins a settlement at member i, or joins the settlement that is under way there. It
-// reports whether the member is known to have granted the hold.
+// settle releases the hold at member i in the background, by means of a settlement. If a settlement
+// is already under way there, settle waits for that one in the background. The result says whether
+// the member is known to have granted the hold.
 func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	s.work.Add(1)
 	s.mu.Lock()
@@ -263,8 +267,9 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	return sl.has
 }
 
-// join is for a second release of the same token, whose round is r. It waits until the member no
-// longer has the hold, but no longer than the timeout of r. Then it puts an answer into r.
+// join is called when the same token is released a second time while this settlement is under way.
+// The second release has its own round r. join waits until the member does not have the hold any
+// more, but no longer than the timeout of r. Then it puts an answer into r.
 func (x *settlement) join(r *round) {
 	defer x.s.work.Done()
 	defer x.s.removeUser(x.h)
@@ -329,8 +334,8 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	}
 }
 
-// askOnce sends the member one release. The result late is how much longer an earlier request may
-// still arrive at the member.
+// askOnce sends the release to the member once. An earlier request may still be on its way to the
+// member. The result late is how long it may still take to arrive.
 func (x *settlement) askOnce() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.slots[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)

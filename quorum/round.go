@@ -20,9 +20,9 @@ type round struct {
 	running atomic.Int32
 }
 
-// memberCall makes requests to one member. If the round has a hold, the memberCall has the turn of
-// the hold at that member (slot.turn) while it runs. It reports one answer, and may continue after
-// that.
+// memberCall sends requests to one member and reports one answer. It may continue after that. If
+// the round has a hold, the memberCall is in the gate slot.turn while it runs. So no other request
+// of the same hold goes to that member at the same time.
 type memberCall func(ctx context.Context, i int, m *member, report func(answer))
 
 // newRound returns a round for at most n answers.
@@ -43,9 +43,9 @@ func (r *round) endRound() {
 	}
 }
 
-// askMember runs f for member i in a new goroutine. Before it returns, it takes a place in the
-// queue for the turn of the hold at that member. So the requests of one hold arrive at the member
-// in the order of the calls of askMember.
+// askMember runs f for member i in a new goroutine. If several requests of one hold go to the same
+// member, they arrive there in the order of the calls of askMember. For that, askMember takes a
+// place in the queue of the gate slot.turn before it returns.
 func (r *round) askMember(i int, f memberCall) { r.beginAt(r.ctx, i, f) }
 
 // askLater is like askMember, but the timeout begins now, not when the round began.

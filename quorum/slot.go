@@ -7,10 +7,10 @@ import (
 
 // slot is what this process knows of a hold at one member.
 type slot struct {
-	turn       gate        // one request at a time has this turn, in the order in which they came
+	turn       gate        // lets one request at a time go to the member, in the order of arrival
 	waiting    bool        // Wait is under way
 	sent       bool        // a request was sent that may have granted the hold
-	sentBefore bool        // the value that sent had before the present request
+	sentBefore bool        // a copy of the field above, made before the present request was sent
 	has        bool        // the member confirmed the hold in its last answer
 	otherMode  bool        // the member may have the hold in another mode
 	settling   *settlement // a release that is under way or will be repeated
@@ -21,8 +21,8 @@ type slot struct {
 	stop       func() bool // stops watching bound
 }
 
-// lateRequest is how long a request may still arrive after its call has returned without a known
-// outcome.
+// lateRequest is how long a request can stay on its way to the member after the call in this
+// process has returned. It matters if the call returned an unknown outcome.
 const lateRequest = 500 * time.Millisecond
 
 // noteSending records that a request is being sent. The request may grant the hold.

@@ -25,11 +25,11 @@ type try struct {
 	asksUntil time.Time     // until this time, members that refused are asked again
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // set before the stage becomes won, and not changed afterwards
+	fence uint64 // set together with stage when enough members have granted, and not changed afterwards
 }
 
-// stage is how far a try, or a conversion, has come. Each row of the two tables has a test in
-// stages_test.go.
+// stage is how far a try to take a hold has come. A conversion of a hold has the same stages. Each
+// row of the two tables has a test in stages_test.go.
 //
 //	stage       event                                    next stage and result
 //	undecided   enough members granted                   won
@@ -50,24 +50,27 @@ type try struct {
 // The effect of one member's answer depends on the stage in which it comes:
 //
 //	answer     effect if undecided             effect if won                 effect if lost
-//	yes        It is a vote for the hold.      The member gets the fence     The member releases
-//	                                           and AtLeast (secure).         the hold (settlement).
-//	held       It is a refusal. If the first   mendSoon gives the hold to    none
-//	           member granted to this try,     the member.
-//	           the member is asked again.
-//	leftover   It is no vote. The member is    mendSoon gives the hold to    none
-//	           asked again in the same case    the member.
-//	           as after held.
-//	unsure     It is no vote. The member is    mendSoon gives the hold to    If the member grants
-//	           asked again if the answer came  the member.                   late, it releases the
-//	           early.                                                        hold (settlement).
-//	never      It is no vote. The member is    none                          none
+//	yes        This is a vote for the hold.    The member also gets the      The hold is released
+//	                                           fence and AtLeast.            at the member.
+//	held       This is a vote against the      The hold is offered to the    none
+//	           hold. The member is asked       member again (mendSoon).
+//	           again if the first member
+//	           granted the hold.
+//	leftover   This is no vote. The member is  The hold is offered to the    none
+//	           asked again if the first        member again (mendSoon).
+//	           member granted the hold.
+//	unsure     This is no vote. The member is  The hold is offered to the    If the member has
+//	           asked again if the answer came  member again (mendSoon).      granted the hold, the
+//	           early.                                                        hold is released there.
+//	never      This is no vote. The member is  none                          none
 //	           not asked again.
-//	busy       It is no vote. The member is    none                          none
+//	busy       This is no vote. The member is  none                          none
 //	           not asked again.
-//	gone       It is a refusal of a            mendSoon gives the hold to    none
-//	           hand-over.                      the member.
-//	refused    It ends the vote.               none                          none
+//	gone       This is a vote against the      The hold is offered to the    none
+//	           hold. Only a request that       member again (mendSoon).
+//	           replaces a token gets this
+//	           answer.
+//	refused    The vote ends.                  none                          none
 //
 // The stage lost is final: the token is spent, and no member is asked to grant it again. The method
 // withdraw releases the holds that members may have granted to the token.
@@ -98,9 +101,9 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 	return t
 }
 
-// leftAt reports whether an earlier try of this caller may have left something at member i. If
-// leftAt returns false for a member, it does so for that member in all later calls, too, because no
-// request with a token of an earlier try is sent any more. The caller holds mu.
+// leftAt reports whether an earlier try of this caller may have left something at member i: a hold,
+// or a request that may still arrive. No request with the token of an earlier try is sent any more.
+// So once nothing is left at a member, nothing can be left there later. The caller holds mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.slots[i]
@@ -108,7 +111,8 @@ func (t *try) leftAt(i int) bool {
 	})
 }
 
-// isOwn reports whether the caller that sent r may itself have all the holds that are in err.
+// isOwn reports whether err may be a refusal because of the caller's own holds: each hold that err
+// names may belong to the caller that sent r.
 func isOwn(err error, r *driver.Request) bool {
 	var e *driver.HeldError
 	if !errors.As(err, &e) || isFirm(err) {
@@ -162,10 +166,10 @@ func (t *try) probe() driver.Request {
 	return r
 }
 
-// acquireMember is the memberCall that asks one member to grant the hold. If the member grants the
-// hold when the vote is already won, acquireMember secures the hold there. If the vote is already
-// lost, acquireMember need not do anything, because the release of the hold at this member already
-// waits for its turn.
+// acquireMember is the memberCall that asks one member to grant the hold. The member may grant the
+// hold when the vote is already decided. If the vote was won, acquireMember sets the fence and the
+// minimum time of the hold at this member, too (see secure). If the vote was lost, acquireMember
+// does nothing, because a release of the hold already waits in the queue for this member.
 func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
@@ -186,7 +190,10 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
 	}
-	report(a) // report while mu is locked, so that t.win and t.lose find every earlier answer
+	// Unlock mu only after the report. t.win and t.lose lock mu, change the stage, and read all
+	// answers that were reported until then. So an answer that found the old stage is not too late
+	// for them.
+	report(a)
 	s.mu.Unlock()
 	if stage != won {
 		return
@@ -197,13 +204,13 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	case held, leftover, unsure, gone:
 		s.mendSoon(t.h, t.round.timeout)
 	}
-	t.second.answers <- a // a grant that comes now also counts for the quorum that needs the fence
+	t.second.answers <- a // this member may be one of the quorum to which the fence must be written
 }
 
 // mayAsk reports whether a request may be sent to member i. If so, it records that the request is
-// being sent. If not, it puts the reason into the answer a. left tells whether the member may still
-// have something that an earlier try of this caller left there.
-func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
+// being sent. If not, it puts the reason into the answer a. The result mayHaveLeft says whether an
+// earlier try of this caller may have left a hold or a request at the member (see leftAt).
+func (t *try) mayAsk(i int, m *member, a *answer) (may, mayHaveLeft bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	switch {
@@ -292,16 +299,12 @@ func (t *try) overdue() {
 	}
 }
 
-// If several callers come at once, each may get a part of the members and none a quorum. Then one
-// caller goes on asking for a while, and all others release what they have. The answers decide
-// which caller goes on. Among the members that answer, the first one decides, in the order of the
-// members: the caller to which this member has granted the hold goes on. So one caller always
-// succeeds, without depending on chance.
+// standing returns the stage that the vote has reached with the answers so far.
 //
-// If several callers come at once, each may get a part of the members and none a quorum. Then one
-// caller goes on asking for a while, and all others release what they have. Which caller goes on is
-// decided by the members that answer: it is the caller that has the hold at the first of them, in
-// the order of the members. So one caller always succeeds, without depending on chance.
+// If several callers come at once, each may get a part of the members, and none gets a quorum. One
+// of the callers should then go on asking for a while, and all others should release what they
+// have. To agree on that caller without depending on chance, all of them look at the members in the
+// same order. The first member that answers decides: the caller that has the hold there goes on.
 func (t *try) standing(now time.Time) stage {
 	s := t.s
 	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
@@ -321,8 +324,8 @@ func (t *try) standing(now time.Time) stage {
 	case pending:
 		return undecided
 	case held:
-		// The pending answers may show that the error is ErrHeld. Without them, that is not
-		// certain.
+		// Wait for the missing answers. They may show that so many members refuse the hold that the
+		// error is ErrHeld.
 		if count(t.answers, pending) > 0 && !s.refuses(count(t.answers, held)) {
 			return undecided
 		}

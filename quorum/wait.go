@@ -65,7 +65,7 @@ func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-
 			return nil
 		}
 		if queued.Err() != nil {
-			return ctx.Err() // nil if ctx has not ended and only waitLimit is over
+			return ctx.Err() // nil if only waitLimit has passed: the caller may wait again
 		}
 		if failed := len(answers) - count(answers, yes) - count(answers, pending); s.refuses(failed) {
 			if err := refusal(answers); err != nil {
@@ -83,8 +83,8 @@ func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-
 	}
 }
 
-// waitAt waits at one member, unless an earlier Wait with the same token has not yet left that
-// member's queue.
+// waitAt waits at one member. If an earlier Wait with the same token is still in that member's
+// queue, waitAt does not join the queue again and reports the verdict busy.
 func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, replies chan<- answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
