@@ -17,7 +17,7 @@ import (
 
 // target is the lock that a visitor wants to break.
 type target struct {
-	padlock.State            // as the store knows it now; Name is the name that the store uses
+	padlock.State            // as the store knows it now; Name includes the slot, if any
 	Title         string     // the name to show, with the slot
 	plain         string     // the name without the slot
 	slot          int        // -1 if it is no slot

@@ -106,11 +106,11 @@ func (f *figures) ofCost(s *sampler.Snapshot) {
 }
 
 // ofNames writes figures for a visitor who may see only the names with a certain prefix. The
-// argument list has these names. ofNames leaves out the counters: the sampler counts for a whole
-// group of names, and a group may contain names that the visitor must not see.
-func (f *figures) ofNames(list []row) {
+// argument visible has a row for each of these names. ofNames leaves out the counters: the sampler
+// counts for a whole group of names, and a group may contain names that the visitor must not see.
+func (f *figures) ofNames(visible []row) {
 	groups := map[string][]row{}
-	for _, r := range list {
+	for _, r := range visible {
 		groups[r.Group] = append(groups[r.Group], r)
 	}
 	each := func(name, help string, of func(t totals) int) {

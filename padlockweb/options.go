@@ -101,7 +101,8 @@ func MaxStreams(n int) Option {
 	}
 }
 
-// History makes the page of a name show the runs in log, and makes /metrics show their figures.
+// History gives the pages a history: the runs of commands that "padlock run --record" has written.
+// The page of a name then shows the runs of that name, and /metrics has figures about the runs.
 func History(log *history.Log) Option { return func(set *settings) { set.history = log } }
 
 // Place sets the text that names the store on the page. It must not contain secrets. The default is

@@ -55,8 +55,9 @@ type token struct {
 //
 // NAME appears in the audit log. SECRET is the token itself, of at least 20 characters, or
 // "sha256:" and the SHA-256 of the token in hexadecimal digits, so that the file holds no secret.
-// RIGHT is read, or break, which includes read. With PREFIX the token is good only for locks whose
-// names begin with PREFIX. A prefix with spaces is a Go string in double quotes.
+// RIGHT is the word "read" or the word "break". A token with "break" may also read. With PREFIX
+// the token is good only for locks whose names begin with PREFIX. A prefix with spaces is a Go
+// string in double quotes.
 type Tokens struct {
 	path string // "" if the tokens came from ParseTokens
 

@@ -28,8 +28,9 @@ func Locks() []redisstore.Option {
 }
 
 // PHPLocks are the options of a lock store for sessions shared with PHP. A lock is a string key, as
-// the redis extension keeps it. PHP polls the key. If padlock has used a lock for a second without
-// a pause, it leaves the lock free for a moment, so that PHP can take it (see redisstore.Foreign).
+// the redis extension keeps it. PHP looks at the key now and then. If several callers of padlock
+// used the lock in turn without a pause, PHP would never find it free. So after a second of such
+// use, padlock leaves the lock free for a moment (see redisstore.Foreign).
 //
 //	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.PHPLocks()...)
 //	sessions, err := session.NewPHP(redis.Blobs(), padlock.New(store), session.PHP{})
@@ -40,8 +41,8 @@ func Locks() []redisstore.Option {
 // a 503. A server with appendfsync=always does not lose its locks, so Go does not wait after a
 // restart of such a server.
 //
-// The longest lease is 35 s. If padlock.TTL or PHP's requests are longer, give redisstore.MaxTTL
-// after these options.
+// The longest lease is 35 s. If padlock.TTL is longer than that, or if PHP's requests take longer,
+// put the option redisstore.MaxTTL after these options.
 //
 // The lock's key is the session's key with _LOCK after it, unless session.PHP.LockSuffix is
 // ".lock". The store must use the server and the database that PHP's session.save_path names. On a

@@ -143,7 +143,8 @@ func script(name string) *rueidis.Lua {
 	return rueidis.NewLuaScript(string(text))
 }
 
-// unsent reports whether err, which is not a reply of the server, means that nothing was sent.
+// unsent reports whether err means that the request was not sent. The caller must have checked that
+// err is not a reply of the server.
 func unsent(err error) bool {
 	var dial *redisconn.DialError
 	return errors.As(err, &dial) || errors.Is(err, rueidis.ErrNoSlot)

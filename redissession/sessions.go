@@ -53,8 +53,9 @@ func (h *hashes) Load(ctx context.Context, key string) (session.Record, error) {
 
 var errDamaged = fmt.Errorf("%w: the value at its key was not written by this package", session.ErrRefused)
 
-// errNewer is the error for a hash with a field named f. A later format of this package must store
-// its number in that field. This version writes format 1, which has no field named f.
+// errNewer is the error for a session that a newer padlock has stored in a format unknown here. The
+// hash of such a session has a field with the name "f", which contains the number of the format.
+// This version writes format 1, which has no such field.
 var errNewer = fmt.Errorf("%w: a newer padlock wrote it, in a format that this one does not read", session.ErrRefused)
 
 // record reads the fields of a hash.

@@ -20,9 +20,10 @@ var (
 	valueDiscard = script("value_discard")
 )
 
-// versionKeep is how long the version of a key is remembered after a Discard. The version keeps a
-// value from being stored if the function that makes the value began before the Discard. If such a
-// function runs for longer than versionKeep, its outdated value may be stored.
+// versionKeep is how long the version of a key is remembered after a Discard. A function may begin
+// to make a value before the Discard and end after it. Its value is outdated and must not be
+// stored. The version prevents that, but only if the function does not run for longer than
+// versionKeep.
 const versionKeep = 24 * time.Hour
 
 // Values keeps the values of a stampede.Cache. The server's clock gives their age. A key that was

@@ -19,7 +19,7 @@ type book struct {
 	ended  []Ended
 	begun  time.Time
 	taken  time.Time // the last sample that succeeded
-	gap    string    // why a name without a row may be held; "" if every such name is free
+	gap    string    // why the last sample may lack names that are held; "" if it lacks none
 	counts bool      // the store counts the callers that wait for a lock
 }
 
@@ -128,8 +128,8 @@ func base(stored string) string {
 }
 
 // room reports whether one more name can be remembered. If there are too many names, room forgets a
-// tenth of them. It chooses names that are not in use, and first those whose last use is the
-// longest ago.
+// tenth of them. It chooses the names that have not been used for the longest time, and never
+// forgets a name that is in use.
 func (b *book) room() bool {
 	if len(b.names) < b.set.maxNames {
 		return true

@@ -80,11 +80,12 @@ func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) 
 	return max(0, n.missed-before)
 }
 
-// lateRenewals returns how many renewals were due and did not come, since the last renewal that
-// came. The argument left is what is left of the lease. A holder renews when about a third of its
-// TTL has passed; the exact time varies by a tenth of that third. If a request to renew fails, the
-// holder repeats it after a tenth of the TTL. So the first renewal is late when 0.6 of the TTL has
-// passed.
+// lateRenewals returns how many renewals the holder has missed since the last renewal that was
+// seen. The argument left is the time until the lease ends.
+//
+// A holder renews when 30 to 37 % of its TTL has passed. If that request fails, the holder repeats
+// it after another 10 % of the TTL. After 60 % of the TTL, the holder has had time to repeat the
+// request twice, so the first renewal counts as missed.
 //
 // Only a hold that was seen to be renewed can miss a renewal. Nobody renews the locks of other
 // programs, or the locks that the command "padlock acquire" takes. If a lease is much longer than

@@ -157,10 +157,11 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	return over
 }
 
-// waitersIn counts the callers that wait for the lock and for slots. Of the callers that wait for a
-// slot, one holds the gate, which is a lock of its own (see driver.SlotGate). The others wait for
-// the gate. So waitersIn also counts the holders of the gate. If the sample has no state of the
-// name, the result is 0, or -1 if the store does not count waiters.
+// waitersIn counts the callers that wait for the lock or for one of its slots. The callers that
+// wait for a slot use another lock, the gate of the slots (see driver.SlotGate): one of them holds
+// the gate, and the others wait for the gate. So waitersIn counts holders and waiters of the gate.
+// If the sample has no state of the name, the result is 0, or -1 if the store does not count
+// waiters.
 func waitersIn(s *sight) int {
 	sum := 0
 	for stored, state := range s.states {

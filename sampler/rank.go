@@ -56,7 +56,8 @@ func rank(n *Name, own, group *histogram) {
 }
 
 // order sorts rows. Stuck names come first, the slowest at the top. Names with waiters follow,
-// sorted by waiters × time. The other names come last, sorted by their longest hold.
+// sorted by the sum of the times that the callers have waited (see Name.Waiting). The other names
+// come last, sorted by their longest hold.
 func order(rows []Name) {
 	sort.Slice(rows, func(i, j int) bool {
 		a, b := &rows[i], &rows[j]

@@ -73,12 +73,12 @@ type Name struct {
 	Seen  time.Time // when the store reported the state
 
 	Holds []Hold
-	Fence uint64 // the highest fence of the lock without slots; 0 if unknown
+	Fence uint64 // the highest fence of the lock itself, not of its slots; 0 if unknown
 
 	Waiters   int           // how many wait for the lock or for a slot; -1 if unknown
-	WaitSince time.Time     // since when somebody has been waiting at every sample; zero if nobody waits
-	Waiting   time.Duration // waiters × time since WaitSince; -1 if Waiters is unknown
-	WaitTime  time.Duration // waiters × time since Snapshot.Begun
+	WaitSince time.Time     // each sample from this time on has seen waiters; zero if nobody waits
+	Waiting   time.Duration // the sum of all waiting times since WaitSince; -1 if unknown
+	WaitTime  time.Duration // the sum of all waiting times since Snapshot.Begun
 
 	Stuck    []Reason // why the name needs attention; empty if it does not
 	Slowness float64  // the age of the longest hold divided by the usual (or planned) hold time; 0 if unknown

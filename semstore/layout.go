@@ -5,7 +5,8 @@ import "errors"
 // PHP keeps a lock in a set of three semaphores. The first program that wants the lock makes the
 // set, and the program that releases the lock removes it.
 //
-// The values of the three semaphores tell the state of the set:
+// The values of the three semaphores tell the state of the set. In this table, n is at least 1,
+// and guard is 1 while a program is opening the set:
 //
 //	lock  users   guard  state    how the state begins                what ends it
 //	0     0       0      new      semget made the set                 the next program opens it
@@ -15,12 +16,17 @@ import "errors"
 //	0     n       0      held     one of n programs has the lock      its release, which removes the set
 //	1     0       0      left     the set was left behind, see below  the next release of the name
 //
-// While padlock has the lock, the value of the semaphore "users" is higher by padlockMark. The
-// kernel undoes the operations of a process that ends. So if the only process that has a set open
-// is killed, the set remains and its lock is free. The state is then "new" if the process was about
-// to open the set, otherwise "left". A process that is not killed leaves no set behind: a release
-// removes the set, and so does a caller that gives up while the lock is free (leaveSet). But a set
-// that another Unix user made cannot be removed, so its state becomes "left".
+// While padlock has the lock, the value of the semaphore "users" is higher by padlockMark.
+//
+// The kernel undoes the operations of a process that ends. If a process is killed while no other
+// process has the set open, the set remains, and has no user:
+//
+//   - If the process had not finished opening a new set, the state is "new".
+//   - Otherwise the lock is free, and the state is "left".
+//
+// A process that is not killed leaves no set behind: a release removes the set, and so does a
+// caller that gives up while the lock is free (leaveSet). But a set that another Unix user made
+// cannot be removed, so its state becomes "left".
 const (
 	semLock  = 0 // 1 if the lock is free
 	semUsers = 1 // how many programs have the set open

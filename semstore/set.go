@@ -64,9 +64,9 @@ func await(id int, maxWait time.Duration) error {
 	return operate(id, maxWait, operation{semLock, -1, flagUndo}, operation{semUsers, padlockMark, flagUndo})
 }
 
-// leaveSet closes a set whose lock this process does not have. If the lock is free, leaveSet takes
-// it and removes the set, as a release does. Otherwise a caller that made the set and then gave up
-// would leave it behind.
+// leaveSet closes the set for a caller that gives up without having the lock. If the lock is free,
+// the caller may be the only one that has the set open. So leaveSet then takes the lock and removes
+// the set, as a release does.
 func leaveSet(id int) {
 	if takeLock(id) == nil {
 		_ = giveBack(id) // an error means that somebody else removed the set
@@ -90,9 +90,10 @@ func putBack(id int) error {
 }
 
 // forfeit closes a set whose lock somebody freed by force. Another process may have the lock now.
-// But the kernel still has a record that this process took the lock. When this process ends, the
-// kernel would use that record to free the lock. To remove the record, forfeit adds 1 to the lock
-// with flagUndo, and subtracts 1 without it. The lock itself stays as it is.
+// But the kernel still remembers that this process took the lock, and it would free the lock when
+// this process ends. forfeit makes the kernel forget that, and does not change the value of the
+// lock. For this, it adds 1 with flagUndo, which the kernel notes, and subtracts 1 without
+// flagUndo, which the kernel does not note.
 //
 // These operations make this process the last one that changed the lock. If another padlock has the
 // lock now, that padlock therefore finds its hold lost as well. That is intended: after a lock was

@@ -98,9 +98,10 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	return ok
 }
 
-// beginCall is the first step of every call. If the call uses a hold, beginCall gets the id of that
-// hold, and also waits until no other call uses it.
-func (s *Store) beginCall(ctx context.Context, of id) (end func(), err error) {
+// beginCall is the first step of every call. The argument holdID is the id of the hold that the
+// call uses, or the zero id. If another call uses the same hold, beginCall waits until that call
+// has ended.
+func (s *Store) beginCall(ctx context.Context, holdID id) (end func(), err error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -110,8 +111,8 @@ func (s *Store) beginCall(ctx context.Context, of id) (end func(), err error) {
 			s.mu.Unlock()
 			return nil, driver.ErrClosed
 		}
-		other := s.inUse[of]
-		if other == nil || of == (id{}) {
+		other := s.inUse[holdID]
+		if other == nil || holdID == (id{}) {
 			break
 		}
 		s.mu.Unlock()
@@ -122,14 +123,14 @@ func (s *Store) beginCall(ctx context.Context, of id) (end func(), err error) {
 	}
 	defer s.mu.Unlock()
 	s.calls.Add(1)
-	if of == (id{}) {
+	if holdID == (id{}) {
 		return s.calls.Done, nil
 	}
 	used := make(chan struct{})
-	s.inUse[of] = used
+	s.inUse[holdID] = used
 	return func() {
 		s.mu.Lock()
-		delete(s.inUse, of)
+		delete(s.inUse, holdID)
 		s.mu.Unlock()
 		close(used)
 		s.calls.Done()

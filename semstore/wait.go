@@ -17,7 +17,7 @@ const (
 
 	kernelWait = time.Minute           // how long one system call waits; a signal ends it earlier
 	nudgeEach  = time.Millisecond      // how often the signal is repeated; a signal before the system call begins has no effect
-	watchEach  = 25 * time.Millisecond // how often a waiter that the kernel does not wake looks at the semaphore
+	watchEach  = 25 * time.Millisecond // how often a waiter looks if the kernel does not wake it
 )
 
 // Wait implements driver.Waiter. If reserve is true, the kernel hands the lock over, and the call
@@ -127,9 +127,10 @@ func awaitUntil(set int, checkEnd func() error) error {
 	}
 }
 
-// interrupt makes the system calls of a thread return once ctx has ended or the store was closed.
-// The caller must call stop when it needs that no longer. When stop returns, no signal to the
-// thread is under way any more.
+// interrupt lets a waiter stop waiting in the kernel when ctx ends or the store is closed. From
+// then on, it sends signals to the waiter's thread, so that the thread's system calls return. The
+// caller must call stop when it no longer waits. After stop has returned, the thread gets no more
+// signals.
 func (s *Store) interrupt(ctx context.Context, thread int) (stop func()) {
 	awake, ended := make(chan struct{}), make(chan struct{})
 	go func() {

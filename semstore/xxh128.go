@@ -34,8 +34,8 @@ var secret = []byte("" +
 	"\x17\x0d\xdd\x51\xb7\xf0\xda\x49\xd3\x16\x55\x26\x29\xd4\x68\x9e\x2b\x16\xbe\x58\x7d\x47\xa1\xfc" +
 	"\x8f\xf8\xb8\xd1\x7a\xd0\x31\xce\x45\xcb\x3a\x8f\x95\x16\x04\x28\xaf\xd7\xfb\xca\xbb\x4b\x40\x7e")
 
-// uint128 is a number of 128 bits. While the hash of 17 to 240 bytes is computed, hi and lo are two
-// separate sums of 64 bits, until the method sum makes the hash of them.
+// uint128 is a number of 128 bits. To hash 17 to 240 bytes, hi and lo are first used as two
+// separate sums of 64 bits. At the end, the method uint128.sum combines the two sums into the hash.
 type uint128 struct{ hi, lo uint64 }
 
 // xxh128 returns the digest as PHP prints it: the greater half first, big-endian.

@@ -12,10 +12,11 @@ import (
 // FromBlobs makes a Store of a BlobStore. A commit reads the value, checks the conditions on keys,
 // and swaps the value if it has not changed since; otherwise the commit begins again.
 //
-// When a session gets a new id, a tombstone takes its place: a value at the same key that begins
-// with TombstonePrefix. With Traits.CommitsNeedLock other programs read these keys, so the
-// tombstone is kept at the key + "_MOVED" instead. The format must not write sessions that begin
-// with TombstonePrefix.
+// When a session gets a new id, a tombstone takes the place of the session at the old key. A
+// tombstone is a value that begins with TombstonePrefix, so the format must not write sessions that
+// begin with it. If Traits.CommitsNeedLock is true, other programs read the keys of sessions and
+// would not understand a tombstone. In this case, the tombstone is kept at another key: the old key
+// with "_MOVED" after it.
 func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
 	return &blobSessions{blobs, format, traits}
 }
@@ -87,7 +88,8 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 	return Result{}, &ConflictError{}
 }
 
-// replace writes data, or a tombstone that keeps data, at key if the value there still is *current.
+// replace replaces the value at key, unless it is no longer the value *current. The new value is
+// data. If the change c moves the session, the new value is a tombstone that contains data.
 func (b *blobSessions) replace(ctx context.Context, key string, current *Blob, data []byte, c Change) (bool, *Blob, error) {
 	switch {
 	case c.Move.To == "":

@@ -111,7 +111,7 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 // moveBeside removes the session at key if it still equals *current, and stores the tombstone at a
 // key of its own (see movedSuffix). Its results are those of BlobStore.Swap.
 func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
-	claim, err := b.claim(ctx, key)
+	claim, err := b.writeClaim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		err = joinErrors(ErrUnavailable, err) // the session did not change, even if the claim was written
 	}
@@ -132,10 +132,11 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
 }
 
-// claim does step 1 of a move: it writes a claim at the key of the tombstone (see movedSuffix). If
-// there is a claim already, claim renews it. If another move has already removed the session, claim
-// returns nil.
-func (b *blobSessions) claim(ctx context.Context, key string) ([]byte, error) {
+// writeClaim does step 1 of a move: it writes a claim at the key of the tombstone (see
+// movedSuffix), and returns the claim. If another move has already written a claim, writeClaim
+// makes that claim last longer and returns it. If another move has already removed the session,
+// writeClaim returns nil.
+func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, error) {
 	beside := key + movedSuffix
 	now, err := b.getOrNil(ctx, beside)
 	for {
@@ -178,8 +179,10 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
 }
 
-// deleteBeside removes the session first, and then the claim or the tombstone, which has a key of
-// its own. So if a move has already removed the session, that move finds that its claim is gone.
+// deleteBeside deletes a session whose tombstone has a key of its own. It removes the session
+// first, and then what is at the key of the tombstone: a claim or a tombstone. A move may have
+// removed the session already, and may be about to replace its claim by the tombstone. Then it does
+// not find the claim any more, and notices the deletion.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {

@@ -85,8 +85,9 @@ func (s *state) applyNow(ctx context.Context, op Op) ([]byte, error) {
 	return res.Values[len(ops)], nil
 }
 
-// commit applies ops in the store, under the lock if there are locks, and then to s. An error makes
-// all further calls fail, unless it only means that the ops were refused. s.mu is held.
+// commit applies ops to the session in the store, and then to the copy of the session in s. If the
+// Manager uses locks, the session's lock is held meanwhile. After an error, all further calls fail,
+// unless the error only means that the ops were refused. The caller holds s.mu.
 func (s *state) commit(ctx context.Context, ops []Op) (Result, error) {
 	start := time.Now()
 	res, err := s.commitStore(ctx, ops)

@@ -36,8 +36,10 @@ func (v *view) addRead(keys map[string]bool) {
 	}
 }
 
-// unchangedEarlier lists the conditions on values that were read before the session was loaded
-// again. It removes their keys from keys.
+// unchangedEarlier returns conditions for values that this request had read before its session was
+// loaded again. The values must still be as they were when the request read them. unchangedEarlier
+// deletes the keys of these values from the argument keys, so that the caller makes no second
+// condition for them.
 func (v *view) unchangedEarlier(c *Change, keys map[string]bool) (conditions []Condition) {
 	add := func(key string) {
 		if was, ok := v.earlier.conditionOn(key); ok {

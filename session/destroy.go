@@ -7,11 +7,13 @@ import (
 
 // Destroy ends the session in the store at once, and deletes the client's cookie with the answer.
 // Requests under way can no longer save (ErrDestroyed), and the unsaved writes of this request are
-// dropped. If other programs write the sessions, Destroy waits for the lock.
+// dropped. Destroy can also end a session that cannot be read (ErrRefused).
+//
+// Destroy waits for the session's lock only if other programs write the sessions
+// (Traits.CommitsNeedLock). Otherwise it ends the session even if another request holds the lock.
 //
 // A client with an id from before Regenerate cannot end the session, which has a new id. Then
-// Destroy returns ErrMoved and changes nothing. Destroy also ends a session that cannot be read
-// (ErrRefused), and one whose lock is held by another request.
+// Destroy returns ErrMoved and changes nothing.
 func (s *Session) Destroy(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -136,8 +136,9 @@ func (h *heldLock) addUser() *heldLock {
 	return h
 }
 
-// removeUser releases the lock when its last user is done. err is the reason if the lock had ended
-// before. wrote reports whether something had been saved under the lock.
+// removeUser is called when one user of the lock is done. After the last user, it releases the
+// lock. If the lock had already ended by then, err says why. The result wrote says whether
+// something was saved under the lock.
 func (h *heldLock) removeUser() (wrote bool, err error) {
 	h.mu.Lock()
 	h.users--
@@ -208,8 +209,9 @@ func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait ti
 	return h, nil
 }
 
-// release releases the request's lock. If the lock had ended, and something was saved that only the
-// lock protects, the session fails: another program may have overwritten it.
+// release releases the request's lock. The lock may have ended earlier. In this case, another
+// program may have overwritten what the request had saved. If only the lock protects such data, the
+// session fails.
 func (s *state) release(ctx context.Context) {
 	if s.held == nil {
 		return
@@ -234,10 +236,12 @@ func (s *state) lockEnded(ctx context.Context, err error) error {
 	return nil // the conditions of the commit protected the session
 }
 
-// canDoWithout reports whether the session can be used without its lock after err. That is so if
-// the lock store cannot be reached, or grants no locks for a while after a restart, and no other
-// request is known to hold the lock. Then the conditions of commits protect the session, unless
-// other programs write it.
+// canDoWithout reports whether the session can be used without its lock, after err has shown that
+// the lock could not be taken. Both of these conditions must be met:
+//
+//   - err is errLocksDown: the lock store cannot be reached, or it grants no locks for a while
+//     after a restart. So no other request is known to hold the lock.
+//   - No other programs write the session. So the conditions of commits are enough to protect it.
 func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	if s.m.traits.CommitsNeedLock || !errors.Is(err, errLocksDown) {
 		return false

@@ -58,9 +58,10 @@ type memoryOption func(*Memory)
 
 func (o memoryOption) applyMemory(m *Memory) { o(m) }
 
-// MaxSessions bounds how many sessions and tombstones are kept. Those that have expired and were
-// not removed yet count too. While there is no room, a new session is refused with ErrUnavailable,
-// which is a 503, and existing sessions still work. The default is DefaultMaxSessions.
+// MaxSessions bounds how many sessions and tombstones are kept. Expired sessions and tombstones
+// count until they are removed. When the limit is reached, a new session is refused with
+// ErrUnavailable, which is a 503, and existing sessions still work. The default is
+// DefaultMaxSessions.
 func MaxSessions(n int) MemoryOption { return memoryOption(func(m *Memory) { m.max = n }) }
 
 // NewMemory returns an empty store.

@@ -90,9 +90,9 @@ func ValueCodec(codec Codec) Option {
 // IdleTimeout ends a session that was not used for d. With 0, only its Lifetime ends it. The
 // default is DefaultIdleTimeout.
 //
-// Not every use of the session is written to the store. A use puts off the end only if at least a
-// tenth of d has passed since the end was last put off. So a session may end when it was not used
-// for nine tenths of d.
+// When a session is used, its end is put off. To save writes, this is not done at every use. It is
+// done only if at least a tenth of d has passed since it was done last. So a session that has not
+// been used for nine tenths of d may already end.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
 // Lifetime ends every session d after it was made, even if it is in use. With 0 there is no such

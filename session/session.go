@@ -10,8 +10,8 @@ import (
 
 // A Session is one request's view of a session. It is loaded at its first use; later changes by
 // other requests are not seen. Get one from From or Manager.From; the zero Session is not usable.
-// All Sessions of one request, from From and WithContext, share everything except their context.
-// The methods are safe for concurrent use by the goroutines of the request.
+// If From or WithContext is called several times in one request, the Sessions share everything
+// except their context. The methods are safe for concurrent use by the goroutines of the request.
 //
 // A method that always calls the store takes a context: Incr, Take, Regenerate, Destroy, Update and
 // Commit. All other methods use the values that were loaded. The first call of the request loads
@@ -21,9 +21,9 @@ import (
 //
 // If a method returns an error of the store or of the lock, all later calls return it too. Then the
 // Manager sends an error answer in place of the handler's answer, unless the handler itself has
-// sent a status of 400 or more: see Abandon. The Manager does the same if a write is refused
-// (ErrTooLarge, ErrKey, a value that cannot be encoded). In this case it saves none of the
-// request's writes: see IgnoreRefused.
+// sent a status of 400 or more: see Abandon. If a write is refused (ErrTooLarge, ErrKey, a value
+// that cannot be encoded), the Manager also sends an error answer, and saves none of the request's
+// writes: see IgnoreRefused.
 type Session struct {
 	*state
 	ctx context.Context
@@ -32,14 +32,16 @@ type Session struct {
 // WithContext returns the same session with another context: see Session.
 func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.state, ctx} }
 
-// standing is the state of the session, as far as this request knows. TestStates walks all edges.
+// standing says what this request knows of the session. The first table lists the states, and the
+// second table lists all changes from one state to another. TestStates checks all these changes.
 //
 //	standing   meaning                                  a read                 a write
 //	unread     no call has used the session yet         loads the session      loads the session
 //	reload     the session was loaded, but the mode     loads it again         loads it again
 //	           now needs the lock
-//	absent     there is no session yet; this state is   finds nothing          waits for the commit
-//	           written as loaded with an empty key
+//	absent     there is no session yet; this state has  finds nothing          waits for the commit
+//	           no constant: it is the constant loaded
+//	           together with an empty key
 //	loaded     there is a session                       gets the loaded value  waits for the commit
 //	followed   another request gave the session a new   gets the value from    waits for the commit, which
 //	           id after this request began              before the change      compares all that was read
@@ -49,8 +51,8 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //
 //	from                      to                caused by
 //	unread                    absent or loaded  the load
-//	reload                    loaded            the load; if there is no session any more, standing
-//	                                            stays, and failed is set
+//	reload                    loaded            the load; if there is no session any more, the state
+//	                                            does not change, and the flag failed is set
 //	unread, reload            followed          the load, if it finds a frozen tombstone that is newer than
 //	                                            the request
 //	unread, reload            frozen            the load, if it finds a frozen tombstone that is older than
@@ -157,10 +159,13 @@ func (s *state) adopt(id string) {
 // isLoaded reports whether the values are loaded.
 func (s *state) isLoaded() bool { return s.standing >= loaded }
 
-// setMode changes the mode of a request under way. If the session was loaded without the lock, its
-// values may be out of date. If the new mode needs the lock, the session is therefore loaded again
-// when the lock is held. For that, setMode goes back to the id that the request knows. So a request
-// with an old id still sees only what an old id may see.
+// setMode changes the mode of a request under way. The session may have been loaded without the
+// lock, so its values may be out of date. If the new mode needs the lock, the session is loaded
+// again as soon as the lock is held.
+//
+// Another request may have given the session a new id. Then s.key is already the new key, but s.id
+// is still the id that this request knows. setMode goes back to the key of s.id. So a request with
+// an old id still sees only what an old id may see.
 func (s *state) setMode(set settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,11 +1,12 @@
 -- Stores a value, unless the version has changed or the present value has a greater fence.
 --
--- A value begins with its fence and the time at which it was stored, in µs. If padlock ever uses a
--- later format, a value in that format must begin with the fence and a space, too. After the space
--- it must have a word that is not a number, for example v2. An older padlock then cannot read the
--- value, and makes a new value. This script can still compare the fences, because every format
--- begins with the fence. So the new value replaces the value in the later format only if the fence
--- of the new value is at least as great.
+-- A value begins with its fence and the time at which it was stored, in µs. If a later padlock uses
+-- another format, a value must begin with its fence and a space there, too. But then a word must
+-- follow that is not a number, for example v2, so that an older padlock does not read the value.
+--
+-- An older padlock that finds such a value makes a value of its own. This script can compare the
+-- fences of the two values, because both formats begin with the fence. It stores the value of the
+-- older padlock only if the fence of that value is not smaller.
 -- KEYS: 1 value  2 version
 -- ARGV: 1 version  2 fence  3 keep in ms  4 the rest of the value
 local call = redis.call

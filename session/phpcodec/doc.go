@@ -7,17 +7,17 @@
 //
 // # Hostile input
 //
-// Parsing takes time and memory in proportion to the length of the input, because a length that the
-// input declares is checked against the data that are there. Nesting is limited to [MaxDepth], as
-// in PHP. The length is limited to [MaxSize], and the number of keys to [MaxKeys]. Input beyond a
-// limit is refused ([ErrLimit]), and such data are never written. No objects are created from data:
-// they stay opaque ([Object]).
+// Parsing takes time and memory in proportion to the length of the input. The input itself says how
+// long its strings and arrays are, and these lengths are checked against the data that follow.
+// Nesting is limited to [MaxDepth], as in PHP. The length is limited to [MaxSize], and the number
+// of keys to [MaxKeys]. Input beyond a limit is refused ([ErrLimit]), and such data are never
+// written. No objects are created from data: they stay opaque ([Object]).
 //
 // # References
 //
 // If a variable occurs twice, PHP writes a reference to the first occurrence instead of the second
-// one (R:2; or r:2;). The number in a reference counts the values from the beginning of the
-// session. Values with references are kept but cannot be decoded, and a change that would move the
-// target of a reference is refused. The error is [ErrReferences] in both cases. New keys can always
-// be added.
+// one (R:2; or r:2;). PHP numbers the values from the beginning of the session, and a reference
+// contains the number of its target. Values with references are kept but cannot be decoded, and a
+// change that would move the target of a reference is refused. The error is [ErrReferences] in both
+// cases. New keys can always be added.
 package phpcodec

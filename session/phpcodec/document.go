@@ -257,11 +257,13 @@ func (d *Document) Delete(key string) error {
 	return nil
 }
 
-// mayChange returns ErrReferences if entry i cannot get a new value because of a reference in a
-// later entry. The argument slots is the number of slots of the new value. A reference names its
-// target by the number of a slot, and the new value must not change the target of any reference.
-// References point backwards, so only references in later entries matter.
-func (d *Document) mayChange(i, slots int) error {
+// mayChange returns ErrReferences if entry i cannot get a new value, because a reference would then
+// point to another target. PHP numbers all values of a session, including those inside arrays, and
+// each numbered value is called a slot. A reference contains the number of its target. The new
+// value of the entry has newSlots slots. If the old value had another number of slots, the numbers
+// of all later slots change. References point backwards, so only references in later entries
+// matter.
+func (d *Document) mayChange(i, newSlots int) error {
 	if len(d.bound) == 0 {
 		return nil
 	}
@@ -276,11 +278,11 @@ func (d *Document) mayChange(i, slots int) error {
 			known = known && !e.opaque
 			continue
 		}
-		if e.opaque && slots != d.entries[i].slots {
+		if e.opaque && newSlots != d.entries[i].slots {
 			return bound // an opaque value may contain references to any slot
 		}
 		for _, ref := range e.refs {
-			if !known || ref >= from && (ref < to || slots != d.entries[i].slots) {
+			if !known || ref >= from && (ref < to || newSlots != d.entries[i].slots) {
 				return bound
 			}
 		}

@@ -219,8 +219,8 @@ func (r *reader) mapInto(v reflect.Value) error {
 	})
 }
 
-// setKey sets key, which will be the key of a Go map, to the value that text stands for. text is a
-// key in the data.
+// setKey converts a key of a PHP array to a key of a Go map. The argument text is the PHP key.
+// setKey stores the result in the argument key, which has the type of the map's keys.
 func setKey(key reflect.Value, text string) error {
 	if key.CanUint() {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil && !key.OverflowUint(n) && strconv.FormatUint(n, 10) == text {

@@ -125,8 +125,8 @@ func touchTombstone(c *blobCheck) {
 // padlock does.
 func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
-		after := func(m *mortal, key string) (*ruin, error) {
-			r := &ruin{c, session.FromBlobs(c.b, format, traits), c.key + key, traits.CommitsNeedLock}
+		after := func(m *mortal, key string) (*movedSession, error) {
+			r := &movedSession{c, session.FromBlobs(c.b, format, traits), c.key + key, traits.CommitsNeedLock}
 			return r, r.move(session.FromBlobs(m, format, traits))
 		}
 		lives := &mortal{BlobStore: c.a, left: 1000}
@@ -140,20 +140,21 @@ func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	}
 }
 
-// A ruin is the state of a session after the process that moved it died.
-type ruin struct {
+// movedSession is a session that a test has moved. The process that moved it may have died before
+// the move was complete.
+type movedSession struct {
 	*blobCheck
 	store  session.Store
 	key    string
 	beside bool
 }
 
-func (r *ruin) op() session.Op {
+func (r *movedSession) op() session.Op {
 	return session.Op{Kind: session.OpPut, Key: "n", Value: []byte("i:1;")}
 }
 
 // move makes the session and moves it through a store that dies.
-func (r *ruin) move(mover session.Store) error {
+func (r *movedSession) move(mover session.Store) error {
 	made, err := r.store.Commit(r.ctx, r.key, session.Change{Create: true, TTL: long, Ops: []session.Op{r.op()}})
 	if err != nil {
 		r.failf("%v", err)
@@ -175,7 +176,7 @@ func (r *ruin) move(mover session.Store) error {
 
 // changeAgain(0) moves the session again, changeAgain(1) destroys it, and changeAgain(2) removes it
 // as other programs do.
-func (r *ruin) changeAgain(what int) {
+func (r *movedSession) changeAgain(what int) {
 	rec, err := r.store.Load(r.ctx, r.key)
 	alive := err == nil && rec.Moved.To == ""
 	switch what {
@@ -201,7 +202,7 @@ func (r *ruin) changeAgain(what int) {
 	}
 }
 
-func (r *ruin) gone() {
+func (r *movedSession) gone() {
 	if rec, err := r.store.Load(r.ctx, r.key); !errors.Is(err, session.ErrNotFound) {
 		r.errorf("%s: the session was removed, and Load reports %q %v", r.key, rec.Moved.To, err)
 	}

@@ -214,8 +214,9 @@ func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Dur
 // maxKey is the width of the column id.
 const maxKey = 255
 
-// plain reports whether all databases store key unchanged and distinct from other keys. MySQL's
-// INSERT IGNORE, for example, would shorten some keys or replace characters by question marks.
+// plain reports whether every database stores the key as it is, and never takes it for another key.
+// For example, MySQL's INSERT IGNORE would shorten some keys, or replace characters by question
+// marks.
 func plain(key string) bool {
 	other := func(c rune) bool { return c < ' ' || c > '~' }
 	return len(key) <= maxKey && !strings.ContainsFunc(key, other) && !strings.HasSuffix(key, " ")
