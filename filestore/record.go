@@ -316,8 +316,8 @@ func (l *lease) decode(d *decoder) {
 }
 
 // endLease ends a lease that was written before the machine restarted. A caller may have asked to
-// keep the name taken for a minimum time, which ends at lease.atLeast. The rest of that time, by the
-// wall clock, becomes a cool-down. Extend then finds no lease any more, so it does not take the
+// keep the name taken for a minimum time, which ends at lease.atLeast. The rest of that time, by
+// the wall clock, becomes a cool-down. Extend then finds no lease any more, so it does not take the
 // cool-down for a hold.
 func (r *record) endLease() {
 	if r.lease.taken() {

@@ -54,7 +54,7 @@ type conversion struct {
 	answers  []answer
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // set together with stage when enough members have agreed, and not changed afterwards
+	fence uint64 // set together with stage when enough members have agreed; final
 }
 
 // convertMember is the memberCall that converts the hold at one member.

@@ -25,7 +25,7 @@ type try struct {
 	asksUntil time.Time     // until this time, members that refused are asked again
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // set together with stage when enough members have granted, and not changed afterwards
+	fence uint64 // set together with stage when enough members have granted; final
 }
 
 // stage is how far a try to take a hold has come. A conversion of a hold has the same stages. Each

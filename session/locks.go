@@ -209,9 +209,9 @@ func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait ti
 	return h, nil
 }
 
-// release releases the request's lock. The lock may have ended earlier. In this case, another
-// program may have overwritten what the request had saved. If only the lock protects such data, the
-// session fails.
+// release releases the request's lock. The lock may have ended before that, without a release. Then
+// another program may have overwritten what this request has saved, unless the conditions of
+// commits protect the session. If so, release makes the session fail.
 func (s *state) release(ctx context.Context) {
 	if s.held == nil {
 		return

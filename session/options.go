@@ -91,7 +91,7 @@ func ValueCodec(codec Codec) Option {
 // default is DefaultIdleTimeout.
 //
 // When a session is used, its end is put off. To save writes, this is not done at every use. It is
-// done only if at least a tenth of d has passed since it was done last. So a session that has not
+// done only if at least a tenth of d has passed since it was last done. So a session that has not
 // been used for nine tenths of d may already end.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
