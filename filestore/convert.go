@@ -36,7 +36,9 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return driver.Grant{Fence: h.fence}, nil
 }
 
-// promote enters the gate, writes the intent, and tries once to make the lock exclusive.
+// promote tries once to make the shared lock of h exclusive. First it enters the gate, so that no
+// other process changes the record meanwhile (see enterGate). Then it writes the intent into the
+// record, which keeps other processes from taking the lock.
 func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	gate, err := s.enterGate(ctx, f)
 	if err != nil {
@@ -76,7 +78,8 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	}
 }
 
-// writeIntent writes the intent, or renews it. An intent lasts for driver.MaxIntent.
+// writeIntent writes the intent of h into the record, or renews it. The intent says that h is being
+// promoted. It lasts for driver.MaxIntent.
 func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	wall := s.config.wall()
 	b.next.setShared(f, h, &b.rec, wall)

@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// heldError returns the error for a try that was refused, with the holders. sure is false if the
-// kernel's list shows that no process has the lock any more.
+// heldError returns the error for a try that was refused. The error names the holders. The result
+// sure is false if the kernel's list shows that no process has the lock any more.
 func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	held := &driver.HeldError{Waiters: -1}
 	if f.spare == nil {
@@ -75,7 +75,8 @@ func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 	return driver.Hold{Shared: true}
 }
 
-// occupants returns the holders of the lock of c. sure is false if there seem to be no holders.
+// occupants returns the holders of the lock of c. The result sure is false if there seem to be no
+// holders.
 func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool) {
 	slots := readSlots(c, rec.epoch)
 	locks, complete, err := s.seen.locksOf(s.dir, c)

@@ -116,8 +116,8 @@ func keepClearer(state *driver.State, next driver.State) {
 	}
 }
 
-// locksOn returns the locks on the file of c. complete is false if there may be locks that are not
-// visible.
+// locksOn returns the locks on the file of c. The result complete is false if there may be locks
+// that are not visible.
 func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kernelLock, complete bool, err error) {
 	if s.config.probes {
 		locks, err = s.locksByTrying(path, slots)

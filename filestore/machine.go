@@ -37,8 +37,8 @@ type moment struct {
 	boot int64 // ns since boot; 0 if unknown
 }
 
-// momentIn returns the moment that is d later than now. wall is the current time of the wall
-// clock.
+// momentIn returns the moment that is d later than now. The argument wall is the current time of
+// the wall clock.
 func momentIn(d time.Duration, wall time.Time) moment {
 	m := moment{wall: wall.Add(d).UnixMicro()}
 	if now := bootNow(); now > 0 && machine().boot != [16]byte{} {

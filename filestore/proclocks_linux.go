@@ -35,8 +35,8 @@ type calibration struct {
 // the list is longer, locksOf reads it less often: reading takes at most a tenth of the time.
 const tooLong = 1 << 17
 
-// locksOf returns the locks on the file of c, for an error that names the holders. complete is
-// false if locks of other containers are not visible.
+// locksOf returns the locks on the file of c, for an error that names the holders. The result
+// complete is false if locks of other containers are not visible.
 func (k *calibration) locksOf(dir string, c *conn) (locks []kernelLock, complete bool, err error) {
 	k.mu.Lock()
 	dear := k.size > tooLong && time.Since(k.at) < 10*k.cost

@@ -26,7 +26,8 @@ func (t *try) win(ctx context.Context) bool {
 	return true
 }
 
-// declare makes the grant safe to return: it writes the fence to a quorum and sets AtLeast there.
+// declare makes the grant safe to return: it writes the fence to a quorum. If the caller asked to
+// keep the name for a minimum time (Request.AtLeast), declare sets that time at the same members.
 func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	s := t.s
 	secured := s.ballot(never)
@@ -83,7 +84,8 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	return a
 }
 
-// arm sets AtLeast for a live hold that was confirmed just before.
+// arm makes the name of a live hold stay taken for a minimum time (Request.AtLeast). The hold was
+// confirmed just before.
 func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
 	sent, patience := s.clock.Now(), s.timeout(r.TTL)
 	round := s.newRound(ctx, h, patience, len(s.members))
@@ -111,7 +113,8 @@ func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Gran
 	return s.grant(h, sent, answers), nil
 }
 
-// armAt sets AtLeast at one member, by repeating the request that the member granted.
+// armAt sets the minimum time of a hold (Request.AtLeast) at one member, by repeating the request
+// that the member granted.
 func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.Request) answer {
 	g, err := m.store.Acquire(ctx, r)
 	a := answer{member: i, verdict: judge(err), grant: g, err: err}

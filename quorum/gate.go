@@ -27,7 +27,7 @@ func (g *gate) enqueue() place {
 	return p
 }
 
-// await waits for the turn of p, until ctx ends.
+// await waits until the call with the place p may enter the gate, or until ctx ends.
 func (s *Store) await(ctx context.Context, g *gate, p place) error {
 	if p == nil {
 		return nil
@@ -47,7 +47,7 @@ func (s *Store) await(ctx context.Context, g *gate, p place) error {
 	return ctx.Err()
 }
 
-// awaitFor waits for the turn of p, but no longer than d.
+// awaitFor is like await, but waits no longer than d.
 func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
 	if p == nil {
 		return nil

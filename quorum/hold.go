@@ -17,7 +17,7 @@ type id struct{ name, token string }
 type hold struct {
 	id
 	refs  int    // how many calls and requests use it
-	turn  gate   // one call at a time has this turn, and only that call may change the hold
+	turn  gate   // lets one call in at a time; only that call may change the hold
 	slots []slot // one for each member
 
 	tried   bool // this process took the hold, so slots are complete

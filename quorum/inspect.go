@@ -10,7 +10,7 @@ import (
 )
 
 // Inspect implements driver.Inspector. Under [Majority] it reports the holds that a quorum may
-// have. Under [All] it reports every hold at any member. Every later grant has a fence greater than
+// have. Under [All] it reports every hold at any member. No grant so far has a fence greater than
 // State.Fence, even if some members do not answer.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {

@@ -33,7 +33,7 @@ type try struct {
 //
 //	stage       event                                    next stage and result
 //	undecided   enough members granted                   won
-//	undecided   too many refused for a quorum            lost; the error is ErrHeld
+//	undecided   so many refused that no quorum is left   lost; the error is ErrHeld
 //	undecided   too few members can be asked             lost; the error is ErrUnavailable
 //	undecided   the time is up                           lost; the error is ErrUncertain
 //	undecided   a member finds the request invalid       lost; the error is the member's, or
@@ -156,8 +156,10 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 // callers cannot both have the hold that is to be replaced.
 func (t *try) inOrder() bool { return t.s.rule == All && !t.swap }
 
-// probe returns the first request to a member. It leaves out AtLeast, which is sent only when the
-// vote is won, because a try that loses would otherwise leave cool-downs behind.
+// probe returns the first request to a member. Even if the caller wants to keep the name for a
+// minimum time (Request.AtLeast), the first request does not ask for that. Otherwise a try that
+// loses the vote would leave cool-downs behind. Members are asked for the minimum time when the
+// vote is won.
 func (t *try) probe() driver.Request {
 	r := t.r
 	if !t.swap {
