@@ -72,7 +72,8 @@ func (s *Store) Location(name string) (string, error) {
 	return strconv.FormatInt(int64(key), 10), err
 }
 
-// claim reports whether a hold is live. It turns a reservation into a hold.
+// claim reports whether a hold is live. If the hold is a reservation, claim makes it an ordinary
+// hold.
 func (s *Store) claim(h *hold) bool {
 	s.mu.Lock()
 	if s.holds[h.id] != h {

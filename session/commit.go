@@ -19,7 +19,7 @@ func (s *Session) Commit(ctx context.Context) error {
 	return s.saveState(ctx)
 }
 
-// saveState commits the pending ops and closes the session. s.mu is held.
+// saveState commits the pending ops and closes the session. The caller holds s.mu.
 func (s *state) saveState(ctx context.Context) error {
 	if s.stage != open || s.abandoned {
 		return s.failure()

@@ -90,7 +90,7 @@ func (m *Manager) idFrom(r *http.Request) string {
 }
 
 // setCookie sends the session's id if the client does not have it. If the session was destroyed, it
-// deletes the cookie. s.mu is held.
+// deletes the cookie. The caller holds s.mu.
 func (s *state) setCookie(h http.Header) {
 	if s.touched {
 		h.Add("Vary", "Cookie")

@@ -7,7 +7,7 @@ import (
 )
 
 // beginUse checks whether the session may be used, and loads the session if it is not loaded. Each
-// call that reads or writes the session begins with beginUse. s.mu is held.
+// call that reads or writes the session begins with beginUse. The caller holds s.mu.
 func (s *state) beginUse(ctx context.Context, write bool) error {
 	switch {
 	case s.abandoned:

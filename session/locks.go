@@ -161,7 +161,7 @@ func lockEnded(err error) bool {
 	return errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired) || errors.Is(err, padlock.ErrMaxHold)
 }
 
-// lock takes the session's lock at key, if there are locks. s.mu is held.
+// lock takes the session's lock at key, if the Manager uses locks. The caller holds s.mu.
 func (s *state) lock(ctx context.Context, key string, shared bool) (*heldLock, error) {
 	m := s.m
 	if m.cfg.locks == nil {
