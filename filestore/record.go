@@ -275,8 +275,7 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //	                                 Acquire with Replaces            live, new token and fence
 //	                                 Release or Break                 none, perhaps with a cool-down
 //	                                 the lease's end is reached       ended
-//	                                 the machine restarts             none; what is left of AtLeast
-//	                                                                  is a cool-down
+//	                                 the machine restarts             none, perhaps with a cool-down
 //	ended    has a lease that ended  Acquire of a detached hold       live, new token and fence
 //	                                 Acquire of another hold          none
 //	                                 Extend, which returns ErrLost    ended
