@@ -22,7 +22,7 @@ type slot struct {
 }
 
 // lateRequest is how long a request can stay on its way to the member after the call in this
-// process has returned. It matters if the call returned an unknown outcome.
+// process has returned. This matters only if the call returned without a known outcome.
 const lateRequest = 500 * time.Millisecond
 
 // noteSending records that a request is being sent. The request may grant the hold.

@@ -107,8 +107,8 @@ func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, re
 	}()
 }
 
-// poll is how long a member counts as busy if it cannot wait itself, because it has no Wait. Up to
-// a half of poll is added or subtracted at random.
+// poll is how long the store sleeps instead of waiting at a member that has no Wait. Up to a half
+// of poll is added or subtracted at random.
 const poll = 200 * time.Millisecond
 
 func (m *member) wait(ctx context.Context, r driver.Request) error {
