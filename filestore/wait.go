@@ -36,8 +36,8 @@ const (
 	pollLook = 50 * time.Millisecond  // the longest pause of a waiter that will not be woken
 	coolLook = 10 * time.Second       // the longest pause while the name cools down
 
-	// If other waiters are before a waiter, its longest pause is slowLook times their number, but
-	// at most behindLooks times slowLook.
+	// A waiter with other waiters ahead of it pauses for about slowLook times their number, but
+	// for no more than behindLooks times slowLook.
 	behindLooks = 4
 
 	// headPatience is how long the lock may stay free while its first waiter is alive but does not
