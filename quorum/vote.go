@@ -29,8 +29,8 @@ type try struct {
 }
 
 // stage is how far a try to take a hold has come. A conversion of a hold has the same stages. Each
-// row of the two tables has a test in stages_test.go. In the tables, AtLeast is the minimum time for
-// which the name stays taken (Request.AtLeast).
+// row of the two tables has a test in stages_test.go. In the tables, AtLeast is the minimum time
+// for which the name stays taken (Request.AtLeast).
 //
 //	stage       event                                    next stage and result
 //	undecided   enough members granted                   won
