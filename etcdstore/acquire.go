@@ -112,8 +112,9 @@ func (a *attempt) addHold(todo *change, k kind, key string, fence uint64) {
 	a.atLeast(todo, k)
 }
 
-// atLeast adds the operation that writes the cool-down for Request.AtLeast, if the request has it.
-// If the hold is released early, the cool-down keeps the name taken until AtLeast has passed.
+// atLeast does what Request.AtLeast asks for: the name stays taken for that time, even if its hold
+// is released earlier. For this, atLeast adds an operation that writes the key of a cool-down, with
+// a lease of that length.
 func (a *attempt) atLeast(todo *change, k kind) {
 	if a.guard != 0 {
 		guard := record{Of: a.id, Holder: a.r.Holder}

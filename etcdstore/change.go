@@ -29,13 +29,15 @@ func (c *connection) readState(ctx context.Context, p place, name string) (*stat
 	return stateOf(p, name, reply), nil
 }
 
-// change modifies the keys of a name in one transaction. The caller's function decide gets the
-// state of the name and returns the transaction, or nil if there is nothing to do. The server
-// carries out the transaction only if no key of the name was added or modified since the state was
-// read. Otherwise the method calls decide again, with the new state. The result of the method is
-// the revision of the transaction, or that of the state if there was nothing to do. If the server
-// has lost a lease, the method returns the server's error unchanged, so that isLeaseGone recognises
-// it.
+// The method change modifies the keys of a name in one transaction. It calls the function decide
+// with the state of the name. This function returns the transaction, or nil if there is nothing to
+// do. The server carries out the transaction only if no key of the name was added or modified since
+// the state was read. If there was such a key, the method reads the state and calls the function
+// again.
+//
+// The result is the revision of the transaction, or that of the state if there was nothing to do.
+// If the server has lost a lease, the error is the server's own error, which isLeaseGone
+// recognises.
 func (c *connection) change(ctx context.Context, st *state, decide func(*state) (*change, error)) (int64, error) {
 	for range maxTries {
 		todo, err := decide(st)

@@ -113,8 +113,9 @@ func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *chan
 	return todo
 }
 
-// intend returns the change that records that a reader wants to be promoted. If another reader
-// wanted that first, intend returns nil.
+// intend is the first step of a promotion that has to wait for other readers. The change that it
+// returns records the intent of this reader. If another reader has an intent already, intend
+// returns nil.
 func (a *attempt) intend(ctx context.Context, st *state, e *entry, refused error) (*change, error) {
 	if refused == driver.ErrPromotionConflict {
 		return nil, nil

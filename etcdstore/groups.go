@@ -52,8 +52,8 @@ const (
 
 func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int64][]*group)} }
 
-// freshFor returns a tenth of the length of a lease. For this time after a renewal, the lease
-// counts as just renewed.
+// freshFor returns how long a lease counts as just renewed after each renewal. This is a tenth of
+// its length. In that time, Extend need not renew the lease again.
 func freshFor(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
 
 // join adds a hold to a group that is not full and whose lease was just renewed. If there is none,
@@ -235,9 +235,10 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// setLease records a new or renewed lease of the group. The slice checked contains the members
-// whose keys the caller has just compared or moved. The slice onLease contains those of them whose
-// keys have the lease now. The other members of the slice checked leave the group.
+// setLease records a lease that the group has just got or renewed. Before the call, the caller has
+// compared or moved the keys of the members in the slice checked. Some of these keys have the lease
+// now, and their holds are in the slice onLease. All other holds in the slice checked leave the
+// group.
 func (g *group) setLease(l lease, onLease, checked []*hold) {
 	g.mu.Lock()
 	g.lease = l

@@ -19,13 +19,13 @@ type hold struct {
 	// own is the hold's place in the queue. A hold that came from the queue keeps this place. For
 	// other holds, own is zero.
 	own keyVersion
-	// told is the place of the previous hold, if that hold passed the name on to this one.
-	// Otherwise it is zero.
+	// If the previous hold passed the name on to this one, it wrote this news into a place in the
+	// queue. The field told is that place. For all other holds it is zero.
 	told keyVersion
 	// next lists the waiters that stood behind the hold when it was granted; see nextOf.
 	next string
-	// brief is the request of a hold that was passed on and does not have its full lease yet.
-	// Otherwise it is nil.
+	// A hold that was passed on has a short lease at first. Until it has its full lease, the field
+	// brief contains its request. Otherwise brief is nil.
 	brief *driver.Request
 	// stop ends the timer that handOver has started.
 	stop func() bool

@@ -180,8 +180,8 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// edit is like connection.change, for changes that write a fence. The caller's function decide also
-// gets the lease of the stored fences.
+// edit is like connection.change, for changes that may write a fence. The fence needs the lease
+// that all stored fences have. So the function decide gets that lease, together with the state.
 func (s *Store) edit(ctx context.Context, name string, decide func(*state, clientv3.LeaseID) (*change, error)) error {
 	if err := s.beginCall(ctx); err != nil {
 		return err
@@ -225,8 +225,8 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Holding is a lock. *padlock.Lock has these methods. If the lock also has a method Slot, IsHolder
-// uses it to find the name under which the permit is stored; see driver.StoredName.
+// Holding is what IsHolder needs to know about a lock. *padlock.Lock implements it. The permit of a
+// semaphore also has a method Slot; see driver.StoredName.
 type Holding interface {
 	Name() string  // of the lock
 	Fence() uint64 // of the hold

@@ -61,7 +61,8 @@ func (p *place) end() string { return p.dir[:len(p.dir)-1] + "0" }
 
 func (p *place) after(k kind) string { return p.dir + string(rune(k+1)) }
 
-// slot returns the n-th slot of the store with the given ID.
+// slot returns a text with which the store makes keys that no other store uses. It consists of the
+// random ID of the store and the number n.
 func slot(store string, n int) string { return store + "-" + strconv.Itoa(n) }
 
 // queue returns the range of the keys of all waiters.

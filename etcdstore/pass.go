@@ -15,10 +15,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Release passes the name on to the next waiter in the transaction that ends the hold. A hold
-// that came from the queue keeps its place there, and the next waiter watches that place. The
-// Release writes into the place that the next waiter now has the name. So a hand-over costs one
-// transaction and one event.
+// A Release ends its hold and passes the name on to the next waiter, in one transaction. The next
+// waiter learns of this from a place in the queue: a hold that came from the queue keeps its place
+// there, the next waiter watches this place, and the Release writes into it. So a hand-over costs
+// one transaction and one event.
 //
 //	step        what it does
 //	claim       the first waiter takes the name, and reads the waiters behind it
@@ -39,7 +39,8 @@ import (
 //   - The next waiter has left the queue.
 //   - The next waiter wants a shared lock, or its request has FenceAbove or AtLeast.
 
-// maxNext is how many waiters a claim reads.
+// maxNext is the maximum length of the list of waiters that a claim reads together with taking the
+// name. The Releases that follow need this list, because it says which waiter is the next.
 const maxNext = 32
 
 // A waiterAt is a waiter and its place in the queue.
@@ -57,9 +58,10 @@ func (p *place) listNext() *pb.RequestOp {
 		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND})
 }
 
-// nextOf returns a list of the waiters behind a place in the queue, as a text. The list ends before
-// the first waiter whose request a Release cannot grant. Each Release grants the name to the first
-// waiter of the list, and that waiter gets the rest of the list.
+// nextOf makes the list of the waiters behind a place in the queue, as a text. Each Release grants
+// the name to the first waiter of the list, and passes the rest of the list on to that waiter. A
+// Release cannot grant some requests, such as those for a shared lock. The list ends before the
+// first waiter with such a request.
 func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 	var b strings.Builder
 	for _, kv := range kvs {
@@ -122,9 +124,9 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// toldText returns the value with which a Release announces to the next waiter that it has the
-// name. The Release writes the value into the place that the old hold has kept in the queue. The
-// value is the JSON of a record that has only the fields Fence, To and Next.
+// toldText returns the value from which the next waiter learns that it has the name now. A Release
+// writes this value into the place that the old hold has kept in the queue. The value is the JSON
+// of a record that has only the fields Fence, To and Next.
 func toldText(fence uint64, to, next string) string {
 	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"to":"` + to + `","next":"` + next + `"}`
 }
@@ -143,9 +145,9 @@ func toldOf(value []byte) (r record, ok bool) {
 	return r, json.Unmarshal(value, &r) == nil
 }
 
-// holdPassedOn returns the hold that a Release made for this waiter, or nil if the event does not
-// announce such a hold. The argument l is the lease of all places of this store in queues. The new
-// hold has the same lease.
+// holdPassedOn looks at an event in the place that the waiter watches. If a Release has made a hold
+// for this waiter, holdPassedOn returns the hold, and otherwise nil. All places of this store in
+// queues share the lease l, and the new hold has the same lease.
 func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	if e.Type != mvccpb.Event_PUT {
 		return nil
@@ -161,9 +163,9 @@ func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	}
 }
 
-// minPassed is how much time a hold that was passed on must still have when Wait returns, so that
-// the caller can already use the hold. Such a hold first has the short lease of a place in the
-// queue. If less time is left, the waiter first asks for the full lease.
+// A hold that was passed on first has the short lease of a place in the queue. minPassed is how
+// much of that lease must be left when Wait returns, so that the caller can use the hold. If less
+// is left, the waiter first asks for the full lease.
 const minPassed = driver.MaxReservation + 500*time.Millisecond
 
 // handOver remembers a hold that was passed on, and returns its Grant. If nobody extends or

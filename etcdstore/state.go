@@ -22,17 +22,18 @@ type record struct {
 	Since  int64         `json:"since,omitempty"` // µs since 1970
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
-	// Only a cool-down has the field Of. It is the ID of the hold that the cool-down follows. As
-	// long as that hold exists, the cool-down keeps nobody out. If the hold is released early, the
-	// cool-down keeps the name taken for the rest of Request.AtLeast.
+	// Of is set only in a cool-down. It is the ID of the hold that the cool-down follows. The
+	// cool-down for Request.AtLeast is written while that hold still exists, and does not keep
+	// anybody out yet. If the hold is released early, the cool-down then keeps the name taken for
+	// the rest of AtLeast.
 	Of string `json:"of,omitempty"`
 	// Alone is set for a waiter whose request has FenceAbove or AtLeast. The Release of another
 	// process cannot grant these, so such a waiter takes the name itself.
 	Alone bool `json:"alone,omitempty"`
-	// The fields To and Next are for a hold that came from the queue and kept its place there. The
-	// next waiter watches that place. When a Release passes the name on, it sets both fields in the
-	// place. To is the ID of the next waiter, and Next lists the waiters behind the next waiter. A
-	// place in which To is set no longer counts as a waiter.
+	// The fields To and Next are written by a Release that passes the name on. They are in the
+	// place that the hold has kept in the queue, because the next waiter watches that place. To is
+	// the ID of the next waiter, and Next lists the waiters behind that one. A place with the field
+	// To no longer stands for a waiter.
 	To   string `json:"to,omitempty"`
 	Next string `json:"next,omitempty"`
 }
@@ -226,10 +227,9 @@ func (st *state) excluding(id string, reader bool) *entry {
 
 func (st *state) excluded(id string, reader bool) bool { return st.excluding(id, reader) != nil }
 
-// keepsOut is for a caller that has no place in the queue. It returns a key that keeps the caller
-// from getting the name, or nil if there is none. If the caller has to wait for waiters, the method
-// returns the place of the last of these waiters. Otherwise it returns a hold, a cool-down or an
-// intent.
+// keepsOut returns a key that keeps a caller from getting the name, or nil if there is none. The
+// caller has no place in the queue yet. If it would have to wait behind other waiters, the key is
+// the place of the last of them. Otherwise the key is a hold, a cool-down or an intent.
 func (st *state) keepsOut(id string, reader bool) *entry {
 	if e := st.waiterAhead(0, reader); e != nil {
 		return e

@@ -29,7 +29,7 @@ type wait struct {
 	id      string
 	key     string // of the place in the queue
 	created int64  // the revision that created the place, or 0
-	sent    bool   // a request was sent that may have made the place or the hold
+	sent    bool   // there may be a place or a hold to give up, because a request for it was sent
 }
 
 // Wait implements driver.Waiter. A waiter watches the key of the waiter before it, and the first
@@ -199,8 +199,8 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	case a.granted:
 		return nil, nil
 	case joined:
-		// The caller's watch begins with the state that was read. So it sees a deletion that
-		// happened between that state and the change. Such a deletion does not stop the change.
+		// The change was made although another key may have been deleted since the state was read.
+		// The caller notices such a deletion, because its watch begins with that state.
 		w.created = a.revision
 	}
 	return last, nil

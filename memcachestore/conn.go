@@ -96,8 +96,8 @@ func (c *client) sendRequest(ctx context.Context, request []byte) (*link, <-chan
 	return l, got, nil
 }
 
-// liveConn returns a connection that has not ended, or whose end is not known yet. The caller
-// must hold c.turn.
+// liveConn returns the client's connection. If it is known that the connection has ended, liveConn
+// makes a new one. The caller must hold c.turn.
 func (c *client) liveConn(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	l, closed := c.link, c.closed

@@ -73,9 +73,9 @@ type config struct {
 // cool-downs, and names are shorter: see Guarantees.MaxName.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
-// Prefix begins every key. Stores with different prefixes do not see each other's locks. For locks
-// that PHP shares it is the prefix of PHP's client (OPT_PREFIX_KEY). A prefix has at most 100
-// printable ASCII characters and no blank.
+// Prefix sets a text with which every key begins. Stores with different prefixes do not see each
+// other's locks. To share locks with PHP, use the same prefix as PHP's client (OPT_PREFIX_KEY). A
+// prefix has at most 100 printable ASCII characters and no blank.
 func Prefix(text string) Option { return func(c *config) { c.prefix = text } }
 
 // Lazy opens the store without a request to the server, which may be down.

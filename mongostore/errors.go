@@ -99,7 +99,7 @@ func isDuplicate(err error) bool {
 	return mongo.IsDuplicateKeyError(err) || err != nil && strings.Contains(err.Error(), "duplicate key value violates unique constraint")
 }
 
-// selection is a text that the client's error contains if the client found no server for a request.
+// If the client found no server for a request, its error contains this text.
 const selection = "server selection error"
 
 // lastError returns why the client found no server. It is only a part of the client's own error,

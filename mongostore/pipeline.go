@@ -84,10 +84,10 @@ var writeStages = []bson.D{
 	))),
 	set("padlock", merge("$padlock", object(
 		"v", int32(version), "token", "$p.token", "until", "$p.until",
-		// An index removes documents whose field old is true, a week after their last lease has
-		// ended. If the same name is used again after that, its new fence comes from the clock and
-		// must be greater than the removed one. So old is false if the fence is far ahead of the
-		// clock.
+		// The field "old" says whether the document may be removed. An index removes it a week
+		// after its last lease has ended. If the name is used again after that, its next fence
+		// comes from the clock, and must still be greater than the last one. So "old" is false if
+		// the fence is far ahead of the clock.
 		"old", op("$lt", "$padlock.fence", add(microseconds, (forgetAfter/2).Microseconds())),
 	))),
 	set("token", unlessRefused("$p.token", "token"),
@@ -213,22 +213,22 @@ func release(token string, keep time.Duration) []bson.D {
 	)
 }
 
-// intentWithout is the intent that the name has after the token has withdrawn its own intent. An
-// intent of another token stays.
+// intentWithout returns the intent that a name has after the token has given up its own intent. If
+// the name has an intent of another token, that intent stays.
 func intentWithout(token any) expr {
 	return either(eq("$padlock.intent.t", token), object(), "$padlock.intent")
 }
 
 // convert makes a live hold shared or exclusive. The first row that applies says what happens:
 //
-//	state of the name                       p.do
-//	the token has no live hold              refuse: nothing changes
-//	the hold has the mode of r              mode: the hold gets the mode of r and a full lease
-//	r makes an exclusive hold shared        mode
-//	another reader waits for its promotion  refuse
-//	there are other readers                 intend: new readers are kept out for a while
-//	the fences are used up                  refuse
-//	else                                    promote: the hold becomes exclusive, with a new fence
+//	state of the name                        p.do     what happens
+//	the token has no live hold               refuse   nothing changes
+//	r asks for an exclusive hold and has it  mode     the hold gets a full lease
+//	r asks for a shared hold                 mode     the hold is shared, with a full lease
+//	another reader waits for its promotion   refuse   nothing changes
+//	there are other readers                  intend   new readers are kept out for a while
+//	the fences are used up                   refuse   nothing changes
+//	else                                     promote  the hold becomes exclusive, with a new fence
 func convert(r *driver.Request) []bson.D {
 	t := literal(text(r.Token))
 	longer := object("s", r.Shared, "u", greatest("$$h.u", timeAfter(r.TTL)))
@@ -264,7 +264,7 @@ func evict(seen uint64) []bson.D {
 	)
 }
 
-// raise raises the fence of a live hold to minFence. A fence that is greater already stays.
+// raise makes the fence of a live hold at least minFence. It never lowers a fence.
 func raise(token string, minFence uint64) []bson.D {
 	t := literal(text(token))
 	higher := merge("$$h", object("f", greatest("$$h.f", int64(minFence))))

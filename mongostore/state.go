@@ -81,8 +81,9 @@ type state struct {
 // projection selects the fields of a document that the store reads, and adds the server's time.
 var projection = object("token", int32(1), "expires_at", int32(1), "padlock", int32(1), "now", clock)
 
-// decode turns the document of a name into a state. A token that padlock did not write belongs to
-// the hold of another program. In a pipeline, openStages does the same.
+// decode turns the document of a name into a state. If another program wrote the token in the
+// document, the state contains a hold of that program. Operations that change a document do the
+// same in the server, with openStages.
 func decode(raw bson.Raw) (*state, error) {
 	var s state
 	if err := bson.Unmarshal(raw, &s); err != nil {

@@ -127,9 +127,9 @@ func (c *conn) sendStatement(limit time.Duration, text string) (out []row, err e
 var errDriver = invalid("the driver of the pool cannot send a statement as a text; use github.com/go-sql-driver/mysql")
 
 // runRaw calls f with the driver's connection. That costs less than the methods of package
-// database/sql, which start a goroutine for each query. A context that can end also costs the
-// driver time. So if the store knows the socket, runRaw limits the time with a deadline of the
-// socket instead of a context.
+// database/sql, which start a goroutine for each query. If the store knows the socket, runRaw
+// limits the time with a deadline of the socket. Otherwise it uses a context, which takes the
+// driver more time.
 func (c *conn) runRaw(limit time.Duration, f func(ctx context.Context, dc any) error) error {
 	if !c.alive() {
 		return &connError{err: context.Cause(c.bound), unsent: true}
@@ -297,7 +297,8 @@ func (c *conn) peek() {
 	}
 }
 
-// restBefore is how long a connection must have been without statements before refresh checks it.
+// If a connection has run a statement less than restBefore ago, the method refresh does not check
+// it.
 const restBefore = 50 * time.Millisecond
 
 // refresh reports whether c is alive, even if c has been idle for a long time. It notices that the

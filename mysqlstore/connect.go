@@ -28,12 +28,12 @@ type dialer struct {
 
 type dialedKey struct{}
 
-// Dialed tells a store which network connection a new connection of its pool uses. The function
-// with which the pool dials the server may call Dialed, with the context that this function got.
-// The store then sets deadlines on conn and closes conn when the hold is lost. Between statements
-// the store calls the method ResetSession of the driver's connection, to find out whether conn has
-// ended. That method must not send anything. A pool that does not call Dialed works too. A hold
-// then costs more, and the store notices the loss of a hold only by a ping.
+// Dialed tells a store which network connection a new connection of its pool uses. Call it in the
+// function with which your pool dials the server. Pass the context that the pool passes to that
+// function. The store then sets deadlines on conn and closes conn when the hold is lost. Between
+// statements the store calls the method ResetSession of the driver's connection, to find out
+// whether conn has ended. That method must not send anything. A pool that does not call Dialed
+// works too. A hold then costs more, and the store notices the loss of a hold only by a ping.
 func Dialed(ctx context.Context, conn net.Conn) {
 	if known, ok := ctx.Value(dialedKey{}).(func(net.Conn)); ok {
 		known(conn)
@@ -168,8 +168,8 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 }
 
 // conflict compares a new connection with an old one, as compare does. The old connection may have
-// ended unnoticed. In that case there is no conflict: a server that was restarted gives the numbers
-// of old sessions to new ones.
+// ended unnoticed. Then there is no conflict, even if both have the same number: a server that was
+// restarted counts its sessions from the beginning again.
 func conflict(c, old *conn) error {
 	err := compare(c, old)
 	if err == nil {

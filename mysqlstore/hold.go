@@ -72,9 +72,9 @@ type heldTokens struct {
 	tries map[string]*try
 }
 
-// A try makes callers that want the same lock take turns. The server would grant the lock to a
-// session that already has it. So two callers must not try to take one lock in one session at the
-// same time.
+// The server grants a lock again to a session that already has it. So two callers that share a
+// session must not ask for the same lock at the same time. The type try makes callers that want the
+// same lock take turns.
 type try struct {
 	turn chan struct{}
 	refs int

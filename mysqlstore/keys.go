@@ -14,7 +14,8 @@ const (
 	// hexadecimal digits, so they are never equal to padlock's. All letters are lower-case, because
 	// only some servers distinguish lower-case letters from capital ones.
 	ownPrefix = "padlock:"
-	// markPrefix begins the name of the lock by which a session is recognised.
+	// Each session has its mark, a lock with a random name, by which the session is recognised.
+	// The name of every mark starts with markPrefix.
 	markPrefix = "padlock!"
 )
 
@@ -36,8 +37,8 @@ func (k *keyring) lockName(name string) string {
 		sum := sha256.Sum256([]byte(name))
 		return hex.EncodeToString(sum[:])
 	}
-	// The lengths are hashed too, so that two different pairs of namespace and name never hash the
-	// same text.
+	// The hash includes the length of each part. Otherwise the namespace "ab" with the name "c"
+	// would give the same hash as the namespace "a" with the name "bc".
 	text := make([]byte, 0, 128)
 	for _, part := range []string{"padlock lock", strings.ToLower(k.database), k.namespace} {
 		text = binary.BigEndian.AppendUint32(text, uint32(len(part)))

@@ -28,8 +28,8 @@ func (l *line) remove(w *waiter) {
 // countAhead returns how many waiters came before w.
 func (l *line) countAhead(w *waiter) int { return max(0, slices.Index(l.waiters, w)) }
 
-// give hands a free slot to the first waiter whose call of Wait reserves the lock. It reports
-// whether there is such a waiter.
+// give hands a free slot to the first waiter that wants to reserve its lock, and returns true.
+// Other waiters need no slot. If there is no such waiter, give returns false.
 func (l *line) give(sl *slot) bool {
 	for _, w := range l.waiters {
 		if w.reserve {

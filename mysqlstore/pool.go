@@ -84,8 +84,9 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 	return c, nil
 }
 
-// reserve chooses a connection for a try. It prefers idle connections and makes a new one only if
-// all others are busy.
+// reserve chooses a connection on which the caller then tries to take a lock. It prefers idle
+// connections and makes a new one only if all others are busy. When the caller has finished its
+// try, it calls the method finish.
 func (p *pool) reserve() (*conn, error) {
 	for {
 		c, sl, err := p.choose()
@@ -102,7 +103,8 @@ func (p *pool) reserve() (*conn, error) {
 	}
 }
 
-// choose returns a connection, or the slot to dial.
+// choose returns a connection that exists. If a new connection should be made instead, choose
+// returns the slot for it.
 func (p *pool) choose() (*conn, *slot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +137,8 @@ func (p *pool) choose() (*conn, *slot, error) {
 	return best, nil, nil
 }
 
-// finish ends the try that reserve began. gotLock is true if the session has the lock now.
+// A caller that got a connection from the method reserve calls finish after it has tried to take
+// the lock. gotLock is true if the session has the lock now.
 func (p *pool) finish(c *conn, gotLock bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

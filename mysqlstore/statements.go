@@ -99,8 +99,8 @@ func (s *statements) mint(key string, fenceAbove uint64, name, mark, holder stri
 		" fence = IF(" + room + ", LAST_INSERT_ID(" + next + "), fence + LAST_INSERT_ID(0))"
 }
 
-// raiseFence makes the statement that raises the fence of a lock to minFence. A fence that is
-// greater already stays. The session must have the lock.
+// raiseFence makes the statement that raises the fence of a lock to at least minFence. The
+// statement never lowers a fence. The session must have the lock.
 func (s *statements) raiseFence(key string, minFence uint64, name, mark, holder string) string {
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + key + "', " +
 		strconv.FormatUint(minFence, 10) + ", " + text(name) + ", '" + mark + "', " + now + ", " + text(holder) + ")" +
@@ -112,12 +112,14 @@ func (s *statements) fence(key string) string {
 	return "SELECT fence FROM " + s.table + " WHERE lock_name = '" + key + "'"
 }
 
-// holderColumns is a list of columns about the holder of a lock, from the row f of the table. The
-// columns are the fence, the holder, the time in microseconds since the holder got the lock, and
-// the session that wrote the row. The row contains that session's mark, which is the name of a lock
-// that only that session has. If another session has the lock of the row, the row is about an
-// earlier holder. If there is no row, the name of the mark is '-', because MySQL does not allow
-// NULL as the name of a lock.
+// holderColumns is a list of columns about the holder of a lock. They come from the row f, which
+// the holder wrote when it got the lock. The columns are the fence, the holder, the time in
+// microseconds since the holder got the lock, and the number of its session.
+//
+// The row identifies the session by its mark, the random name of a lock that only that session has.
+// IS_USED_LOCK returns the number of the session that has the mark. If this is not the session that
+// has the lock itself, the row is about an earlier holder. If there is no row, '-' takes the place
+// of the mark, because MySQL does not allow NULL as the name of a lock.
 const holderColumns = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.
@@ -153,10 +155,10 @@ func (s *statements) oldRows(after string, keep time.Duration) string {
 		" ORDER BY lock_name LIMIT " + strconv.Itoa(sweepBatch)
 }
 
-// removeRows returns the statement that removes the rows of the given locks, except rows that are
-// no longer old. A process may take such a lock meanwhile. If that process mints its fence before
-// the removal, the row is no longer old and stays. If it mints its fence after the removal, it
-// makes a new row.
+// removeRows returns the statement that removes the rows of the given locks. After the list of
+// locks was made, a process may have taken one of them and minted a fence in its row. So the
+// statement checks the age of each row again, and removes only old ones. A process that mints a
+// fence after the removal makes a new row.
 func (s *statements) removeRows(locks []string, keep time.Duration) string {
 	var list []string
 	for _, l := range locks {

@@ -89,7 +89,7 @@ func (s *Store) mint(c *conn, l *layout, key string, r *driver.Request) (uint64,
 	}
 	statement := l.sql.mint(key, r.FenceAbove, r.Name, c.mark, string(holder))
 	fence, err := c.exec(statement)
-	for range 3 { // a transaction that lost a deadlock wrote nothing
+	for range 3 { // after a deadlock, the server has undone the statement, and it can be sent again
 		if !hasNumber(err, deadlock) {
 			break
 		}

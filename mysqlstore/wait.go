@@ -18,9 +18,9 @@ const (
 	// reservation is how long a lock stays reserved after a waiter got it. If nobody claims the
 	// lock in this time, the store releases it.
 	reservation = 400 * time.Millisecond
-	// waiterTimeout is how long the session of a waiter may send no statement. Then the server ends
-	// the session, because the waiter's process may have been stopped. The server counts whole
-	// seconds.
+	// waiterTimeout is the longest time between two statements in the session of a waiter. After
+	// that time the server ends the session, because the waiter's process may have been stopped.
+	// The server counts whole seconds.
 	waiterTimeout = time.Second
 	deadWaiter    = 3 * time.Second
 	// A waiter without a session pauses for pauseMin to 2 × pauseMin before it looks at the lock
@@ -96,8 +96,8 @@ func (s *Store) nap(ctx context.Context) error {
 }
 
 // standInLine waits in the line until a session for waiters is free, and returns the slot of that
-// session. If the lock may have become free before that, standInLine leaves the line and returns
-// nil.
+// session. It leaves the line and returns nil if the lock seems to be free now, or if the wait has
+// to end.
 func (s *Store) standInLine(ctx context.Context, w *waiter) (*slot, error) {
 	for {
 		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.countAhead(w)))

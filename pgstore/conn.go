@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// restBefore is how long a connection must have been without a statement before a goroutine begins
-// to read its socket. By reading, that goroutine notices when the connection ends.
+// If a connection has run no statement for the time restBefore, a goroutine begins to read its
+// socket. So the store notices when the connection ends.
 const restBefore = 5 * time.Millisecond
 
 // A conn is one connection. Once it has ended, it is never used again. Between statements, a
@@ -39,9 +39,10 @@ type conn struct {
 	stopMu   sync.Mutex
 	stop     context.CancelFunc // stops the reading of the socket
 
-	// These are guarded by pool.mu.
-	// keys has an entry for each lock that this session has or asks for. It counts the session's
-	// holds of the lock and the requests for the lock that are running.
+	// The mutex of the pool guards the fields from here on.
+
+	// keys has an entry for each lock that this session has or asks for. The value is the number of
+	// holds of that lock in this session, plus the number of requests for it that are running.
 	keys map[int64]int
 	// sole contains the locks that this session has exclusively, or asks for exclusively.
 	sole map[int64]bool
@@ -62,8 +63,7 @@ func (c *conn) exec(st *statement, params ...[]byte) ([][][]byte, error) {
 	return c.execWithin(c.limit, st, params...)
 }
 
-// execWithin is like exec, but has its own time limit. If the limit is 0, the statement may take
-// any time.
+// execWithin is like exec, but has its own time limit. If limit is 0, there is no limit.
 func (c *conn) execWithin(limit time.Duration, st *statement, params ...[]byte) ([][][]byte, error) {
 	c.want.Add(1)
 	c.interrupt()
@@ -208,12 +208,13 @@ func (c *conn) lose(err error) {
 	c.pg.Conn().Close()
 }
 
-// closeConn closes the connection in the orderly way if no statement is running.
+// closeConn closes the connection. If no statement is running, it first tells the server that the
+// session ends.
 func (c *conn) closeConn() {
 	c.end(fmt.Errorf("%w: the connection to PostgreSQL was closed", driver.ErrClosed))
 	c.interrupt()
 	if !c.mu.TryLock() {
-		time.Sleep(time.Millisecond) // give the reader of the socket time to unlock mu
+		time.Sleep(time.Millisecond) // the goroutine that reads the socket unlocks mu soon
 		if !c.mu.TryLock() {
 			c.pg.Conn().Close()
 			return

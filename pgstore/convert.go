@@ -120,7 +120,8 @@ func (s *Store) intend(h *hold) error {
 		case parse(rows[0][1]) > 0:
 			return driver.ErrPromotionConflict
 		default:
-			// No session has the intent. A new reader has locked it for a moment, to check that.
+			// No reader waits for its promotion. A new reader has checked this by locking the
+			// intent for a moment.
 			return s.heldBy(h.c, h.key)
 		}
 	} else if err != nil {

@@ -122,8 +122,8 @@ func (hs *heldTokens) clear(h *hold) {
 	hs.wake(h.key)
 }
 
-// change locks the mutex and calls f. A caller uses it to set those fields of a hold that
-// operations on other holds read.
+// change calls f while the mutex is locked. Some fields of a hold are also read by operations on
+// other holds. A caller sets these fields in f.
 func (hs *heldTokens) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -42,10 +42,10 @@ func Namespace(name string) Option { return func(c *config) { c.keys.namespace =
 // InSchema puts the table of fences into a schema other than public.
 func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 
-// LossDelay sets the longest time until a holder learns that the server or the network has fallen
-// silent and that its connection has therefore ended. The default is 10 s and the minimum 1 s. If
-// TCP reports the end, the holder learns of it at once. The server keeps the locks of a silent
-// process for longer than LossDelay.
+// LossDelay sets how long it may take until a holder notices that the server or the network no
+// longer answers. The connection then counts as ended, and the holder loses its locks. The default
+// is 10 s and the minimum 1 s. If TCP reports the end, the holder learns of it at once. The server
+// keeps the locks of a silent process for longer than LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
 // MaxHolds sets how many holds the store may have at once. The default is 2,000. A server with

@@ -99,7 +99,8 @@ func (p *pool) reserve(key int64, shared bool) (c *conn, joinsReader bool, err e
 	}
 }
 
-// choose returns a connection, or the slot to dial.
+// choose returns a connection that exists. If a new connection should be made instead, choose
+// returns the slot for it.
 func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,10 +143,9 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	return best, nil, false, nil
 }
 
-// add counts that a session has one more hold of a lock, or that a request for the lock begins in
-// the session. If sole is true, the hold or the request is exclusive. Until it ends, the store must
-// not use the same session for the lock again, because the server never excludes a session from its
-// own locks.
+// add records that the session has the lock once more, or that it now asks for the lock. If sole is
+// true, the hold or the request is exclusive. Until an exclusive one ends, the store must not use
+// the session for this lock again, because the server never excludes a session from its own locks.
 func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
 	if sole {

@@ -6,9 +6,9 @@ import "strconv"
 // row of the table contains this number as its fence. A table without that row has version 1.
 const schemaVersion = 1
 
-// These are the keys of the two rows that are about the table itself: one has the version of the
-// table, and the other has the time of the last sweep. Every key is 64 bits of a hash. The text
-// that is hashed for a name is never the one that is hashed for these two keys.
+// These are the keys of the two rows that are about the table itself. One row has the version of
+// the table, and the other has the time of the last sweep. Like the key of a name, each of them is
+// the hash of a text, and this text differs from that of every name.
 var (
 	versionKey = (&keyring{}).hashOf("version", "")
 	sweepKey   = (&keyring{}).hashOf("sweep", "")
@@ -16,7 +16,8 @@ var (
 
 // Schema returns the statements that create the table of fences in a schema ("" for public). The
 // store runs them itself if the table is missing and its user may create tables. Afterwards, a user
-// needs SELECT, INSERT and UPDATE on the table. With DELETE too, the store removes old rows.
+// needs SELECT, INSERT and UPDATE on the table. If the user also has DELETE, the store removes old
+// rows.
 func Schema(schema string) ([]string, error) {
 	if schema == "" {
 		schema = "public"

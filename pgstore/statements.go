@@ -26,8 +26,8 @@ const maxFence = "9007199254740992"
 
 var tryLock = [2]string{
 	"pg_try_advisory_lock($1::bigint)",
-	// A reader that waits for its promotion has locked the intent ($2), so no new reader gets the
-	// lock.
+	// A reader that waits for its promotion has a second lock, the intent of the name, whose key is
+	// $2. While it has that lock, no new reader gets the lock of the name.
 	"CASE WHEN pg_try_advisory_xact_lock_shared($2::bigint) THEN pg_try_advisory_lock_shared($1::bigint) ELSE false END",
 }
 
@@ -89,9 +89,10 @@ var (
 	countExclusive = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
-	// awaitLock waits for the lock. The statement also changes settings of the session: if this
-	// process is stopped and does not react when it gets the lock, the server ends the session. If
-	// the statement fails, the server undoes these changes.
+	// awaitLock waits for the lock. This process may be stopped when its session gets the lock, and
+	// would then keep the lock. So the statement also sets the session's idle_session_timeout: if
+	// the process sends nothing soon after that moment, the server ends the session. If the
+	// statement fails, the server undoes its settings.
 	awaitLock = [2]statement{
 		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
 		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
@@ -137,9 +138,9 @@ func newSweepStatements(table string) sweepStatements {
 			" ON CONFLICT (key) DO UPDATE SET fence = EXCLUDED.fence WHERE abs(EXCLUDED.fence - f.fence) >= " + every + " RETURNING 1"},
 		// The statement keeps a row if any session has the lock or waits for it, because a reader
 		// that joins other readers gets its fence from that row. A reader may also take the lock
-		// just after the statement has read pg_locks. The reader then writes the row. If it writes
-		// first, xmin differs and the row stays. If the DELETE comes first, the reader finds no row
-		// and makes a new one.
+		// just after the statement has read pg_locks. Then both of them write to the row, and
+		// either order is safe. If the reader is first, it changes xmin of the row, and the DELETE
+		// skips the row. If the DELETE is first, the reader makes a new row.
 		next: statement{"padlock_sweep", "WITH l AS MATERIALIZED (SELECT key, xmin AS x FROM " + table + " WHERE key > $1::bigint AND key <> $3::bigint AND fence < " + now + " - $2::bigint" +
 			" ORDER BY key LIMIT " + strconv.Itoa(sweepBatch) + ")," +
 			" d AS (DELETE FROM " + table + " f USING l WHERE f.key = l.key AND f.xmin = l.x AND NOT EXISTS (SELECT FROM pg_locks l WHERE" +

@@ -150,8 +150,8 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 }
 
 // forfeit is called instead of the method clear if the connection of h ended while the lock was
-// being released. The session may still exist and have the lock. So h becomes unsure, and the next
-// Release makes sure that the session is gone.
+// being released. The session may still exist and have the lock. So h gets the state "unsure", and
+// its next Release makes sure that the session is gone.
 func (s *Store) forfeit(h *hold) {
 	c := h.c
 	s.clear(h)

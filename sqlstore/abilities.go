@@ -223,9 +223,10 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 }
 
 // Prune removes the rows of names that have not been used for a long time. The option [Keep] says
-// for how long. Prune returns how many rows it removed. It also removes records that are older than
-// [driver.RecordKeep], which are not in the returned number. The store also prunes by itself, in
-// the background. If such a name is used again, its next fence is still higher than its last one.
+// for how long. Prune returns how many rows it removed. If a name is used again after its row was
+// removed, its next fence is still higher than its last one. Prune also removes records that are
+// older than [driver.RecordKeep], but does not count them. The store also prunes by itself, in the
+// background.
 func (s *Store) Prune(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

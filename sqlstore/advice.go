@@ -6,9 +6,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A process that has just handed a name over to another process may want the name again. Then it
-// takes a place in the queue without trying to acquire the name first. This saves one of four
-// statements for each lock. Each name in a Store has one of two states:
+// A process that has just handed a name over to another process may want the name again. A try to
+// acquire the name would then probably fail. So the store advises the caller to join the queue at
+// once, which saves one of four statements for each lock. For this advice, each name in a Store has
+// one of two states:
 //
 //	state   JoinFirst  meaning
 //	handed  true       a release has handed the name over to a waiter of another process
@@ -17,11 +18,13 @@ import (
 // A name leaves the state "handed" after handedFor, or when a waiter takes the name at its first
 // look.
 //
-// Only on PostgreSQL does a name enter the state "handed", because only the statement handOver in
-// contended.go tells which waiter has got the name. While no notifications arrive, JoinFirst is
-// false for every name. The caller then tries to acquire the name. If the server cannot be reached,
-// this try fails at once. JoinFirst may also be true for a name that is free. Then Wait acquires
-// the name, with two statements more than for a place in the queue.
+// JoinFirst is only advice. The name may be free although JoinFirst returned true. Then Wait
+// acquires the name, which takes two statements more than a place in the queue would.
+//
+// Names enter the state "handed" only on PostgreSQL. There the statement handOver (contended.go)
+// returns which waiter has got the name. While no notifications arrive, JoinFirst returns false for
+// every name. The caller then tries to acquire the name, and this try fails at once if the server
+// cannot be reached.
 
 const handedFor = time.Second // how long a name stays in the state "handed"
 

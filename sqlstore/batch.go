@@ -18,17 +18,17 @@ const (
 	// it.
 	mostExtended = 256
 
-	// maxAlone is how many holds of a batch are extended at the same time by statements of their
-	// own. If the row of a name stays locked, only its own statement waits. The other holds are
-	// delayed only if this many rows stay locked.
+	// maxAlone is how many holds of a batch are extended one by one at the same time. If somebody
+	// has locked the row of a hold, the statement for that hold waits. The rest of the batch
+	// continues, unless maxAlone rows are locked.
 	maxAlone = 8
 )
 
 var _ driver.BatchExtender = (*Store)(nil)
 
-// ExtendBatch implements driver.BatchExtender, with one statement for up to 256 exclusive holds. A
-// statement of its own is needed for each hold that is shared or lost, or whose row somebody else
-// has locked at that moment.
+// ExtendBatch implements driver.BatchExtender. It extends up to 256 exclusive holds with one
+// statement. A hold gets a statement of its own if it is shared or lost, or if somebody else has
+// locked its row at that moment.
 func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
 	for i := range holds {
 		h := &holds[i]
@@ -114,7 +114,8 @@ type batchStatements struct {
 	check  string // MySQL only: reads the leases of the holds in the list
 }
 
-// A listed hold is one entry of the list that a statement extends, in JSON.
+// A listed describes one hold for the statement that extends many holds. The statement gets all of
+// them in one parameter, as a list in JSON.
 type listed struct {
 	Name  string `json:"n"` // in hexadecimal digits
 	Token string `json:"t"` // in hexadecimal digits
@@ -179,9 +180,9 @@ type holdKey struct{ name, token string }
 
 func keyOf(h *driver.Extension) holdKey { return holdKey{h.Name, h.Token} }
 
-// allOf returns what the leases are if the statement has extended all holds: each lease lasts for
-// the TTL of its hold. If a hold is listed twice, the statement may have applied either TTL, so
-// allOf returns the shorter one.
+// allOf returns the new leases of the holds, for the case that a statement has extended all of
+// them. Each lease lasts for the TTL of its hold. If a hold is in the list twice, the statement may
+// have applied either TTL, so allOf returns the shorter one.
 func allOf(holds []driver.Extension) leases {
 	left := make(leases, len(holds))
 	for i := range holds {

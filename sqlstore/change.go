@@ -23,7 +23,7 @@ type Store struct {
 	closing context.Context // canceled by Close
 	end     context.CancelFunc
 	work    sync.WaitGroup // calls that are running
-	mu      sync.Mutex     // guards the field closed; callers of work.Add must hold it, too
+	mu      sync.Mutex     // protects the next field, and must be locked to call work.Add
 	closed  bool
 
 	checked atomic.Bool // check has succeeded
@@ -74,15 +74,15 @@ type result struct {
 	err   error
 }
 
-// changeRow loads the state of a name, calls the function decide, which reads and changes the
-// state, and writes the state back. If another call has written to the row meanwhile, changeRow
-// starts again. If a transaction has locked the row of the last grant, changeRow returns
-// errRowLocked.
+// changeRow makes one change to a name. It loads the state of the name and calls decide, a function
+// that may change this state. Then it saves the state, and wakes the waiters that the change
+// concerns. If another call has written to the row meanwhile, changeRow starts again. If a
+// transaction has locked the row of the last grant, changeRow returns errRowLocked.
 //
-// If the name is free after the call of decide, changeRow reserves it for the waiters whose turn it
-// is. But if a transaction keeps the name, changeRow reserves nothing. Those waiters then acquire
-// the name themselves when the transaction has ended. If the call of decide has begun a cool-down,
-// changeRow wakes the first waiter.
+// If decide leaves the name free, changeRow reserves it for the waiters whose turn it is. It
+// reserves nothing while a transaction keeps the name. Those waiters acquire the name themselves
+// when the transaction has ended. If decide begins a cool-down, changeRow wakes the first waiter
+// of the queue.
 func (s *Store) changeRow(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	return s.changeRowFrom(ctx, name, nil, decide)
 }
@@ -118,8 +118,8 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		saved, err := s.rows.saveState(ctx, name, st, res.grant)
 		switch {
 		case errors.Is(err, errRowLocked) && locked < 3 && s.retryPause(ctx, locked+2):
-			// The lock that was found may not belong to a transaction: a grant locks the row for a
-			// moment too. That may even be a grant of this caller whose reply was lost.
+			// The row may be locked by another grant, for a moment, and not by a transaction. That
+			// grant may be an earlier statement of this call whose reply was lost.
 			locked++
 			handOver = true
 			continue
@@ -152,9 +152,9 @@ func (s *Store) read(ctx context.Context, name string, read *loadedState) (*stat
 }
 
 // tellWaiters wakes the waiters that a change concerns. First it wakes the waiters for which the
-// name was reserved. Waiters of other processes are woken through the database. Then it wakes the
-// first waiter of the queue if that waiter is in this process. It skips this second step if quiet
-// is true and nothing was reserved.
+// name was reserved. The change may also matter to the first waiter of the queue and to waiters
+// that have no place in the queue. So it wakes these too, if they are in this process. If quiet is
+// true and nothing was reserved, the change matters to nobody, and tellWaiters does nothing.
 func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {

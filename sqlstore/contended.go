@@ -11,11 +11,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// These statements are for a name that others wait for. Each of them makes one step of state.go in
-// the server, so no other process can change the row between a read and a write. They exist only on
-// PostgreSQL, where NOTIFY makes hand-overs frequent.
+// These statements are for a name that others wait for. The functions of state.go would load the
+// row, change it and save it, and start again if another process wrote to the row meanwhile. Each
+// of these statements makes one such change inside the server, where nobody can interfere. They
+// exist only on PostgreSQL, where NOTIFY makes hand-overs frequent.
 //
-//	statement  step of state.go          makes the step if
+//	statement  functions of state.go     makes the change if
 //	handOver   release, then handOver;   the token has a live exclusive hold or reservation; no
 //	                                     transaction keeps the name; and the first waiter in the
 //	                                     queue is a live writer that the database wakes on a channel
@@ -52,9 +53,14 @@ func lockForGrant(t tables, columns string) string {
 		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
 }
 
-// handOverText makes the statement handOver. Its subquery f returns the column "more" of the row as
-// m, the places of the first two waiters, the new last place as mine, and the time. The time is
-// read after the row was locked. If nobody joins the queue, mine is NULL.
+// handOverText makes the statement handOver. The argument announce is SQL that is added at its end.
+// The names in the statement are:
+//
+//	m       the queue and the rest of the state, from the column "more" of the row
+//	first   the place of the first waiter
+//	second  the place of the second waiter; NULL if there is none
+//	mine    the place that is added at the end of the queue; NULL if nobody joins it
+//	now     the time, read after the row was locked
 func handOverText(d *dialect, t tables, announce string) string {
 	end := "now + " + inMicros(placeFor)
 	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
@@ -86,8 +92,8 @@ func enqueueText(d *dialect, t tables) string {
 
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
-// A handedOver is the result of the statements that hand a name over. The field "to" says for which
-// waiter the name was reserved, and next is the place of the waiter behind it, or nil.
+// A handedOver is the result of the statement handOver. The field "to" is the reservation for the
+// first waiter. The field "next" is the place of the waiter behind it, or nil.
 type handedOver struct {
 	to    reservation
 	next  *place
@@ -136,8 +142,8 @@ func (t *table) handOver(ctx context.Context, name, token string, joins *place) 
 }
 
 // enqueue gives the request a place at the end of the queue, in one statement. It returns the
-// number of places before the new one, and the state without the holder. If the database wakes the
-// waiter, the returned state has no queue either, because such a waiter needs only the number. The
+// number of places before the new one, and the state, which lacks the holder. If the database wakes
+// the waiter, the state also lacks the queue, because such a waiter needs only the number. The
 // result ok is false if nothing was changed.
 func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, position int, now micros, ok bool, err error) {
 	if t.sql.contended.enqueue == "" {

@@ -36,7 +36,8 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 	return driver.Gone
 }
 
-// overtaken reports whether somebody else got the name after h was granted. It compares fences. The
-// list of holds cannot tell, because the statement that takes a free name does not remove lapsed
-// readers from it.
+// overtaken reports whether somebody else got the name after h was granted. Every later grant has a
+// higher fence, so overtaken compares fences. A lapsed shared hold can still be in the list of
+// holds although somebody else has got the name, because the statement that takes a free name does
+// not remove it.
 func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }

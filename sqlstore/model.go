@@ -17,10 +17,10 @@ func (t micros) add(d time.Duration) micros { return t + micros(d.Microseconds()
 // timeUntil returns the time from now to t.
 func (t micros) timeUntil(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
 
-// A state is everything that the table says about one name. Each operation of the store loads the
-// state, decides with the functions of this package, and writes the state back if nobody else has
-// written it meanwhile. The functions work on that copy, so they are the same for every database
-// and see one consistent state.
+// A state is a copy of everything that the tables say about one name. An operation of the store
+// reads this copy, decides with the functions of this package what to change in it, and writes it
+// back. If somebody else has changed the row meanwhile, the operation starts again. So the
+// functions are the same for every database, and each of them sees one consistent state.
 type state struct {
 	version int64  // of the row in the table; 0 if there is no row
 	fence   uint64 // the highest fence so far
@@ -30,8 +30,10 @@ type state struct {
 	lost   []opaque // tokens of holds that were broken, or that lapsed before others got the name
 	spent  []spent  // tokens that must not be granted any more
 	intent intent   // the reader that waits for its promotion
-	free   micros   // the time since which the first waiter in the queue may take the name; 0 if that waiter may not take it yet
-	cool   micros   // nobody gets the name before this time
+	// free is when the name became free for the first waiter in the queue. It is 0 if that waiter
+	// cannot take the name yet.
+	free   micros
+	cool   micros // nobody gets the name before this time
 	cooled driver.Holder
 
 	lapsed []hold // reservations that dropReservations has removed from holds
@@ -57,7 +59,8 @@ type hold struct {
 	Holder   driver.Holder `json:"h"`
 }
 
-// A place is a waiter in the queue. It lapses unless its owner renews it.
+// A place is the entry of one waiter in the queue. The waiter has to renew its place from time to
+// time. A place that was not renewed lapses: it no longer counts, and it is removed later.
 type place struct {
 	Token   opaque        `json:"t"`
 	Shared  bool          `json:"s,omitempty"`
@@ -73,17 +76,15 @@ func newPlace(r *driver.Request, push string, until micros) place {
 	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
-// A reservation tells a waiter that the name is reserved for it. The field "to" contains the
-// address of that waiter. If the fence is 0, nothing is reserved, and the waiter only has to look
-// at the name. The field "next" contains the address of the next waiter in the queue, if there is
-// one. If the reservation is not claimed in time, the next waiter has to look at the name.
+// A reservation is a message to a waiter. It says that the name is now reserved for that waiter,
+// which has to claim the name. There is a second kind of message, with the fence 0. It only asks
+// the waiter to look at the name, and reserves nothing.
 type reservation struct {
-	to    address
-	fence uint64
-	since micros // when the reservation was made
-	next  address
-
-	notified bool // the waiters of other processes have been notified
+	to       address // the waiter that gets the message
+	fence    uint64
+	since    micros  // when the reservation was made
+	next     address // the waiter behind it in the queue, which has to look if nobody claims the name
+	notified bool    // the waiters of other processes have been notified
 }
 
 // An address says how to wake a waiter. A waiter of this process is found by its token. A waiter of

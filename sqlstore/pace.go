@@ -2,32 +2,31 @@ package sqlstore
 
 import "time"
 
-// If nothing wakes the first waiter in a queue, it looks at the name from time to time. It may know
-// from earlier holds how long a step takes. A step is the time from the beginning of one hold to
-// the beginning of the next. Then the waiter can tell when the current hold will probably end. It
-// looks more often around that time, and less often before:
+// If nothing wakes the first waiter in a queue, it looks at the name from time to time. To save
+// statements, it guesses when the current hold will end. A step is the time from the beginning of
+// one hold to the beginning of the next. If the waiter has measured a step, it expects the current
+// hold to end one step after that hold began. It looks often around that time, and less often
+// before:
 //
-//	expected end of the hold              pause before the next look
-//	not known                             headPause
-//	more than an eighth of a step away    earlyPause, but not past that eighth
-//	at most an eighth of a step away      nearbyPause
-//	overdue by at most an eighth          nearbyPause
-//	overdue by more                       headPause
-//
-// If all holds take about the same time, the waiter finds their end sooner, and with fewer
-// statements.
+//	now                                             pause before the next look
+//	no step is known                                headPause
+//	earlier than step/8 before the expected end     earlyPause, or until step/8 before the expected
+//	                                                end, if that is sooner
+//	within step/8 before or after the expected end  nearbyPause
+//	later                                           headPause
 const (
 	headPause   = 70 * time.Millisecond
 	earlyPause  = 120 * time.Millisecond
 	nearbyPause = 25 * time.Millisecond
 
-	// minStep is the shortest step with which the first waiter uses the table above.
+	// minStep is the shortest step for which the table above is used. If steps are shorter, the
+	// waiter always pauses for headPause.
 	minStep = 8 * headPause
 )
 
 // A pace is what a waiter has learned about how fast the queue moves.
 type pace struct {
-	since micros // when the last hold that the waiter has seen began; 0 if it has seen none
+	since micros // the beginning of the hold that the waiter saw last; 0 if it has seen none
 	// ahead is how many waiters were ahead of this one when it last saw a hold.
 	ahead int
 	step  time.Duration // from the beginning of one hold to that of the next; 0 if not known

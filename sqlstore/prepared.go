@@ -7,9 +7,9 @@ import (
 )
 
 // A stmtCache keeps prepared statements of SQLite, which then need not be parsed again. The other
-// engines do not use it. Drivers of PostgreSQL prepare statements by themselves. If there is a
-// pooler, they must not prepare any. On MySQL, a statement that is sent as text costs one request.
-// A prepared statement costs three requests, unless each connection keeps it prepared.
+// engines do not use it. On PostgreSQL the driver prepares statements, unless there is a pooler,
+// where this is not possible. On MySQL a statement that is sent as text costs one request, and a
+// prepared statement costs three, unless each connection keeps it prepared.
 type stmtCache struct {
 	mu    sync.Mutex
 	texts map[string]*sql.Stmt

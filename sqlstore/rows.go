@@ -23,8 +23,9 @@ type moreColumn struct {
 	Cooled driver.Holder `json:"cooled,omitzero"`
 }
 
-// scan reads one row. The statement may have other columns before those of the state. Then the
-// argument leading contains pointers to the variables for their values.
+// scan reads the state of a name from one row of a result. If the row has other columns before
+// those of the state, their values are stored in the variables to which the pointers in leading
+// point.
 func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int
@@ -238,13 +239,12 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 	return ok, err
 }
 
-// awaitWriter is called on MySQL and MariaDB when a grant has found a locked row. It finds out
-// whether a transaction that checks the lock has locked it. Such a transaction locks only the row
-// of the last grant. A grant locks the rows of the name in both tables. So awaitWriter waits until
-// nobody writes to the row in the table of locks, and then returns errRowLocked. The writer may
-// also be an earlier statement of this caller: if its connection was lost, the server may still be
-// executing it. If the wait fails, it is not known who has the name, so awaitWriter returns the
-// error of the wait.
+// awaitWriter is called on MySQL and MariaDB when a grant has found a locked row. The row may be
+// locked by a transaction that checks the name, or for a moment by another grant. A grant also
+// locks the row in the table of locks, and such a transaction does not. So awaitWriter waits until
+// nobody writes to that row, and then returns errRowLocked. The other grant may be an earlier
+// statement of this caller, which the server still executes although the connection was lost. If
+// the wait fails, it is not known who has the name, so awaitWriter returns the error of the wait.
 func (t *table) awaitWriter(ctx context.Context, name string) error {
 	var version int64
 	err := t.db.QueryRowContext(ctx, t.sql.awaitWriter, []byte(name)).Scan(&version)

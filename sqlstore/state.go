@@ -53,9 +53,10 @@ func (s *state) trim(now micros) {
 	s.noteFree(ended, now)
 }
 
-// noteFree updates s.free, which is the time since which the first waiter in the queue may take the
-// name. It is called when the state is trimmed and when the name is handed over. It is needed
-// because neither the statements of fast.go nor the end of a lease updates s.free.
+// noteFree updates s.free. This is the time at which the name became free for the first waiter in
+// the queue, or 0 if that waiter cannot take the name yet. The end of a lease does not update
+// s.free, and neither do the statements of fast.go. So noteFree is called whenever a state is
+// trimmed or the name is handed over.
 func (s *state) noteFree(since, now micros) {
 	if len(s.queue) == 0 || s.isExcluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		s.free = 0
@@ -148,7 +149,8 @@ func (s *state) readsNow(position int) bool {
 	return position == 0 || position < len(s.queue) && !slices.ContainsFunc(s.queue[:position+1], writes)
 }
 
-// mayOvertake reports whether the waiters before a position did not take the name in time.
+// mayOvertake reports whether the waiter at a position may take the name before the waiters ahead
+// of it. It may do so if the name has been free for so long that these waiters are probably dead.
 func (s *state) mayOvertake(position int, now micros) bool {
 	return s.free > 0 && s.free.add(time.Duration(position)*driver.MaxReservation) <= now
 }
@@ -247,8 +249,9 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	return h, nil
 }
 
-// repeat serves a token that already has a hold or a reservation. The caller repeats a request
-// whose reply was lost, claims the reservation, or sets AtLeast.
+// repeat is the part of acquire for a token that already has the name. The token has a hold if the
+// reply to an earlier request was lost, or if the caller now wants to set AtLeast. The token has a
+// reservation if the caller is a waiter that now claims the name.
 func (s *state) repeat(h *hold, r *driver.Request, now micros) *hold {
 	if h.Reserved {
 		h.Reserved, h.Since, h.Until, h.Holder = false, now, now, r.Holder
@@ -302,9 +305,10 @@ func (s *state) release(token opaque, keep time.Duration, now micros) driver.Out
 	return driver.Released
 }
 
-// convert changes a live hold from shared to exclusive or back. If another reader is in the way of
-// a promotion, convert returns an error and puts the intent of the promotion into the state. Then
-// write is true, because the state has to be written in spite of the error.
+// convert changes a live hold from shared to exclusive or back. If there are other readers, a
+// promotion has to wait for them. Then convert returns an error and records the intent of the
+// promotion in the state. The result write says whether the caller has to save the state. It is
+// true after that error, too.
 func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err error) {
 	h, err = s.heldBy(opaque(r.Token), now)
 	if err != nil {
@@ -360,8 +364,9 @@ func (s *state) handOver(now micros) (handed []reservation) {
 }
 
 // leaveFree is called instead of handOver while a transaction keeps the name. No waiter can get the
-// name yet, so the first waiter has to look from time to time until the transaction ends. If that
-// waiter sleeps until it is notified, leaveFree returns it, so that the caller notifies it.
+// name yet, so the first waiter in the queue has to look at the name from time to time until the
+// transaction ends. If that waiter sleeps until a notification arrives, toLook contains it. The
+// caller then sends the notification.
 func (s *state) leaveFree(now micros) (toLook []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
 		toLook = append(toLook, reservation{to: s.queue[0].address()})
@@ -369,10 +374,11 @@ func (s *state) leaveFree(now micros) (toLook []reservation) {
 	return toLook
 }
 
-// wakeForCoolDown returns the waiters to wake after a cool-down of the name has begun. oldCool is
-// when the earlier cool-down would have ended. The first waiter would otherwise sleep until the end
-// of the lease, which may be long after the cool-down. A later waiter may know of the cool-down,
-// and could take the name before the first one.
+// wakeForCoolDown is called when a cool-down of the name may have begun. If it has, the first
+// waiter has to look at the name, and toLook is a message to that waiter. The first waiter may be
+// asleep until the end of the lease, which can be long after the end of the cool-down. A waiter
+// behind it may know when the cool-down ends, and would then take the name before the first waiter.
+// The argument oldCool is the end of the cool-down before this change.
 func (s *state) wakeForCoolDown(oldCool, now micros) (toLook []reservation) {
 	if s.cool <= max(now, oldCool) || len(s.queue) == 0 {
 		return nil
@@ -394,8 +400,9 @@ func (s *state) join(r *driver.Request, push string, now micros) {
 	s.queue = append(s.queue, p)
 }
 
-// busyUntil returns the time for the column "busy". Until that time the statements of fast.go must
-// not grant the name, because they do not read the column "more", which has the rest of the state.
+// busyUntil returns the value of the column "busy". The statements of fast.go read that column, but
+// not the column "more", which has the queue and other parts of the state. They grant the name only
+// after the time in "busy". So busyUntil is the latest time at which one of those parts matters.
 func (s *state) busyUntil() micros {
 	end := max(s.cool, s.intent.Until)
 	for _, h := range s.holds {

@@ -10,7 +10,8 @@ import (
 // The table of locks has one row for each name.
 //
 //	name      the name
-//	version   one higher after each change; a change applies only to the version that it read
+//	version   one higher after each change; an operation that has read the row writes to it only
+//	          if the version is still the same
 //	fence     the highest fence minted for the name
 //	token     the token of the exclusive hold or exclusive reservation; empty if there is none
 //	reserved  1 if that token has a reservation that is not claimed yet
@@ -25,10 +26,10 @@ import (
 // MySQL and PostgreSQL have a second table, of grants, which also has one row for each name: the
 // row of the last grant.
 //
-// A program can check a padlock lock in its own transaction (CheckTx). Until such a transaction
-// ends, nobody else gets the name, but renewal, Release and Break work as usual. This is done with
-// locks on rows. The transaction takes a row lock that excludes the row lock of a grant. Renewal,
-// Release and Break do not take that row lock:
+// A program can check a padlock lock in its own transaction (CheckTx). Until that transaction ends,
+// nobody else gets the name, but renewal, Release and Break work as usual. For this, the
+// transaction locks a row in the database, and every grant of the name needs a row lock that
+// excludes the one of the transaction. Renewal, Release and Break do not need it:
 //
 //	engine      a grant                              a transaction that checks
 //	PostgreSQL  locks the row FOR UPDATE             locks the row FOR KEY SHARE
@@ -36,8 +37,8 @@ import (
 //	SQLite      writes, as only one writer can       writes
 //
 // A transaction can also hold a padlock lock (LockTx). It keeps others from the name in the same
-// way. Besides, it writes to the row of the last grant. So two such transactions exclude each
-// other, and a transaction with an older snapshot fails.
+// way, and it also writes to the row of the last grant. Because of this write, two such
+// transactions exclude each other, and a transaction that works on an older snapshot fails.
 
 // statements holds the SQL texts of one store. They are made once.
 type statements struct {
@@ -101,10 +102,10 @@ func newStatements(d *dialect, t tables) statements {
 	return st
 }
 
-// fast makes the statements for the most frequent steps: taking a free name, and extending or
-// releasing a hold while nobody waits. These statements do not read the column "more". If a step
-// depends on the column "more", the column "busy" has a time in the future, and the statement
-// changes nothing.
+// The method fast adds the statements for the most frequent steps: taking a free name, and
+// extending or releasing a hold while nobody waits. These statements do not read the column "more",
+// which has the queue and the rest of the state. While that column matters, the column "busy"
+// contains a time in the future. Then the statements that take or release a name change nothing.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
@@ -136,9 +137,9 @@ func (st *statements) fast(d *dialect, t tables) {
 	}
 }
 
-// txStatements are the statements that run in the caller's transactions. Each is about the row of
-// the last grant. The exceptions are share on PostgreSQL and write on SQLite, which are about the
-// row in the table of locks.
+// txStatements are the statements that run in the caller's transactions. Most of them use the row
+// in the table of grants. Only the field "share" on PostgreSQL and the field "write" on SQLite use
+// the row in the table of locks.
 type txStatements struct {
 	plain string // reads the row as the transaction sees it; "" if not needed
 	share string // reads and locks the row, so that nobody gets the name until the transaction ends

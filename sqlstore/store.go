@@ -117,7 +117,8 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 }
 
 // releaseInOne releases an exclusive hold in one statement, and wakes the waiters that can get the
-// name now. It returns false if the functions of state.go have to decide.
+// name now. It returns false if the statement changed nothing, for instance because the hold is
+// shared. The caller then releases the hold with the functions of state.go.
 func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, error) {
 	if !s.crowd.isCrowded(name) {
 		if ok, err := s.rows.dropHold(ctx, name, token); ok || err != nil {
@@ -130,8 +131,7 @@ func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, err
 }
 
 // handOverInOne is like releaseInOne, for a name that others wait for. It returns nil if the
-// functions of state.go have to decide. If joins is not nil, it becomes the last place in the
-// queue.
+// statement changed nothing. If joins is not nil, it becomes the last place in the queue.
 func (s *Store) handOverInOne(ctx context.Context, name, token string, joins *place) (*handedOver, error) {
 	h, ok, err := s.rows.handOver(ctx, name, token, joins)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Granted lock tells CheckTx the name and the fence of a grant. *padlock.Lock implements Granted.
-// If a lock has a slot, CheckTx finds the slot by the method Slot; see driver.StoredName.
+// Granted is what CheckTx needs to know about a lock. *padlock.Lock implements it. The permit of a
+// semaphore also has a method Slot; see driver.StoredName.
 type Granted interface {
 	// Name returns the name that is locked.
 	Name() string
@@ -19,20 +19,22 @@ type Granted interface {
 	Fence() uint64
 }
 
-// CheckTx makes sure that tx writes nothing after somebody else got the lock. It returns nil only
-// if lock is held now, and then keeps everybody else from getting its name until tx has ended. So a
-// process that was paused before the commit does no harm, and the program need not check fences.
-// Call CheckTx at the start of the transaction. With the isolation level REPEATABLE READ or
-// SERIALIZABLE, the transaction has to begin after Acquire.
+// CheckTx protects a transaction from writing after its process has lost the lock. It returns nil
+// if the lock is held now. From then until tx ends, nobody else gets the name, even if the lease
+// ends before. So a process that is paused before its commit does no harm, and the program need not
+// check fences.
+//
+// Call CheckTx at the start of the transaction. If the isolation level is REPEATABLE READ or
+// SERIALIZABLE, begin the transaction after Acquire.
 //
 // While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
 // renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so keep tx
 // shorter than a third of the TTL.
 //
 // The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, and another
-// error if the database cannot tell. After any error, roll tx back. lock must come from this store,
-// and tx must be of the same database. If lock was acquired as a shared lock, it must not have been
-// promoted since then.
+// error if the database cannot tell. After any error, roll tx back. The lock must come from this
+// store, and tx must be of the same database. A lock that was acquired as a shared lock must not
+// have been promoted since then.
 func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	name, fence := driver.StoredName(lock), lock.Fence()
 	if err := driver.CheckName(name, &s.promises); err != nil {
@@ -57,7 +59,9 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	}
 	for i := range st.holds {
 		h := &st.holds[i]
-		if h.Fence != fence || h.Reserved && h.Shared { // an exclusive reservation may be in use as a hold before it is claimed
+		// An exclusive reservation counts as a hold, because its waiter may use the name before it
+		// claims the reservation.
+		if h.Fence != fence || h.Reserved && h.Shared {
 			continue
 		}
 		if h.Until <= now {
@@ -68,16 +72,15 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 }
 
-// LockTx takes the lock on name until tx ends, without a lease and without a fence. To break the
-// lock, an operator has to end the transaction, and the database then discards what it has written.
-// LockTx never waits. It returns a *driver.HeldError if somebody else has the name, in a
-// transaction or under a lease, or waits for it. It returns driver.ErrAlreadyHeld if this process
-// has the name.
+// LockTx takes the lock on name until tx ends. Such a lock has no lease and no fence. To break it,
+// an operator has to end the transaction, and the database then discards what the transaction has
+// written. LockTx never waits. It returns driver.ErrAlreadyHeld if this process has the name. If
+// somebody else has the name or waits for it, LockTx returns a *driver.HeldError.
 //
 // While tx is open, others who try the name get a *driver.HeldError. Call LockTx at the start of
-// the transaction. With the isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as
-// they were when it first read. If an earlier holder may have changed the data after that, LockTx
-// fails.
+// the transaction. This matters if the isolation level is REPEATABLE READ or SERIALIZABLE. Then tx
+// sees the data as they were at its first read, and an earlier holder may have changed the data
+// since. In this case LockTx fails.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -118,9 +121,10 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	return st.heldError("", now)
 }
 
-// peekBesideTx reads the state of a name after tx has locked a row of the name. It uses another
-// connection. In tx itself, MySQL would lock each row that is read if the isolation level is
-// SERIALIZABLE. On SQLite peekBesideTx uses tx, because the pool may have only one connection.
+// peekBesideTx reads the state of a name after tx has locked a row of the name. It reads on another
+// connection, outside of tx. If it read in tx and the isolation level were SERIALIZABLE, MySQL
+// would lock every row that it reads. On SQLite it does read in tx, because the pool may have only
+// one connection.
 func (s *Store) peekBesideTx(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
 		return s.rows.peekState(ctx, name)
@@ -134,9 +138,11 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pinRow runs the statement lockText, which locks a row of the name for the transaction. If the
-// engine can tell, pinRow also makes sure that the transaction sees the current version of the row.
-// sawFence is the fence that the transaction sees, or 0 if it is not known.
+// pinRow runs the SQL text lockText, which locks a row of the name until the transaction ends. The
+// transaction may see an older version of that row. If pinRow notices this, it returns errStale. In
+// CheckTx on PostgreSQL it cannot always notice it. There sawFence is the fence that the
+// transaction sees, and the caller compares it with the current fence. In all other cases sawFence
+// is 0.
 func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (sawFence uint64, err error) {
 	if lockText == "" { // on SQLite, any write keeps all other writers out
 		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
@@ -183,9 +189,9 @@ func (s *Store) whyNoRow(ctx context.Context, name string) error {
 	return (&state{}).lockedByTx()
 }
 
-// staleError returns the error of a statement that locks a row for a transaction. The statement may
-// have failed because the transaction has read before the lock was free. Then the error says what
-// to do.
+// staleError returns the error of a statement that locks a row for a transaction. The database
+// refuses such a statement, for instance, if the row has changed since the transaction took its
+// snapshot. staleError then returns errStale, which tells the caller what to do.
 func (s *Store) staleError(ctx context.Context, err error) error {
 	if err != nil && judge(err) == again {
 		return fmt.Errorf("%w: %w", errStale, err)

@@ -29,8 +29,8 @@ type Opener struct {
 	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
 	// encrypted. Servers may be nil.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
-	// At returns u with another address for its only server, or nil if that is not possible. At may
-	// be nil.
+	// At, if not nil, is a function that replaces the server's address in a URL. It returns nil if
+	// that is not possible, for instance because u names several servers.
 	At func(u *url.URL, address string) *url.URL
 }
 

@@ -33,11 +33,12 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-// A wait is one call of Wait. If reserve is true, it goes through these states:
+// A wait is one call of Wait. If reserve is true, the waiter takes a place in the queue, and goes
+// through these states:
 //
 //	state     event                                             next state
 //	new       the waiter looks, and the name is free            held
-//	new       the waiter looks, and others have or await it     placed
+//	new       the waiter looks; others have it or wait for it   placed
 //	placed    a release hands the name over to the waiter       reserved
 //	placed    the waiter looks, and it is its turn              held
 //	placed    the waiter has not renewed its place in time      gone
@@ -47,16 +48,16 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 // "reserved", Wait returns the reservation, and the caller claims it with Acquire. In the state
 // "held", Wait returns the hold. In the state "gone", it returns the zero Grant.
 //
-// A placed waiter looks at the name after a pause, so a lost notification delays it only until
-// then. It looks earlier
+// Nothing has to wake a placed waiter: it looks at the name again at the end of each pause. So a
+// lost notification only makes it notice a change later. These events end the pause early:
 //
-//   - if it is notified (fence 0),
-//   - if the file has changed (watch.go),
-//   - if this process has released the name,
-//   - if the waiter before it has had a reservation for driver.MaxReservation, or
-//   - when the connection that listens is opened or lost.
+//   - A notification tells the waiter to look (its fence is 0).
+//   - The file has changed (watch.go).
+//   - This process has released the name.
+//   - The name was reserved for the waiter before it, and driver.MaxReservation has passed since.
+//   - The connection that listens for notifications is opened or lost.
 //
-// A notification for another waiter does not wake it.
+// A notification for another waiter does not end the pause.
 type wait struct {
 	s       *Store
 	r       *driver.Request
@@ -197,7 +198,7 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 		}
 		at := st.aheadOf(token)
 		if gone = w.joined && at == len(st.queue); gone {
-			return result{} // the place has lapsed, or this waiter missed a reservation, which has also lapsed
+			return result{} // the place has lapsed, or a reservation for this waiter has lapsed
 		}
 		if !st.isExcluded(token, w.r.Shared, now) && st.isTurn(at, now) {
 			before := st.fence
@@ -294,10 +295,11 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 	return min(max(time.Duration(position)*step/3, headPause), most)
 }
 
-// wokenPause does the work of pauseAt for a waiter that is woken by the database or by a change of
-// the file. The first waiter looks when the lease that it waits for ends. Each of the others looks
-// when the waiters before it have missed their turn. All of them also look from time to time, since
-// a holder may have died or a notification may have been lost.
+// wokenPause returns how long a waiter sleeps that is woken by a notification or by a change of the
+// file. The first waiter sleeps no longer than until the lease that it waits for ends. If the first
+// waiter is dead, the second may take the name after driver.MaxReservation, the third after twice
+// that time, and so on. So each of the others sleeps no longer than until then. In any case the
+// sleep has a limit, because a holder may have died or a notification may have been lost.
 func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	d := lastPause
 	if position == 0 {

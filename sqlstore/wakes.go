@@ -28,10 +28,10 @@ type Listener interface {
 func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16]) }
 
 // sharedChannel returns the name of a channel on which all stores of one table listen, in addition
-// to their own channels. The first builds of this package have only this channel: they listen on
-// it, and they send all notifications on it. When such a build writes a row, it also drops the
-// field "c" from every place in the queue of that row. The waiters in those places must then be
-// notified on the shared channel, too.
+// to their own channels. It is there for processes with the first builds of this package, which
+// know only this channel and send all notifications on it. Such a build also removes the channels
+// of the waiters from each row that it writes: it drops the field "c" from every place in the
+// queue. The waiters in these places must then be notified on the shared channel.
 func (s *Store) sharedChannel() string {
 	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
 }
@@ -45,9 +45,9 @@ func (s *Store) sharedChannel() string {
 //	HASH 0                  the waiter has to look
 //	- 0 HASH                the name is reserved for the waiter just before this one
 //
-// An older build sends no @TIME, and ignores it in the notifications that it gets. It may also send
-// one text for two waiters: HASH FENCE HASH. The second hash is that of the next waiter, as in - 0
-// HASH.
+// A build of padlock from before @TIME sends texts without it, and ignores it in the texts that it
+// gets. Such a build may also send one text for two waiters: HASH FENCE HASH. The second hash is
+// that of the next waiter, and means the same as in "- 0 HASH".
 func (s *Store) notification(a address, h handedName, next bool) []any {
 	text := a.token.hash() + " " + strconv.FormatUint(h.fence, 10)
 	if h.since > 0 {
@@ -62,14 +62,14 @@ func (s *Store) notification(a address, h handedName, next bool) []any {
 	return []any{cmp.Or(a.channel, s.sharedChannel()), text}
 }
 
-// waits has the waiters of this process. If this process makes a change, it wakes them without the
-// database.
+// waits has the waiters of this process. If the process itself changes a name, it wakes the waiters
+// for that name directly, without a notification through the database.
 type waits struct {
 	mu      sync.Mutex
 	byName  map[string][]*waiting
 	byToken map[string]*waiting    // waiters that take a place, by the hash of the token
 	taken   map[string]*takenPlace // places in the state "taken", by token
-	claims  map[string]time.Time   // when a token got its reservation, if it has not claimed it yet
+	claims  map[string]time.Time   // by token: when an unclaimed reservation arrived
 
 	listener *notifyConn // nil if nobody has waited for a while
 	waiters  int         // calls of Wait that want notifications
@@ -146,9 +146,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// handTo notifies a waiter of this process that the name is reserved for it. If the fence is 0,
-// handTo only makes the waiter look. hash is the hash of the waiter's token. handTo returns false
-// if the waiter is not in this process.
+// handTo tells a waiter of this process that the name is reserved for it. The waiter is found by
+// the hash of its token. If h has the fence 0, nothing is reserved, and the waiter only looks at
+// the name. handTo returns false if the waiter is not in this process.
 func (w *waits) handTo(hash string, h handedName) bool {
 	one := w.waiter(hash)
 	if w.clock != nil {
@@ -219,7 +219,8 @@ func (w *waits) noteReserved(token string) {
 	w.claims[token] = now
 }
 
-// takeClaim reports whether noteReserved has recorded a token, and then forgets the token.
+// takeClaim reports whether a reservation for the token is known (see noteReserved). It returns
+// true only once for each reservation.
 func (w *waits) takeClaim(token string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,8 +239,8 @@ type notifyConn struct {
 	on   bool // notifications arrive
 }
 
-// listen counts a waiter that wants notifications. The first such waiter opens the connection for
-// them.
+// listen makes sure that notifications arrive while a waiter needs them. The first waiter opens the
+// connection for them. The waiter calls done when it no longer needs notifications.
 func (s *Store) listen() (done func()) {
 	if s.cfg.listener == nil {
 		return func() {}

@@ -7,23 +7,25 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A waiter that the database wakes may use its reservation at once, without a claim, if it knows by
-// its own clock when the reservation ends. The notification has the time of the hand-over by the
-// server's clock, and a sample connects the two clocks. These times are needed:
+// A waiter that is notified of a hand-over may use the name at once, before it claims the
+// reservation. To do so, it has to know by its own clock when the reservation ends. The
+// notification has only the time of the hand-over by the server's clock. To compare the clocks, the
+// store keeps a sample, which is the server's time in a recent reply. These times are needed:
 //
-//	t0  the local time at which a statement was sent
+//	t0  the local time at which the statement of the sample was sent
 //	S   the server's time in the reply to that statement
 //	h   the server's time of the hand-over; the reservation ends at h + MaxReservation
 //	p   the local time at which the notification arrived
 //
-// When the server's clock showed S, the local clock showed t0 or later. So in local time, the
-// hand-over was at t0 + (h - S) or later. A waiter that counts MaxReservation from t0 + (h - S)
-// stops early enough. The states of a reservation:
+// The server's clock showed S after the local clock showed t0. So by the local clock, the hand-over
+// was not before t0 + (h - S). A waiter that adds MaxReservation to this time stops early enough.
+// The states of a reservation:
 //
 //	state    when a reservation enters it
 //	made     a release hands the name over
-//	usable   the notification has arrived, and the method window finds a time
-//	unknown  a look found the reservation, or the notification has arrived; there is no such time
+//	usable   the notification has arrived, and the method window returns true
+//	unknown  the notification has arrived, and the method window returns false; or the waiter has
+//	         found the reservation in the row
 //	held     the claim has arrived at the server
 //	over     the release has arrived at the server, or the time of the reservation has passed
 //
@@ -35,7 +37,7 @@ import (
 // The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over; held
 // → over.
 //
-// The method window finds no time in these cases:
+// The method window computes From and TTL. It returns false if it cannot rely on the result:
 //
 //	case                                                because
 //	the notification has no time                        an older padlock sent it
@@ -103,8 +105,8 @@ func (s *Store) reservationFor(h handedName, shared bool) driver.Grant {
 	return g
 }
 
-// window returns the time in which a reservation can be used without a claim, or false if it is not
-// known.
+// window returns the time span in which a reservation can be used without a claim. It returns false
+// if that time span is not known.
 func (s *Store) window(h handedName) (from driver.Instant, ttl time.Duration, ok bool) {
 	a, p := s.samples.latest(), h.arrived
 	if h.since == 0 || p == 0 || a.sent == 0 || p.Sub(a.sent) > maxSampleAge || s.waits.pushChannel() == "" || a.turns != s.waits.currentTurn() {

@@ -7,30 +7,30 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A sessionClock computes until when a session certainly exists at the servers.
+// A sessionClock computes a time until which the servers certainly keep a session.
 //
-// The leader ends a session when it has heard nothing of the session for the session timeout. A
-// follower answers pings by itself, and reports to the leader from time to time which sessions are
-// alive. So the answer to a ping proves nothing: the follower may have been cut off from the
-// leader.
+// The leader of the servers ends a session if it has heard nothing of the session for the session
+// timeout. A client is connected to a follower, which answers pings by itself. From time to time,
+// the follower reports to the leader which sessions are alive. So the answer to a ping proves
+// nothing: the follower may have been cut off from the leader.
 //
-// The answer to a request that went through the leader proves more. When the leader handled the
-// request, it knew everything that was in the follower's last report. Reports are half a tick
-// apart, and a session timeout is at least two ticks. So the leader then knew of all requests that
-// the session had sent at least a third of the timeout earlier.
+// The answer to a request that went through the leader proves more. Followers send a report every
+// half tick, and a session timeout is at least two ticks. So when the leader handled the request,
+// it had heard of everything that the session sent at least a third of the timeout earlier.
 type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration
-	// proven is the time of the last request of which the leader certainly knew. The leader counts
-	// the timeout from this time or from a later one.
+	// At the time proven, the session sent a request of which the leader has certainly heard. The
+	// leader counts the timeout from that time or from a later one.
 	proven driver.Instant
-	// marks are the times of requests that were sent after proven and that the leader has answered,
-	// in order.
+	// marks are the times of later requests that the leader has answered, in order. The leader may
+	// not have heard of them through a report of the follower yet.
 	marks []driver.Instant
 }
 
-// resumed is called when the servers have accepted the session for a new connection. The argument
-// sent is a time before that. Followers ask the leader before they accept a session.
+// resumed is called after the servers have accepted the session for a new connection. A follower
+// asks the leader before it accepts a session. The argument sent is when the connection was opened,
+// so the leader has heard of the session since that time.
 func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,9 +43,10 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	})
 }
 
-// promote tries once to make the shared hold h exclusive. It adds a node, the intent, that keeps
-// new readers out. If no other reader holds the lock, one transaction replaces the intent and the
-// reader's node by an exclusive node with the number of the reader's node.
+// promote tries once to make the shared hold h exclusive. It first adds a node that keeps new
+// readers out, the intent. If no other reader holds the lock then, one transaction makes an
+// exclusive node with the number of the reader's node, and deletes the intent and the reader's
+// node.
 func (s *Store) promote(h *hold, r *driver.Request) error {
 	ss := h.ss
 	if err := s.intend(h); err != nil {
@@ -121,8 +122,8 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 
 // swap replaces the node of h by another one with the same number, and returns the fence of the new
 // node. The same transaction carries out extraOps. If the new node is exclusive and the store has
-// fences, the transaction also changes the lock's mapping from numbers to fences. The number then
-// has at least the given fence.
+// fences, the transaction also changes the lock's mapping from numbers to fences. By the new
+// mapping, the new node has at least the given fence.
 func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.DeleteRequest) (uint64, error) {
 	info := h.info
 	if info.Fence = 0; newNode.kind.shared() {

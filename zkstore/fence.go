@@ -10,23 +10,22 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// padlock computes the fence of an exclusive hold from the number of its node, so most grants need
-// no write for the fence. Each new node has a greater number than the nodes before it, so fences
-// grow with each grant. The data of the lock's node is a mapping, which says how a fence is
-// computed from a number. The store changes the mapping only in these cases, and only so that
-// fences become greater:
+// padlock computes the fence of an exclusive hold from the number of its node. ZooKeeper gives each
+// new node a greater number, so the fences grow too, and most grants need not write a fence. How to
+// compute a fence from a number is called the mapping. It is stored in the data of the lock's node.
+// The store changes the mapping only in these cases, and only so that fences become greater:
 //
 //	when                                                   the new fence is
-//	a fence is more than maxLag behind the server's clock  that clock, as in all other stores
-//	a request has FenceAbove                               above that FenceAbove
+//	a fence is more than maxLag behind the server's clock  the server's time, as in other stores
+//	a request has FenceAbove                               greater than FenceAbove
 //	RaiseFence is called                                   at least the given fence
-//	a hold is promoted, or Break is called                 above every fence so far
+//	a hold is promoted, or Break is called                 greater than every fence so far
 //
 // Readers that hold the lock together have the same fence, which is in the data of their nodes. The
-// first reader gets the fence of its number. A reader that joins takes the fence from the first
-// reader's node and writes it into its own node. If several processes write the fence of a node,
-// the first one succeeds. After that, only the reader itself may replace the fence of its node, for
-// FenceAbove or RaiseFence.
+// fence of the first reader is computed from the number of its node. A reader that joins reads the
+// fence in the first reader's node and writes it into its own node. If several processes write a
+// fence into the same node, the first one succeeds. After that, only the reader itself may replace
+// the fence in its node, because of FenceAbove or RaiseFence.
 
 // maxLag is how far a new fence may be behind the server's clock.
 const maxLag = 10 * time.Second

@@ -33,10 +33,10 @@ type hold struct {
 	turn chan struct{}
 	refs int // the number of operations that run or wait; guarded by holds.mu
 
-	// The fields from here on belong to the operation that runs on the hold. An operation runs
-	// after it has called enter, and until it calls leave. Other operations may read the next four
-	// fields while they have locked holds.mu. So the operation that runs must also lock holds.mu to
-	// change one of these four.
+	// Operations on a hold take turns: an operation has the hold from its call of enter until it
+	// calls leave. Only the operation that has the hold may use the fields from here on. The next
+	// four fields are an exception: any operation may read them if it has locked holds.mu. So an
+	// operation must also lock holds.mu to change one of the four.
 	state   state
 	ss      *session
 	node    node

@@ -28,11 +28,11 @@ import (
 //	w     a waiter for an exclusive lock  exclusive
 //	s     a try for a shared lock         shared; it becomes a hold or is deleted at once
 //	r     a waiter for a shared lock      shared
-//	u     a reader that wants promotion   exclusive, for the readers behind it
+//	u     a reader that wants promotion   exclusive; later readers wait behind it
 //
-// An exclusive node holds the lock if it is the first one. A shared node holds it if only shared
-// nodes stand before it. A promotion or demotion replaces a node by one of another kind with the
-// same number, which keeps the place in the queue.
+// An exclusive node holds the lock if it is the first node of the queue. A shared node holds the
+// lock if all nodes before it are shared. To promote or demote a hold, the store replaces its node
+// by one of another kind with the same number. So the hold keeps its place in the queue.
 type kind byte
 
 const (

@@ -21,10 +21,10 @@ type Store struct {
 	holds    holds
 	fences   mappingCache
 
-	// work counts running operations and clean-ups. Until Close, it also counts the open store
-	// itself.
+	// work counts the operations and clean-ups that are running. The store itself counts as one of
+	// them until Close is called.
 	work sync.WaitGroup
-	// ending guards the fields closed and drained. Callers of work.Add must hold it, too.
+	// ending protects the next two fields. It must also be locked to call work.Add.
 	ending  sync.Mutex
 	closed  bool
 	drained bool

@@ -15,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// In Symfony's layout a lock is one ephemeral node, whose data is the token. If the name of the
-// lock contains no slash, the node has the same name. Otherwise each slash becomes "-" in the name
-// of the node, and another "-" and the SHA-1 of the lock's name follow.
+// In Symfony's layout a lock is one ephemeral node, whose data is the token. Usually the node has
+// the name of the lock. A lock whose name contains a slash has a node with this name: the name of
+// the lock with "-" in place of each slash, then "-", then the SHA-1 of the lock's name.
 
 // symfonyNode returns the path of a lock's node.
 func (c *config) symfonyNode(name string) string {

@@ -87,7 +87,8 @@ func (h *localParties) noteDoubt(token string, err error) {
 	h.doubts[token] = time.Now()
 }
 
-// takeDoubt reports whether noteDoubt remembers a token, and then forgets the token.
+// takeDoubt reports whether the outcome of an earlier statement for the token is unknown. It
+// returns true only once, because it also forgets the token.
 func (h *localParties) takeDoubt(token string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,7 +147,9 @@ const (
 	maxStreak = time.Second
 )
 
-// noteGiven records the end of a hold. The argument since is the time at which the hold began.
+// noteGiven updates the streak of a name after a hold of this process has ended. The hold began at
+// the time since. If the name had been free for less than 130 ms by then (see gap), the streak
+// continues. Otherwise a new streak begins.
 func (h *localParties) noteGiven(id string, since time.Time) {
 	if h.streaks == nil {
 		h.streaks = map[string]streak{}

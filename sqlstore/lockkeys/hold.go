@@ -20,9 +20,10 @@ func (s *Store) seconds(ttl time.Duration) int64 {
 	return n
 }
 
-// grant returns the Grant of the hold in a row, after this call has given it a lease of ttl. The
-// Grant ends as soon as any program may take the name over. Its TTL counts from the instant before
-// the call, so it is never less than ttl, even if reading the row took long.
+// grant makes the Grant after a call has written a row with a lease of ttl. The Grant ends as soon
+// as any program may take the name over. The caller counts the TTL from a time before the call.
+// Counted from that time, the lease lasts for at least ttl. So the result is at least ttl, even if
+// reading the row took long.
 func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
 	if r.endless {
 		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}
@@ -140,8 +141,9 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return outcome, nil
 }
 
-// settle removes the row of a released token several times. An earlier statement whose outcome is
-// not known may still be running and write the row again.
+// settle makes sure that a released token does not come back. An earlier statement for the token
+// may still be running if its outcome is not known, and it may write the row again after the
+// release. So settle removes the row again after each of several pauses.
 func (s *Store) settle(id, token string) {
 	if !s.here.takeDoubt(token) {
 		return

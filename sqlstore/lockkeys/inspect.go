@@ -80,7 +80,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	}
 	defer done()
 	if seenFence != 0 {
-		return 0, driver.ErrLost // the holds of this table have no fence, so none can be the one that was seen
+		return 0, driver.ErrLost // no hold in this table has a fence, so the caller means another one
 	}
 	id := s.layout.storedID(s.engine, name)
 	removed, err := s.remove(ctx, s.sql.evict, id)

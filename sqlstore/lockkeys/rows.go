@@ -25,8 +25,8 @@ type row struct {
 // live reports whether somebody holds the name.
 func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now) }
 
-// scan reads a row. The statement may have other columns before those of the row. Then the argument
-// leading contains pointers to the variables for their values.
+// scan reads what one row of a result says about a name. If that row has other columns first, their
+// values are stored in the variables to which the pointers in leading point.
 func scan(from interface{ Scan(dest ...any) error }, leading ...any) (row, error) {
 	var r row
 	// In SQLite, the time that PHP stores may have a fraction of a second.

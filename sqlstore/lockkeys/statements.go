@@ -21,12 +21,13 @@ import (
 //	PostgreSQL  later               at the beginning of that second
 //	others      all                 at the beginning of that second
 //
-// A holder of padlock relies on its lease only until the earlier of these times. padlock itself
-// takes over the lease of another program at the beginning of that second. In SQLite, PHP may store
-// a time with a fraction of a second. If key_expiration is NULL, the lease never ends.
+// padlock relies on its own lease only until half a second before that second on PostgreSQL, and
+// until that second on the other engines. padlock takes over the lease of another program only when
+// that second begins. In SQLite, PHP may store a time with a fraction of a second. If
+// key_expiration is NULL, the lease never ends.
 //
-// A row that has the token of a hold proves that nobody else had the name since, even after the end
-// of the lease, because every take-over writes the token.
+// Every take-over writes the token of the new hold into the row. So if the row still has the token
+// of a hold, nobody else has had the name since that hold began, even if its lease has ended.
 
 // A dialect holds the differences between the engines.
 type dialect struct {
@@ -36,7 +37,7 @@ type dialect struct {
 	// returns is true if the engine has RETURNING, with which a statement can return the row that
 	// it wrote.
 	returns bool
-	// early is how long before the stored second some versions of PHP take over a lease.
+	// Some versions of PHP take over a lease too soon. The field early says by how much.
 	early   micros
 	greater string // the function for the greater of two numbers
 	wide    string // casts the time at which a lease ends to a type that has room for microseconds

@@ -116,8 +116,9 @@ func (c *connector) secrets() []string {
 type listener struct{ c *connector }
 
 const (
-	probeTime = 2 * time.Second  // how long a notification may take to come back
-	deafTime  = 10 * time.Minute // after a pooler has lost a notification, the time until the next test
+	probeTime = 2 * time.Second // how long a notification may take to come back
+	// If the pooler loses notifications, Listen tests it again after deafTime.
+	deafTime = 10 * time.Minute
 )
 
 // Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification. If the

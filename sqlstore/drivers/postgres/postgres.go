@@ -87,9 +87,10 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// fallsBack returns a host to which pgx would connect both with and without TLS, one after the
-// other. It ignores hosts that are this machine. It returns "" if there is no such host. The cause
-// is sslmode=prefer or sslmode=allow, and prefer is libpq's default.
+// fallsBack looks for a host to which pgx would connect first with TLS and then without, or the
+// other way round. pgx does this with sslmode=prefer, which is libpq's default, and with
+// sslmode=allow. fallsBack returns the host, or "" if there is none. It ignores hosts that are this
+// machine.
 func fallsBack(cfg *pgx.ConnConfig) string {
 	type target struct {
 		host string

@@ -26,8 +26,8 @@ const (
 	NoTable                  // the table does not exist
 )
 
-// Judge tells errors that mean "nothing was changed" from errors that leave the outcome open. Since
-// this package imports no driver, Judge recognises errors by their methods and fields.
+// Judge finds out whether a statement that failed with err can have changed something. This package
+// imports no driver, so Judge recognises errors by their methods and fields.
 func Judge(err error) Verdict {
 	if state := SQLState(err); state != "" {
 		return judgeState(state)
@@ -95,7 +95,7 @@ func SQLState(err error) string {
 	return ""
 }
 
-// errSilent is why the context of a call ends if the server does not answer.
+// errSilent is the error of a call to which the server has not replied within callTime.
 var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
 
 // callerEnded returns the error of the caller's context, or nil if that context has not ended. If
