@@ -7,12 +7,13 @@ import (
 	"github.com/padlock-go/padlock/internal/calls"
 )
 
-// The row of a name stays in the table of fences after the name becomes free, so that the next
-// fence is higher. Fences follow the server's clock. Once the fence of a row is far in the past,
-// even a clock that was set back gives a higher fence to a new row. So the old row may be removed
-// then.
+// A row remembers the last fence of its name, so that the next fence is higher. The row stays in
+// the table after the name became free. Later it can be removed. Without a row, the next fence is
+// the server's time, which is greater than any fence of long ago. minKeep makes this true even if
+// the clock was set back by an hour.
 const (
-	minKeep     = 65 * time.Minute // more than an hour, in case a clock is set to winter time by hand
+	// minKeep is more than an hour, in case somebody sets the clock back to winter time.
+	minKeep     = 65 * time.Minute
 	defaultKeep = 24 * time.Hour
 
 	sweepBatch = 500         // rows in one batch

@@ -6,10 +6,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// dropReservations removes the reservations that have lapsed. It keeps them in s.lapsed, which is
-// not written to the table. A waiter may have used its reservation without a claim, and its Release
-// may have come late. While the row still has the reservation and nobody has got the name since,
-// that Release reports Expired instead of Gone.
+// dropReservations removes the reservations that have lapsed from s.holds. It keeps them in
+// s.lapsed, which is not written to the table, because a late Release may need them. A waiter may
+// have used its reservation without a claim. If nobody has got the name since then, its Release
+// reports Expired instead of Gone.
 func (s *state) dropReservations(now micros) {
 	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool {
 		if !h.Reserved || h.Until > now {

@@ -82,9 +82,12 @@ func newPlace(r *driver.Request, push string, until micros) place {
 type reservation struct {
 	to       address // the waiter that gets the message
 	fence    uint64
-	since    micros  // when the reservation was made
-	next     address // the waiter behind it in the queue, which has to look if nobody claims the name
-	notified bool    // the waiters of other processes have been notified
+	since    micros // when the reservation was made
+	notified bool   // the waiters of other processes have been notified
+
+	// next is the waiter behind it in the queue, or zero. That waiter has to look at the name if
+	// the reservation is not claimed in time.
+	next address
 }
 
 // An address says how to wake a waiter. A waiter of this process is found by its token. A waiter of

@@ -18,9 +18,9 @@ type Pipeliner interface {
 	// own, and the server runs the second even if the first fails. Parameters and values are in
 	// PostgreSQL's text format.
 	//
-	// The values are those of the one row that the first statement returns, or nil if it returns
-	// none. first is the error of the first statement, and second that of the second one. If conn
-	// cannot do this, nothing was sent, and first is errors.ErrUnsupported.
+	// The result values is the row that the first statement returns, or nil if it returns none. The
+	// error first belongs to the first statement, and second to the second one. If conn cannot do
+	// this, nothing was sent, and first is errors.ErrUnsupported.
 	SendBoth(ctx context.Context, conn *sql.Conn, one, two Statement) (values []string, first, second error)
 }
 
@@ -30,10 +30,13 @@ type Statement struct {
 	Params []string
 }
 
-// The two statements of a hand-over are separate transactions. PostgreSQL commits transactions with
-// NOTIFY one after the other, and one that has also changed a row would wait for the disk
-// meanwhile. The second statement cannot get its parameters from the reply to the first one. So the
-// first one leaves the notifications in a setting of the session:
+// A hand-over changes a row and then notifies a waiter, in two transactions. In one transaction
+// this would be slow: PostgreSQL commits transactions with NOTIFY one after the other, and each
+// that has also changed a row would wait for the disk meanwhile.
+//
+// Both statements are sent at once, so the second cannot get its parameters from the reply to the
+// first. Instead the first statement leaves the notifications in a setting of the session, and the
+// second reads them there:
 //
 //	NUMBER|CHANNEL|TEXT|CHANNEL|TEXT
 //
@@ -58,7 +61,7 @@ func announceText() string {
 const notifyHanded = "SELECT pg_notify(split_part(s, '|', i), split_part(s, '|', i + 1)) FROM current_setting('" + handedSetting +
 	"', true) AS s, (VALUES (2), (4)) AS p (i) WHERE split_part(s, '|', 1) = $1 AND split_part(s, '|', i) <> ''"
 
-// A row of text has the values of a row in PostgreSQL's text format.
+// A textRow has the values of a row in PostgreSQL's text format.
 type textRow []string
 
 // Scan converts the values. It knows only the types that the statement "handOver" needs.

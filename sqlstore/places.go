@@ -2,24 +2,25 @@ package sqlstore
 
 import "time"
 
-// A release that hands a name over to another process can take a place for the next waiter of its
-// own process, in the same statement. The place has these states, from the view of the Store:
+// A release that hands a name over to another process can also take a place in the queue for the
+// next waiter of its own process, in the same statement. The Store distinguishes these states of
+// such a place:
 //
 //	state    meaning                               the next state
 //	asked    the statement was sent                taken, if the statement made the place; dropped, if
 //	                                               it did not, or if its reply was lost
 //	taken    the place is in the queue, and its    waited, by Wait with the same token; dropped, by
 //	         notifications arrive at takenPlace    Release with that token
-//	waited   Wait has taken the place over, as if  those of a wait (wait.go)
-//	         it had enqueued it itself
-//	dropped  the Store knows nothing of it. If it  (none)
-//	         is in the queue all the same, it is
-//	         removed by the caller's Release, or
-//	         lapses after placeFor
+//	waited   a call of Wait uses the place as its  those of a wait (wait.go)
+//	         own
+//	dropped  the Store has forgotten the place     (none)
 //
-// The waiting of a place is registered before the statement is sent, so that no notification for it
-// can be missed. If the connection that listens is opened or lost in the state "taken", Wait looks
-// at the name at once.
+// A dropped place may still be in the queue. Then the caller's Release removes it, or it lapses
+// after placeFor.
+//
+// The place is registered for notifications before the statement is sent, so that none is missed.
+// If the connection for notifications is opened or lost in the state "taken", Wait looks at the
+// name at once.
 type takenPlace struct {
 	*waiting
 	remove func()

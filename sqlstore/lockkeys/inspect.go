@@ -80,7 +80,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	}
 	defer done()
 	if seenFence != 0 {
-		return 0, driver.ErrLost // no hold in this table has a fence, so the caller means another one
+		return 0, driver.ErrLost // a hold in this table never has a fence
 	}
 	id := s.layout.storedID(s.engine, name)
 	removed, err := s.remove(ctx, s.sql.evict, id)

@@ -25,7 +25,7 @@ type Store struct {
 	closing context.Context // canceled by Close
 	end     context.CancelFunc
 	work    sync.WaitGroup // calls that are running
-	mu      sync.Mutex     // guards the field closed; callers of work.Add must hold it, too
+	mu      sync.Mutex     // protects the next field, and must be locked to call work.Add
 	closed  bool
 
 	checked atomic.Bool  // check has succeeded
