@@ -8,31 +8,34 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A process that has just handed a name over to another process, and wants the name again, joins
-// the queue without trying to take the lock first. This saves one of three requests for each lock.
-// If the name is free after all, the script that joins the queue (join.lua) grants it. In each
-// Store, a name is in one of two states:
+// A process that has just handed a name over to another process, and wants the name again, usually
+// has to wait. So it joins the queue at once, without trying to take the lock first. This saves one
+// of three requests for each lock. If the name is free after all, the script that joins the queue
+// (join.lua) grants it.
 //
-//	state   which names are in it                                     JoinFirst
-//	unseen  all names at first                                        false
-//	handed  a release of this Store has handed the name over to a     true
-//	        waiter of another process
+// For this purpose, each Store remembers the names that its releases have handed over. JoinFirst
+// returns true for a name that is remembered, and false for all other names.
 //
-// A name goes back to the state unseen after the time memoryOfHandOver, or earlier if join.lua has
-// found the name free. If mostHandOvers names are in the state handed and one more is to be added,
-// all of them go back.
+//	what happens                                          what the Store does
+//	a release hands a name over to another process        remembers the name
+//	one more name is handed over while mostHandOvers      forgets all names, and then remembers
+//	names are remembered                                  the new one
+//	the time memoryOfHandOver has passed since the        forgets the name
+//	name was handed over
+//	join.lua finds the name free                          forgets the name
 //
-// While the gate is closed, JoinFirst returns false for every name. The caller then tries to take
-// the lock, and that try fails at once if the server cannot be reached. With the option Foreign or
-// Replicas, no name enters the state handed, because pass.lua does not run. With PlainStrings and
-// NoFences together, join.lua cannot grant a name, so JoinFirst always returns false.
+// The gate is closed after a connection was made or lost, until the servers have been checked.
+// During this time, JoinFirst returns false for every name. The caller then tries to take the lock,
+// and that try fails at once if the server cannot be reached. With the option Foreign or Replicas,
+// no name is ever remembered, because pass.lua does not run. With PlainStrings and NoFences
+// together, join.lua cannot grant a name, so JoinFirst always returns false.
 
 const (
 	memoryOfHandOver = time.Second
 	mostHandOvers    = 1 << 12
 )
 
-// handOvers has the names that are in the state "handed"; see the table above.
+// handOvers has the names that were handed over; see the table above.
 type handOvers struct {
 	last atomic.Int64 // when a name was last added, or 0
 	mu   sync.Mutex
@@ -64,7 +67,7 @@ func (h *handOvers) add(name string, now driver.Instant) {
 	h.last.Store(int64(now))
 }
 
-// recent reports whether the name is in the state "handed".
+// recent reports whether the name is remembered; see the table above.
 func (h *handOvers) recent(name string, now driver.Instant) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

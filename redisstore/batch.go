@@ -11,8 +11,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// mostExtended is the greatest number of leases that one script extends. The server does nothing
-// else while a script runs, which takes about a millisecond with this number.
+// mostExtended is the greatest number of leases that one script extends. A script for so many
+// leases takes about a millisecond, and the server does nothing else during that time.
 const mostExtended = 128
 
 var bothBatchScripts = map[bool]func() *script{

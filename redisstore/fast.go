@@ -203,10 +203,9 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 	})
 }
 
-// handed has the tokens that got a name by a hand-over and have not released it yet. A name that
-// was handed over usually has more waiters. A fast script cannot release a name with waiters, so a
-// try with that script would waste a request. For the tokens in this set, release does not make
-// that try.
+// handed is a set of tokens. It has the tokens that got a name by a hand-over and have not released
+// it yet. Such a name usually has more waiters, and the fast scripts cannot release a name with
+// waiters. So release does not run a fast script for these tokens, which would waste a request.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex

@@ -20,7 +20,7 @@ type formats struct {
 type holderFormat struct {
 	holder driver.Holder
 	text   string
-	note   string // the last fields of the note of a hold that begins now
+	note   string // how the note of a new hold ends: the state and the holder; see note.go
 }
 
 type ttlFormat struct {

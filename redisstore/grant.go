@@ -65,8 +65,9 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 	return g, err
 }
 
-// maxGap limits how long fullAcquire waits for the end of a gap. It is somewhat longer than the gap
-// itself, whose length is the constant GAP in prelude.lua.
+// maxGap limits how long fullAcquire waits until padlock no longer leaves the name free for
+// programs that poll. It is somewhat longer than the longest such time, which is the constant GAP
+// in prelude.lua.
 const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
@@ -213,8 +214,8 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	return g.Fence, err
 }
 
-// granting is for scripts that return a grant. It runs the script. With the option Replicas, it
-// also waits for the replicas.
+// granting runs a script that returns a grant. With the option Replicas, it also waits for the
+// replicas.
 func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, token string, args ...string) (driver.Grant, error) {
 	if s.config.replicas > 0 && token != "" {
 		return s.replicated(ctx, c, sc, name, args)

@@ -26,7 +26,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	state, err := s.state(&a, name)
 	if err == nil && len(state.Holds) == 0 {
-		_, err = s.readyClient(ctx, true) // returns an error while locks must not be granted, because the name may be held
+		_, err = s.readyClient(ctx, true) // fails if the server may have lost the hold in a restart
 	}
 	return state, err
 }
@@ -64,7 +64,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			}
 		}
 	}
-	_, err = s.readyClient(ctx, true) // returns an error while locks must not be granted, because other names may be held
+	_, err = s.readyClient(ctx, true) // fails if the server may have lost holds in a restart
 	return l.states, err
 }
 

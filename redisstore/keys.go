@@ -61,8 +61,8 @@ func (k *keyer) plain(name string) bool {
 	return k.prefix == "" && !strings.HasPrefix(name, companionPrefix) && !driver.IsSlot(name)
 }
 
-// pair makes the two keys that the fast scripts need, with one allocation less than the method
-// lock.
+// pair makes the two keys that the fast scripts need. The method called lock could make them too,
+// but it needs one more allocation.
 func (k *keyer) pair(name string) (key, note string) {
 	var b strings.Builder
 	return k.pairIn(&b, name)
@@ -114,9 +114,10 @@ func (k *keyer) nameOf(key string) (string, bool) {
 	return rest[6:], true
 }
 
-// checkPrefix refuses a prefix that would form a hash tag together with the text after it. With
-// such a prefix, the keys of one lock would be in several slots. checkPrefix also refuses a prefix
-// with which the key of a lock could be a companion key of another store.
+// checkPrefix refuses two kinds of prefixes. The first kind forms a hash tag together with the text
+// after it. With such a prefix, the keys of one lock would be in several slots. The second kind
+// begins with "padlock:". With such a prefix, a key of this store could be equal to a key that
+// another store keeps for its own purposes.
 func checkPrefix(prefix string) error {
 	open := strings.IndexByte(prefix, '{')
 	if len(prefix) > 256 {

@@ -25,14 +25,20 @@ import (
 //	token     length  the token of the hold
 //	state     1       h: held; r: reserved; H: held, and the next two fields are absent
 //	at-least  13      the earliest end of the hold, in ms since 1970, or 0; if absent, 0
-//	since     13      when the hold began, in ms since 1970; if absent, at the time of the fence
+//	since     13      when the hold began, in ms since 1970; if this field is absent, the hold
+//	                  began at the time that the fence shows
 //	holder    rest    the holder as JSON
 //
-// Flag and fence are at the same place in every version. Version 1 has two flags. "-" means that
-// the lock has only its key and its note. "!" means that there may be readers, waiters, or other
-// things that only the full scripts know. Later versions have letters instead: version 2 has B and
-// b, version 3 has C and c. A capital letter has the meaning of "-", and a small letter has the
-// meaning of "!".
+// Flag and fence are at the same place in every version. The flag has one of two meanings. A lock
+// is simple if it has only its key and its note. Otherwise there may be readers, waiters, or other
+// things that only the full scripts know.
+//
+//	version  flag of a simple lock  flag of any other lock
+//	1        -                      !
+//	2        B                      b
+//	3        C                      c
+//
+// All later versions have two letters of their own in the same way.
 const (
 	flagBytes   = 1
 	fenceBytes  = 16

@@ -33,11 +33,12 @@ type config struct {
 type Guard int
 
 const (
-	// GuardKnown makes the guard act in a process that has seen the server before the restart, or
-	// that shares RunIDs with such a process. After the first start of a server, nobody has to
-	// wait.
+	// GuardKnown makes a process refuse locks after a restart only if the process can know of the
+	// restart: it has seen the server before the restart, or it shares RunIDs with a process that
+	// has. A process that sees a server for the first time grants locks at once.
 	GuardKnown Guard = iota
-	// GuardStrict makes the guard act in every process, whenever the server's uptime is short.
+	// GuardStrict makes every process refuse locks whenever the server has been running for only a
+	// short time, even if nobody has seen a restart.
 	GuardStrict
 	// GuardOff turns the guard off.
 	GuardOff
@@ -46,9 +47,9 @@ const (
 const (
 	// DefaultMaxTTL is the longest lease if MaxTTL is not given.
 	DefaultMaxTTL = 5 * time.Minute
-	// DefaultFenceKeep is how long the fence of a free name is kept if FenceKeep is not given. The
-	// server's clock can be set back by that much, as after a mistake about the time zone or summer
-	// time, and fences still never decrease.
+	// DefaultFenceKeep is how long the fence of a free name is kept if FenceKeep is not given.
+	// Fences do not decrease even if the server's clock is set back by this much. A mistake about
+	// the time zone or summer time sets a clock back by an hour.
 	DefaultFenceKeep = 65 * time.Minute
 )
 
@@ -63,10 +64,10 @@ func PlainStrings() Option { return func(c *config) { c.strings = true } }
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
-// DefaultFenceKeep. A fence is a time on the server's clock. The store keeps the fence for d after
-// that time and for d after the end of the last lease, whichever ends later. So fences never
-// decrease unless the clock is set back by more than d. Each name takes about 310 bytes for that
-// long; docs/stores/redis.md has the formula.
+// DefaultFenceKeep. A fence is a time on the server's clock. The store forgets a fence when d has
+// passed since that time, and d has passed since the last lease ended. So fences never decrease
+// unless the clock is set back by more than d. A name takes about 310 bytes until its fence is
+// forgotten; docs/stores/redis.md has the formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
 // Prefix puts p before every key. Other programs that share the names must do the same.

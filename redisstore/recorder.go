@@ -19,8 +19,8 @@ func (l lock) records() string { return l.stem + recordsMark + l.name }
 
 const recordsMark = "r:"
 
-// Record implements driver.Recorder. The records of a name expire [driver.RecordKeep] after the
-// last one was written.
+// Record implements driver.Recorder. The records of a name expire when nothing has been recorded
+// for that name during the time [driver.RecordKeep].
 func (s *Store) Record(ctx context.Context, name string, records []driver.Record) error {
 	if err := cmp.Or(driver.CheckName(name, &s.guarantees), driver.CheckRecords(records)); err != nil {
 		return err

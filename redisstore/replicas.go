@@ -12,10 +12,10 @@ import (
 // counts the writes of its own connection. So the script and WAIT use one connection, and no other
 // request uses it during that time.
 //
-// If too few replicas confirm, the primary keeps what was written, and the caller gets an error.
-// The caller will repeat the request or give up the token. If replicated released the lock instead,
-// the release could reach the server after the repeated request. It would then end the hold which
-// the repeated request got.
+// If too few replicas confirm, the caller gets an error, but the primary keeps what was written.
+// The lock is not released here, because the caller will repeat the request or give up the token.
+// If the lock were released here, that release could reach the server after the repeated request.
+// It would then end the hold which the repeated request got.
 func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name string, args []string) (driver.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

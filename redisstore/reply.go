@@ -114,8 +114,9 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 	return driver.Grant{}, unreadable()
 }
 
-// gapError is the error for a name that could be granted, but is left free for other programs at
-// present; see Foreign. The field left is how long it will still be left free.
+// gapError is the error for a name that nobody holds, but that padlock leaves free for a short time
+// so that other programs can get it; see Foreign. Its field left says how much of that time is
+// left.
 type gapError struct {
 	*driver.HeldError
 	left time.Duration
@@ -124,7 +125,8 @@ type gapError struct {
 func (e *gapError) Unwrap() error { return e.HeldError }
 
 // heldError reads a reply of the kind replyHeld. The reply has the server's time, the number of
-// waiters, the holds, and how many ms of the gap are left.
+// waiters and the holds. Its last number is 0, or for how many ms padlock will still leave the name
+// free for other programs; see gapError.
 func (a *answer) heldError() error {
 	if len(a.rest) < 3 {
 		return unreadable()

@@ -50,8 +50,8 @@ func slotOf(key string) uint16 {
 
 const tagLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 
-// slotTags has, for each slot, the first three-letter word that is in that slot. Every slot has
-// such a word. The table is made once, in about 2 ms.
+// slotTags has a hash tag for each slot of a cluster: the first text of three letters whose hash
+// gives that slot. There is such a text for every slot. The table is made once, in about 2 ms.
 var slotTags = sync.OnceValue(func() *[slots][3]byte {
 	var tags [slots][3]byte
 	table := crcTable()

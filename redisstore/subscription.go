@@ -13,12 +13,14 @@ import (
 // subscription is one connection on which waiters receive messages. Messages that are sent while
 // the connection is down are lost. So the waiters look at their names when it is up again.
 //
-// A cluster sends a message of PUBLISH to all of its servers, and a message of SPUBLISH only to the
-// primary that has the slot of the channel. So, if the cluster knows SPUBLISH, there is a
-// subscription for each primary, and the subscription's channel is in a slot of that primary. Such
-// a subscription also receives the messages of PUBLISH. Scripts use PUBLISH if SPUBLISH has reached
-// nobody. That happens if a slot has moved, if the user has no right to SPUBLISH, or if the waiter
-// uses an older padlock. An older padlock itself always uses PUBLISH.
+// A cluster sends a message of PUBLISH to all of its servers. It sends a message of SPUBLISH only
+// to the primary that has the slot of the channel, which costs less. So, if the cluster knows
+// SPUBLISH, the store has one subscription for each primary. The channel of a subscription is in a
+// slot of its primary.
+//
+// Every subscription also receives the messages of PUBLISH. An older padlock always uses PUBLISH.
+// This version uses PUBLISH if SPUBLISH has reached nobody: the slot may have moved, the user may
+// have no right to SPUBLISH, or the waiter may use an older padlock.
 //
 //	state  when a subscription enters it                    its waiters
 //	down   it is new, or its connection was lost            get no messages, and look now and then
@@ -139,8 +141,8 @@ func unknownOrForbidden(err error) bool {
 	return ok && (strings.HasPrefix(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "unknown command"))
 }
 
-// refuse records that sharded messages do not work with these owners of the slots. As long as the
-// slots have the same owners, the waiters of this store then use PUBLISH.
+// refuse records that sharded messages do not work while the slots have these owners. The waiters
+// of this store use PUBLISH until the owners change.
 func (sub *subscriber) refuse(owners slotOwners) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()

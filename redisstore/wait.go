@@ -90,7 +90,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	if err != nil {
 		return g, 0, err
 	}
-	c, err = a.s.readyClient(a.ctx, true) // checks a new connection of the subscriber now, not at the hand-over
+	c, err = a.s.readyClient(a.ctx, true) // A new connection must be checked. This is done now, so that it does not delay a hand-over.
 	if err != nil {
 		return g, 0, err
 	}
@@ -125,7 +125,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, nil
 	}
 	g, err = a.s.grant(&reply)
-	g.TTL = min(g.TTL, driver.MaxReservation) // even a whole lease must be claimed within the time of a reservation
+	g.TTL = min(g.TTL, driver.MaxReservation) // the caller must claim the name within this time, even if the lease is longer
 	return g, 0, err
 }
 
@@ -136,9 +136,10 @@ func (a *wait) ended() error {
 	return driver.ErrClosed
 }
 
-// join is the first look of a waiter that wants an exclusive hold. If the name is held, join
-// returns the time until the next look. If the name is free and nobody waits for it, join returns a
-// grant of the hold. If it returns neither, the full script must run.
+// join is the first request of a waiter that wants an exclusive hold. If the name is held, the
+// waiter joins the queue, and join returns the time until it must look at the name again. If the
+// name is free and nobody waits for it, join returns a grant of the hold. If join returns neither,
+// the full script must run.
 func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.Duration, err error) {
 	r, s := a.r, a.s
 	if !a.reserve || r.Shared || s.config.foreign {
@@ -172,7 +173,7 @@ func (a *wait) joinGranted(began sample, fence int64) (g driver.Grant, next time
 	s := a.s
 	a.free = true
 	s.handOvers.remove(a.r.Name)
-	s.samples.addSample(began, fence) // the fence of a name that was free is the server's time
+	s.samples.addSample(began, fence) // here the fence is also the server's time, because the name was free
 	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: began.sent, TTL: ceilMillis(a.r.TTL)}, nil)
 	return g, 0, err
 }

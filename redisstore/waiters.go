@@ -9,14 +9,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// waiter is a caller of Wait. Messages name it by its number, because other users of the server can
-// read them and the token is secret.
+// waiter is a caller of Wait. A message to a waiter has the waiter's number, not its token: other
+// users of the server can read messages, and the token is secret.
 type waiter struct {
 	id     uint64
 	r      *driver.Request
 	lined  bool
 	on     *subscription // the subscription that the last look used
-	called chan message  // if it is full, messages are dropped: a look at the name tells more than any message
+	called chan message  // if it is full, messages are dropped: the waiter will look at the name anyway
 }
 
 // The kinds of messages to a waiter. Scripts use the same letters.
@@ -32,8 +32,8 @@ const (
 type message struct {
 	kind  byte
 	value int64
-	// With msgGranted, this is the time at which the lease began, or an earlier time. With
-	// msgHandedOver, it is the time at which the message arrived.
+	// With msgGranted, this is the time at which the lease began, or a time before the lease began.
+	// With msgHandedOver, it is the time at which the message arrived.
 	from   driver.Instant
 	handed int64    // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
 	clock  *samples // with msgHandedOver in a cluster: samples of the sender's clock, or nil
@@ -89,8 +89,8 @@ func (sub *subscriber) lookAll(n *subscription) {
 	}
 }
 
-// receive passes a message on to its waiter. The argument clock has samples of the sender's clock.
-// It is nil if it is not known which server sent the message.
+// receive passes a message on to its waiter. The argument clock has samples of the clock of the
+// server that sent the message. It is nil if that server is not known.
 func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
 	kind, rest, _ := strings.Cut(m.Message, " ")
 	number, value, _ := strings.Cut(rest, " ")

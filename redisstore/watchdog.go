@@ -65,8 +65,8 @@ func (c *watchedConn) Close() error {
 // SetDeadline sets the deadline for writes only.
 func (c *watchedConn) SetDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }
 
-// SetReadDeadline does nothing. A watchedConn sets the deadline for reads by itself, because the
-// method tick has to run at that time.
+// SetReadDeadline does nothing. A watchedConn sets the deadline for reads by itself, so that the
+// method tick is called when the deadline passes.
 func (c *watchedConn) SetReadDeadline(time.Time) error { return nil }
 
 func (c *watchedConn) Write(b []byte) (int, error) {
@@ -129,14 +129,15 @@ func (c *watchedConn) tick() error {
 
 var errSilent = errors.New("the server does not answer")
 
-// stopClock stops the clock until something is written.
+// stopClock removes the deadline for reads, so that tick is not called again until something is
+// written.
 func (c *watchedConn) stopClock(writes int64) error {
 	c.armed.Store(false)
 	if err := c.Conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
 	if c.writes.Load() != writes {
-		c.armed.Store(true) // a Write in the meantime may have found the clock running, and not started it
+		c.armed.Store(true) // a Write in the meantime may have found a deadline, and so set none
 	}
 	if c.armed.Load() {
 		return c.Conn.SetReadDeadline(time.Now().Add(tick))

@@ -7,17 +7,21 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A waiter may use a reservation at once, without a claim, if it knows on its own clock when the
-// reservation ends. The time in which it may do so is the window. The message about the hand-over
-// has the time of the hand-over on the server's clock, and a sample connects the two clocks:
+// When a name is handed over, the waiter gets a reservation, which is a short lease. Normally the
+// waiter must claim it before it uses the name, which takes a request. But if the waiter knows on
+// its own clock when the reservation ends, it may use the name at once, and claim it later. The
+// time in which it may do so is the window. The message about the hand-over has the time of the
+// hand-over on the server's clock. The waiter converts that time to its own clock with the help of
+// a sample, which is an earlier reading of the server's clock:
 //
-//	t0, S  S is the server's time in the reply to a request that was sent at t0
-//	h      the server's time of the hand-over, after S; the reservation ends at h + MaxReservation
-//	p      when the message arrived
+//	t0  when the waiter's process sent a request, on the local clock
+//	S   the server's time in the reply to that request
+//	h   the server's time of the hand-over; the reservation ends at h + MaxReservation
+//	p   when the message arrived, on the local clock
 //
-// When the server's clock showed S, the local clock showed t0 or later. So the local time
-// t0 + (h - S) is the time of the hand-over or earlier. The window begins at this time, so that it
-// ends before the reservation ends at the server. The states of a reservation:
+// When the server's clock showed S, the local clock showed t0 or later. So the hand-over was at the
+// local time t0 + (h - S) or later. The window begins at this local time, so that it ends before
+// the reservation ends at the server. The states of a reservation:
 //
 //	state    when a reservation enters it                  what the waiter does
 //	made     a release hands the name over                 it gets the message
@@ -46,12 +50,14 @@ import (
 //	t0 + (h - S) is after p                          the server's clock was set forward
 //	less than half of the window is left             a claim could come too late
 
-// In a cluster, a sample has the time of the server to which the subscription is connected. A
-// sharded message comes from that server: SPUBLISH in a script fails at a server that does not have
-// the slot of the channel. If another server takes the slot over, the subscription ends. But a
-// message of the new server may arrive before that. It has the time of another clock, so the window
-// may begin at a wrong time. The error is at most the time that the message travelled, because a
-// window that begins later than the message arrived (p) is not used.
+// In a cluster, a sample has the time of the server to which the subscription is connected. Sharded
+// messages come from that server, because a script can use SPUBLISH only at the server that has the
+// slot of the channel.
+//
+// If the slot moves to another server, the subscription ends. But a message of the other server may
+// arrive before the subscription ends. The time in that message comes from another clock, so the
+// window may begin too early or too late. A window that begins after the message arrived is not
+// used. So the window is too late by at most the time that the message travelled.
 
 // maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
 // which is one per cent.
@@ -111,9 +117,10 @@ func (s *Store) reservation(m *message) driver.Grant {
 }
 
 // window returns the time in which a reservation can be used without a claim, or false if that time
-// is not known. The message about the hand-over says when the hand-over was: at the time handed on
-// the server's clock, in microseconds since 1970. The message arrived here at the time p. In a
-// cluster, clock has samples of the sender's clock. It is nil if the sender is not known.
+// is not known. The parameter handed is the time of the hand-over on the server's clock, in
+// microseconds since 1970. The parameter p is the time at which the message about the hand-over
+// arrived here. In a cluster, clock has samples of the clock of the server that sent the message.
+// It is nil if that server is not known.
 func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from driver.Instant, ttl time.Duration, ok bool) {
 	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || handed == 0 {
 		return 0, 0, false

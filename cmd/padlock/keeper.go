@@ -66,7 +66,7 @@ type keepOrder struct {
 
 // keepReply is the answer to a keepOrder.
 type keepReply struct {
-	Status  int // of the failure; 0 if the lock was taken
+	Status  int // the exit status that the failure has, or 0 if the lock was taken
 	Note    note
 	Token   string
 	Fence   uint64
@@ -151,7 +151,7 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 		if socket, err = net.Listen("unix", socketOf(token)); err != nil {
 			err = fail(exitSystem, "system", name, "no socket for the keeper: %s", err)
 		} else {
-			defer socket.Close() // runs before the release: after that, nobody must take this process for the keeper
+			defer socket.Close() // before the lock is released, so that nobody takes this process for the keeper of a later lock
 		}
 	}
 	if ended.Err() != nil {
@@ -361,8 +361,8 @@ func (a *app) orderFor(set *taking, name string) *keepOrder {
 	return o
 }
 
-// checkKept returns an error for a time that no lock can have. A keeper measures the time itself,
-// so its store does not check it.
+// checkKept returns an error if ttl is not a valid duration of a lock. A store usually checks this,
+// but a keeper measures the time itself, without the store.
 func (a *app) checkKept(name string, ttl time.Duration) error {
 	if err := driver.CheckTTL("TTL", ttl, new(driver.Guarantees)); err != nil {
 		return a.explain(name, err)

@@ -246,8 +246,8 @@ func keptBy(keeper int) string {
 	return "; process " + strconv.Itoa(keeper) + " keeps it"
 }
 
-// unseenBy returns the programs that cannot see a lock that no process holds, though they see the
-// other locks of the store.
+// unseenBy is about a lock that stays taken while no process holds it. It returns the programs that
+// cannot see such a lock, although they see all other locks of the store.
 func unseenBy(l *padlock.Locker) []string {
 	if l.Guarantees().Bound == driver.ToNothing {
 		return nil

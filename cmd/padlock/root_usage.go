@@ -108,7 +108,8 @@ func writeUsage(c *cobra.Command) error {
 	return err
 }
 
-// helpWidth is the width of the lists of flags. The other lines of the help are as wide.
+// helpWidth is the greatest width of a line in the lists of flags. It is also the greatest width of
+// all other lines of the help.
 const helpWidth = 90
 
 // flagList returns the flags with their explanations. An explanation that is too long for a line

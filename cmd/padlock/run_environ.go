@@ -51,9 +51,9 @@ func (f *front) variables() ([]string, error) {
 	return vars, nil
 }
 
-// storeVariable returns the variable that names the store to the job. If the user named a file that
-// contains the URL, the variable names that file. Otherwise it contains the URL. A password in
-// --store is included only with --pass-key.
+// storeVariable returns the environment variable that tells the job which store to use. If the user
+// gave the name of a file that contains the store's URL, the variable has the name of that file.
+// Otherwise it contains the URL. A password in --store is included only with --pass-key.
 func (f *front) storeVariable() (string, error) {
 	if f.urlSource() == open.EnvStoreFile {
 		file, err := filepath.Abs(os.Getenv(open.EnvStoreFile)) // the job may change its directory

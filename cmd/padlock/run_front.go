@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
-// front is one run. It holds the lock, and handles the terminal and the signals. It ends the job
-// before another process can get the lock.
+// front is the state of one "padlock run". The process holds the lock, and handles the terminal and
+// the signals. It ends the job before another process can get the lock.
 type front struct {
 	*app
 	set  *runFlags
@@ -112,8 +112,9 @@ func (f *front) run() error {
 	return nil
 }
 
-// If the command itself exited with a status that padlock uses, ambiguous prints a warning.
-// Otherwise the user would take the status for padlock's own.
+// Some exit statuses have a meaning for padlock, such as "the lock is held". If the command itself
+// exited with such a status, this method prints a warning, so that the user does not misunderstand
+// the status.
 func (f *front) ambiguous() {
 	flag, meaning := "-E", "the lock is held"
 	switch f.status {
@@ -172,7 +173,8 @@ func (f *front) mayWait() bool {
 // yet.
 const guardPause = time.Second
 
-// take takes the lock. While a restarted server grants no locks yet, it keeps trying.
+// take takes the lock. If the server has restarted and does not grant locks yet, take repeats the
+// request until the server does.
 func (f *front) take(ctx context.Context) (err error) {
 	for told := false; ; told = true {
 		opts := f.set.options(f.grace)
@@ -283,7 +285,7 @@ func (f *front) start() error {
 	if f.terminal != nil {
 		console.WorkInBackground()
 		if f.terminal.interactive() {
-			f.terminal.giveForeground(f.job.Group()) // if the command reads from the terminal before this, it is stopped, and padlock notices that
+			f.terminal.giveForeground(f.job.Group()) // a command that has already read from the terminal was stopped; see jobStopped
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))

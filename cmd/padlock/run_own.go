@@ -39,9 +39,9 @@ func (f *front) ownLock(name string) bool {
 }
 
 // outerLock looks in the environment for a lock on the given name that an outer padlock run holds.
-// An outer padlock run is one that started this run. If there is such a lock, outerLock returns its
-// fence, and otherwise 0. The result derived is the name under which the store has the lock. It
-// differs from the given name if this run uses slots: each slot has a name of its own.
+// An outer padlock run is one that started this run. The first result is the name under which the
+// store has the lock. It differs from the given name if this run uses slots, because each slot has
+// a name of its own. The second result is the fence of the lock, or 0 if there is no such lock.
 func (f *front) outerLock(name string) (derived string, fence uint64) {
 	slot, isSlot := os.LookupEnv("PADLOCK_SLOT")
 	if os.Getenv("PADLOCK_NAME") != name || isSlot != (f.set.slots > 0) {

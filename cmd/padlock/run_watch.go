@@ -146,8 +146,9 @@ func (f *front) tellStuck() {
 		"%s left processes that cannot be ended: %s; %s stays locked until they are gone", show(f.args[0]), strings.Join(rest, ", "), f.titles())})
 }
 
-// lastOfSignal is a signal that padlock has received. If relayed is true, the supervisor received
-// it, for example because the command signalled its parent. Otherwise this process received it.
+// lastOfSignal says which signal was handled last, and when. The field relayed is true if the
+// signal came to the supervisor, for example because the command signalled its parent. It is false
+// if the signal came to this process.
 type lastOfSignal struct {
 	signal  os.Signal
 	relayed bool
@@ -176,7 +177,7 @@ func (f *front) handleSignal(s os.Signal, relayed bool) {
 	case f.commandEnded() && asksToEnd(s):
 		f.asked = true
 		f.killNow() // a second signal kills the remaining processes at once
-	default: // this includes a stop: when the command has stopped, padlock stops too
+	default: // also Ctrl-Z, which stops the job; padlock stops when it hears that the job has stopped
 		f.asked = f.asked || asksToEnd(s)
 		f.job.Signal(sig)
 	}
@@ -216,7 +217,7 @@ func (f *front) pause() {
 		}
 		f.handleSignal(s, false)
 	}
-	f.resume() // only after this may the next report of a stopped job be handled
+	f.resume() // before any other report of a stopped job is handled
 }
 
 // resume wakes the job, unless the lock ended during the pause.

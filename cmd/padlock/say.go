@@ -213,8 +213,8 @@ func isNull(st fs.FileInfo) bool {
 	return err == nil && os.SameFile(st, null)
 }
 
-// pathReason returns the text of a file system error. It leaves out the operation, and the name of
-// a file that the user does not know.
+// pathReason returns the text of a file system error without the operation and the file name. It is
+// used if the file has a name that means nothing to the user.
 func pathReason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

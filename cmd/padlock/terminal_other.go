@@ -4,8 +4,8 @@ package main
 
 import "syscall"
 
-// terminal is not handled on this system: the command runs next to padlock in the same process
-// group.
+// This type does nothing: on this system padlock does not handle the terminal. The command runs in
+// the same process group as padlock.
 type terminal struct{}
 
 func findTerminal() *terminal { return nil }

@@ -95,8 +95,8 @@ func terminalWidth() int {
 	return int(size.columns)
 }
 
-// wantsTerminal reports whether a signal stopped a process that used the terminal from the
-// background.
+// wantsTerminal reports whether the system sends s to a background process that reads from the
+// terminal or writes to it. The signal stops the process.
 func wantsTerminal(s syscall.Signal) bool { return s == syscall.SIGTTIN || s == syscall.SIGTTOU }
 
 // byTerminal reports whether a job that s has stopped was stopped because of the terminal: by

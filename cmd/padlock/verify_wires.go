@@ -85,8 +85,8 @@ func (w *wires) faults() []soak.Fault {
 	return []soak.Fault{lose("lost replies", lossy.Replies), lose("cut", lossy.Everything), reset}
 }
 
-// sweep removes the lock files for verify's own names, which nobody uses any more. If a file cannot
-// be removed, that is reported; the file does no harm.
+// sweep removes the lock files that verify has made for its own names. A file that cannot be
+// removed is only reported, because it does no harm.
 func (v *verification) sweep(ctx context.Context) {
 	if err := v.removeFiles(ctx); err != nil {
 		v.app.say(note{Event: "left", Message: "some lock files of " + v.run.Load.Prefix + "… could not be removed: " + reason(err)})

@@ -1,11 +1,14 @@
 end
--- Extends many leases. The script has the function one(KEYS, ARGV) before this text; it contains a
--- fast extend script.
+-- Extends many leases. The script is assembled from two files. The first one is a fast extend
+-- script, which becomes the body of a function called one(KEYS, ARGV). This text follows, and calls
+-- that function for each lease.
 -- KEYS: the name and the note of each hold
 -- ARGV: 1 KEEP; then the token, as in the fast extend script, and the ttl of each hold
--- Returns three numbers for each hold: the fence, the ms left and 1 if PHP has demoted it, else 0.
--- Fence and ms are -1 if extend.lua must run for this hold. An error in one name has no effect on
--- the others.
+-- Returns three numbers for each hold:
+--   the fence, or -1 if extend.lua must run for this hold
+--   for how many ms the lease still lasts, or -1 if extend.lua must run for this hold
+--   1 if PHP has turned the exclusive hold into a shared hold, else 0
+-- An error in one name has no effect on the others.
 --
 -- The script reads the time once, so the last lease ends up to a millisecond early. It converts the
 -- numbers that commands need to strings once for all leases with the same ttl, because a conversion

@@ -1,6 +1,7 @@
 end
--- Extends a few leases that need the full script. The script has the function one(KEYS, ARGV)
--- before this text; it contains extend.lua and the texts that extend.lua needs.
+-- Extends a few leases that need the full script. The script is assembled from several files.
+-- extend.lua and the files that it needs become the body of a function called one(KEYS, ARGV). This
+-- text follows, and calls that function for each lease.
 -- KEYS: those of extend.lua for each hold
 -- ARGV: 1 as in extend.lua; then the token and the ttl of each hold
 -- Returns the reply of extend.lua, or an error, for each hold. An error in one name has no effect

@@ -1,6 +1,8 @@
 -- Ends the hold of a name that nobody waits for.
 -- KEYS: 1 name  2 note
--- ARGV: 1 token  2 "1" with ALONE, else absent
+-- ARGV:
+--  1 the token
+--  2 "1" if the store has the option OnlyPadlock; otherwise this argument is absent
 -- Returns 1 if the hold has ended, 2 if pass.lua must run because there may be waiters, or 0 if
 -- release.lua must run.
 local call = redis.call

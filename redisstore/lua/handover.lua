@@ -11,8 +11,9 @@ local call, K, F, H, Q, a, counts = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[
 local both = call('MGET', F, K) -- nil for K if the key is a sorted set
 local v = both[1]
 
--- The note must describe the hold that ends, and that hold must have no at-least time. It may be a
--- reservation that was used without a claim.
+-- The note must describe the hold that ends, and that hold must have no at-least time. If a waiter
+-- got the name by a reservation, and never claimed the reservation, the note still describes the
+-- reservation. This is allowed, too.
 if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end
 if string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) ~= a then return 0 end
 local state = string.sub(v, NOTE_LENGTH + #a, NOTE_LENGTH + #a + NOTE_TIME)

@@ -1,7 +1,10 @@
 end
 -- Joins the queue of a name that is held, to get an exclusive hold. If nobody holds the name and
--- nobody waits for it, takes it at once. For that, the script has the function one(KEYS, ARGV)
--- before this text; it contains a fast acquire script.
+-- nobody waits for it, the script takes the name at once.
+--
+-- The script is assembled from two files. The first one is a fast acquire script, which becomes the
+-- body of a function called one(KEYS, ARGV). This text follows, and calls that function to take the
+-- name.
 -- KEYS: 1 name  2 note  3 records  4 queue
 -- ARGV: 1 token  2 channel, id, mode, above and holder
 -- If the script may take the name, there are two more: 3 ttl  4 ttl + KEEP
@@ -25,10 +28,10 @@ if call('ZADD', KEYS[4], 'NX', us, token) == 0 then return {} end
 local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
--- In each span of 30 s, the first waiter that joins renews the expiries of the two keys with the
--- queue. It is not enough that a waiter renews them if no other waiter came shortly before. In a
--- busy queue that never empties, another waiter always came shortly before. Then nobody would renew
--- the expiries, and the keys would expire while waiters are in the queue.
+-- The two keys of the queue expire unless they are renewed. To save commands, only the first waiter
+-- that joins in each span of 30 s renews them. The spans are those of the server's clock: they do
+-- not begin when a waiter joins. Otherwise, if waiters joined at short intervals, no span would
+-- ever end, and the keys would expire although waiters are in the queue.
 if not last or math.floor(now / 30000000) ~= math.floor(last / 30000000) then
   call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)

@@ -1,5 +1,5 @@
--- pass.lua and swap.lua call these functions for the key itself. They are for a key that is a
--- string; see string.lua.
+-- pass.lua and swap.lua call these functions to read and change the key of the name. This file is
+-- for stores that keep the key as a string; see string.lua.
 local function held() return both[2] == token end
 local heldAlone = held
 -- replace(successor, ttl, begins) gives the key to another token, the successor. If begins is true,

@@ -1,11 +1,14 @@
 -- Ends an exclusive hold and hands the name over to the first waiter in the queue, if that waiter
--- wants an exclusive hold. handover.lua lists KEYS and ARGV. The first waiter may be the caller in
--- the same process (ARGV 4 to 7). Then the script grants it a hold with the whole lease instead of
--- a reservation. It sends no message, because the reply goes to the same process.
+-- wants an exclusive hold. handover.lua lists KEYS and ARGV.
+--
+-- Usually the first waiter belongs to another process. The script then makes a reservation for the
+-- waiter, and sends it a message. If ARGV 4 is the token of the first waiter, the waiter belongs to
+-- the process that runs this script. It then gets a hold with the whole lease instead of a
+-- reservation. It needs no message, because its process gets the reply of this script.
 --
 -- Returns
---   1              if the name was handed over to a waiter
---   the new fence  if the name was granted to the caller in the same process
+--   1              if the name was handed over to a waiter of another process
+--   the new fence  if the first waiter belongs to the process that runs this script
 --   2              if the hold has ended, but the process of the first waiter is gone
 --   0              if release.lua must run
 if last >= f or not held() then return 0 end
@@ -28,18 +31,22 @@ else
   local counted = string.format(FORMAT_LENGTH, #head) .. head
   call('SET', F, NOTE_MORE .. f .. counted .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
 end
--- The message has the fence and then the server's time, which is the fence here.
+-- The message has two numbers: the fence of the reservation, and the time of the hand-over on the
+-- server's clock. Here both numbers are the same, because the present time is the new fence.
 if not own and not publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) then
   remove(head)
   call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
   return 2
 end
 
--- If nobody claims the reservation, some waiter must look when the reservation ends. Every waiter
--- looks MS_RESERVE after it came. The waiter that got the name came first. If that was less than
--- MS_RESERVE ago, all others will still look, and no message is needed. Otherwise the script asks
--- five waiters to look, at most four times a second: the next three, the waiter in the middle of
--- the queue, and the last waiter. If the next three have left, the other two are still there.
+-- If the waiter that got the reservation never claims it, another waiter must notice when the
+-- reservation ends. No message is needed if the others will look at the name anyway. Every waiter
+-- does so once, MS_RESERVE after it joined the queue. So if the first waiter joined less than
+-- MS_RESERVE ago, all waiters behind it still have this look before them.
+--
+-- Otherwise the script asks five waiters to look, at most four times a second: the next three, the
+-- waiter in the middle of the queue, and the last waiter. If the next three have left, the other
+-- two are still there.
 local recent = us - came < MS_RESERVE * 1000
 if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 1 end
 local n = call('ZCARD', Q)

@@ -76,9 +76,11 @@ local function put(r)
 end
 
 -- newFence makes the next fence: the present time in microseconds since 1970, or the last fence + 1
--- if that is greater. A reader that joins other readers shares their fence. The first reader must
--- get a new fence, not the fence of the note. If the server has lost its last second, the note's
--- fence may be lower than the fence of the last writer.
+-- if that is greater. A reader that joins other readers shares their fence.
+--
+-- The first reader must get a new fence, even though the note has a fence. If the server has
+-- crashed and lost the writes of its last second, the note's fence may be lower than the fence of
+-- the last writer.
 local function newFence(joins, above)
   if not joins or note.fence == 0 or note.fence <= above then
     note.fence = math.max(note.fence + 1, us, above + 1)

@@ -1,12 +1,16 @@
 -- publish sends a message to a waiter. It returns false if it knows that the waiter's process is
--- gone. The variable counts says how messages travel; see messagesToAll in serverinfo.go.
+-- gone. The calling script then takes the reservation away again. The variable counts says how
+-- messages travel; see messagesToAll in serverinfo.go.
 --
--- In a cluster, a waiter usually subscribes to the sharded channel at the primary of the channel's
--- slot. The id of such a channel has CHANNEL_LENGTH digits. Before publish sends anything, it asks
--- that primary, on which this script runs, whether the channel has a subscriber. The reply to
--- SPUBLISH would come too late. It counts the subscribers at this server, but the message also
--- reaches subscribers at its replicas. They might use the name although this script has taken the
--- name from them.
+-- In a cluster, a waiter usually subscribes to a sharded channel, whose id has CHANNEL_LENGTH
+-- digits. It subscribes at the primary of the channel's slot. If this script runs at the same
+-- primary, publish asks the server whether the channel has a subscriber, before it sends the
+-- message.
+--
+-- The reply to SPUBLISH also says how many subscribers there are, but it counts only those at this
+-- server. The server's replicas deliver the message to their own subscribers, too. If publish
+-- looked at the reply alone, a subscriber at a replica might begin to use the name after the script
+-- has taken its reservation away.
 --
 --   slot of the channel  subscribers here  what publish does                       it returns
 --   here                 some              SPUBLISH                                true

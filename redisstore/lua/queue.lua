@@ -13,8 +13,10 @@ local function withdraw(token)
   if v and string.match(v, '^%d+ (.*)$') == token then redis.call('HDEL', H, 'i') end
 end
 
--- With YIELDS, padlock leaves a name free for GAP after it has used the name for BUSY without a
--- pause. GAP is longer than the sleep of other programs between two tries.
+-- Other programs may poll: they try to get a name, and sleep between two tries. If the store has
+-- the option Foreign (YIELDS), padlock gives them a chance: after it has used a name for BUSY (1 s)
+-- without a pause, it leaves the name free for a gap of GAP (130 ms), which is longer than such a
+-- sleep.
 --
 -- Readers overlap, so they might never leave a name free. Therefore, while padlock has readers, the
 -- key has one more member, LOOK, whose lease has expired. A program that tries to get the name
@@ -95,8 +97,8 @@ local function left() return math.max(top(), gap()) - ms end
 
 -- wakeUnplaced wakes waiters that have no place in the queue. It wakes the reader that waits for
 -- its promotion if no other reader is left. It wakes the other waiters without a place if they may
--- try. The score of such a waiter in B is the time of its last look. The score is negative if the
--- waiter wants a shared hold.
+-- try. The sorted set B has these other waiters, each with the time of its last look as its score.
+-- If the waiter wants a shared hold, the score is the negative of that time.
 local function wakeUnplaced()
   local p = redis.call('HGET', H, 'p')
   if p then
@@ -116,9 +118,9 @@ local function wakeUnplaced()
   redis.call('ZREMRANGEBYSCORE', B, '-inf', to)
 end
 
--- alert asks five waiters to look soon after the present hold ends, one after the other: the first
--- three, the waiter in the middle of the queue, and the last waiter. The last two will still be in
--- the queue when the first three have gone.
+-- alert asks five waiters to look at the name soon after the present hold ends: the first three,
+-- the waiter in the middle of the queue, and the last waiter. Each of them looks STAGGER ms after
+-- the one before. If the first three are gone by then, the other two will still be in the queue.
 local function alert(own)
   local n, due = redis.call('ZCARD', Q), left()
   local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
@@ -130,9 +132,9 @@ local function alert(own)
 end
 
 -- dispatch hands the name over to the first waiter in the queue. If that waiter is a reader, the
--- readers directly behind it get the name too. own is the token of the caller. The caller gets no
--- message, because it gets the reply. dispatch returns true if it has moved the queue, or if moved
--- is true.
+-- readers directly behind it get the name too. The parameter own is the token of the caller, who
+-- gets no message, because it gets the reply. The parameter moved is true if the caller has already
+-- changed the queue. The result is true if the caller or dispatch has changed the queue.
 local function dispatch(own, moved)
   while true do
     local head = redis.call('ZRANGE', Q, 0, 0)[1]
@@ -158,8 +160,9 @@ local function dispatch(own, moved)
   return moved
 end
 
--- finish writes the note, from which the fast scripts see whether they may act. The note is kept
--- until the clock is far beyond the note's fence, so that no fence is given out twice.
+-- finish writes the note, from which the fast scripts see whether they may act. The note also has
+-- the last fence, and the next fence must be greater. Without a note, the next fence is the present
+-- time. So the note is kept for KEEP ms after the time of its fence, in case the clock is set back.
 local function finish()
   if note.token and note.state == NOTE_RESERVED and not live(note.token) then note.token = nil end
   local slow = note.token and (note.state == NOTE_RESERVED or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
@@ -190,22 +193,23 @@ local function holds(except)
   if gap() > 0 and not (out[1] and out[1][1] == 'c') then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
 end
--- held makes the reply that refuses the name. The last number in the reply is how many ms of the
--- gap are left, or 0 if the gap is not the only obstacle.
+-- held makes the reply that refuses the name. The last number in the reply tells the caller when to
+-- try again: it is how many ms of the gap are left (see gap above), or 0 if there is another reason
+-- for the refusal.
 local function held(token, shared)
   local n, til = redis.call('ZCARD', Q), gap()
   if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end
   return { 'H', int(ms), n, holds(token), int(math.max(til - ms, 0)) }
 end
 local function granted(r, til, shared) return { 'G', int(r and r.fence or 0), int(til - ms), shared and 1 or 0 } end
--- why returns the reason that a token has no hold. The reason is E if its lease has expired and
--- nobody has taken the name since. In all other cases it is L, for lost.
-local function why(token)
+-- lostReason says why a token has no hold any more. It returns E if the token's lease has expired
+-- and nobody has taken the name since. In all other cases it returns L, for lost.
+local function lostReason(token)
   if ALONE and note.token == token and not taken() then return 'E' end
   return 'L'
 end
 local function lost(token)
-  local w = why(token)
+  local w = lostReason(token)
   dispatch()
   finish()
   return { w }

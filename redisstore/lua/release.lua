@@ -18,7 +18,7 @@ elseif live(token) then
 elseif leave(token) then
   -- the token had a place in the queue
 else
-  answer = why(token)
+  answer = lostReason(token)
   forget(token)
   -- An acquire of this token may still be on its way.
   redis.call('ZREMRANGEBYSCORE', X, '-inf', int(ms))

@@ -1,6 +1,7 @@
 -- As in Symfony, the key is a sorted set of tokens. The score of a token is the end of its lease.
--- If the hold is exclusive, WRITE is a member too. The key expires with its last member. The member
--- LOOK, with the score 1, is not a token; see queue.lua.
+-- The key expires with its last member. The set can have two more members, which are not tokens.
+-- The member "__write__" (the constant WRITE) says that the hold is exclusive. The member
+-- "padlock:look" (the constant LOOK) has the score 1; see queue.lua.
 local plain -- true if the key is a string: a SET NX PX lock, which excludes all others
 local kind = redis.call('TYPE', K).ok
 if kind == 'string' and redis.call('PTTL', K) > 0 then

@@ -1,8 +1,13 @@
 end
--- Takes a permit that nobody holds and nobody waits for. The script has the function one(KEYS,
--- ARGV) before this text; it contains a fast acquire script.
+-- Takes a permit that nobody holds and nobody waits for. A lock can have several permits, each with
+-- a name of its own. Callers that wait for any of the permits wait at another name, which is called
+-- the gate.
+--
+-- The script is assembled from two files. The first one is a fast acquire script, which becomes the
+-- body of a function called one(KEYS, ARGV). This text follows, and calls that function.
 -- KEYS: 1 the gate  2 the gate's queue; then the name and the note of each permit
--- ARGV: 1 to 4 as in the fast acquire script  5 "1" if the caller is ahead of those at the gate
+-- ARGV: 1 to 4 as in the fast acquire script
+--       5 "1" if the caller may take a permit even though other callers wait at the gate
 -- Returns
 --   {G, slot, fence}  if a permit was granted
 --   {F, slot}         if the token may have this permit, so acquire.lua must run for it

@@ -1,7 +1,9 @@
 end
--- Looks at all permits for a waiter without a place in the queue. Asks for a message when one of
--- the permits may be free. The script has the function one(KEYS, ARGV) before this text; it
--- contains wait.lua and the texts that wait.lua needs.
+-- Looks at all permits for a waiter without a place in the queue. If none of them is free, asks for
+-- a message when one of them may be free.
+--
+-- The script is assembled from several files. wait.lua and the files that it needs become the body
+-- of a function called one(KEYS, ARGV). This text follows, and calls that function for each permit.
 -- KEYS: those of wait.lua for each permit
 -- ARGV: those of wait.lua
 -- Returns {N} if a permit may be free, or {W, ms until the next look}.

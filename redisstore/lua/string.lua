@@ -1,5 +1,5 @@
--- As in other SET NX PX locks, the key is a string. It contains the token and expires with the
--- lease. There are exclusive holds only.
+-- The key is a string, as in all locks that are taken with the command SET NX PX. It contains the
+-- token and expires with the lease. There are exclusive holds only.
 local kind = redis.call('TYPE', K).ok
 if kind ~= 'string' and kind ~= 'none' then return redis.error_reply(REFUSED_TYPE .. ' ' .. kind) end
 

@@ -51,12 +51,14 @@ else
 end
 
 -- look is the time until this waiter must look again. The first waiter looks when the present hold
--- ends, and at least once a second, because other programs send no message when they release. The
--- process of the first waiter may be gone, so these waiters also look soon after the hold ends:
+-- ends, and at least once a second, because other programs send no message when they release. But
+-- the process of the first waiter may be gone. So the following waiters also look soon after the
+-- hold ends:
 --
 --   the two waiters behind the first one
 --   a waiter that got a message, and found that the name is reserved
---   a waiter whose look has changed the queue, which the waiters before it should have done
+--   a waiter that has just removed dead waiters or handed the name over: the waiters before it
+--   should have done this, so they may be gone, too
 --
 -- All other waiters look for the first time MS_RESERVE after they came, and then every 15 s.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0

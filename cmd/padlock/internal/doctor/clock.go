@@ -31,10 +31,12 @@ const (
 	// offsetLimit is the tolerated difference between the clocks. Clocks that differ more are not
 	// synchronised, or not with the same source.
 	offsetLimit = time.Second
-	// driftMargin is the drift that holders allow for: 1 %.
+	// driftMargin is the drift that padlock allows for: a process that holds a lock stops using it
+	// 1 % of the lease early.
 	driftMargin = 0.01
-	// driftLimit is more than a clock drifts by itself, and more than ntpd corrects (0.05 %). If a
-	// clock drifts faster than that, a program other than ntpd corrects it, or sets it.
+	// driftLimit is the drift above which the clock is reported. A clock does not drift this fast
+	// by itself, and ntpd corrects a clock more slowly (0.05 %). So another program corrects the
+	// clock, or sets it.
 	driftLimit = 0.001
 )
 
@@ -74,8 +76,8 @@ func ahead(d time.Duration) string {
 	return fmt.Sprintf("%v ahead of this machine's", tidy(d))
 }
 
-// drift compares the speed of the server's clock with that of the clock by which holders judge
-// their leases.
+// drift measures how fast the server's clock runs, compared with the local clock. Processes that
+// hold locks use the local clock to find out when their leases end.
 func (v *visit) drift(ctx context.Context, l *padlock.Locker, c *clock, first reading) {
 	if !pause(ctx, v.Measure) {
 		return

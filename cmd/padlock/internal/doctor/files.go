@@ -86,8 +86,9 @@ func systemLink(path string) bool {
 	return filepath.Dir(path) == string(filepath.Separator) || path == "/var/run" || path == "/var/lock"
 }
 
-// cleaned lists directories in which other programs delete files, together with these programs.
-// Some of the programs delete only old files. Others delete all files at a logout or a boot.
+// cleaned lists directories that are unsafe for lock files, because other programs delete files in
+// them. Each entry names these programs. Some of the programs delete only old files. Others delete
+// all files at a logout or a boot.
 var cleaned = []struct{ dir, programs string }{
 	{"/tmp", "systemd-tmpfiles, tmpreaper or a boot"},
 	{"/var/tmp", "systemd-tmpfiles or tmpreaper"},

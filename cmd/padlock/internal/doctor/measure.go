@@ -31,7 +31,8 @@ func (c *clock) saw(sent, got time.Duration, fence uint64) {
 	c.trips = append(c.trips, got-sent)
 }
 
-// The number of locks taken to measure the clock, and the smaller number for slow stores.
+// To measure the server's clock, doctor takes a number of locks, one after the other: looks locks,
+// or only fewLooks locks if the store is so slow that this would take longer than lookAbout.
 const (
 	looks     = 10
 	fewLooks  = 2

@@ -34,7 +34,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
-		return // v.clocks needs locks that end with a lease, and fences that are made from the server's clock
+		return // the clocks can be compared only if locks have leases, and fences come from the server's clock
 	}
 	v.clocks(ctx, l, c)
 }
@@ -66,8 +66,8 @@ func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 	return true
 }
 
-// handOver tests that a lock is handed over: it lets a second client wait for the lock first, and
-// then releases that lock.
+// handOver tests that a lock is handed over to a waiter. Its caller holds the lock. handOver makes
+// a second client wait for the lock, and then releases it.
 func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.Lock) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

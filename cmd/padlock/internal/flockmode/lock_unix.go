@@ -207,9 +207,12 @@ func cannotRun(command string, err error) error {
 	return fail(status, "failed to execute %s: %s", command, strerror(err))
 }
 
-// dieQuietly makes some signals end this program, as they end flock(1). Go's runtime would ignore
-// these signals, or print a dump. The command continues and keeps the lock. With a time-out,
-// SIGALRM does not end the program, because flock(1) uses SIGALRM itself.
+// dieQuietly makes some signals end this program, as they end flock(1). Otherwise Go's runtime
+// would ignore these signals, or print a dump. The command that this program has started is not
+// ended, and keeps the lock.
+//
+// SIGALRM is an exception: flock(1) uses this signal for its own time-out. So if the user has set a
+// time-out, SIGALRM does not end this program.
 func dieQuietly(o *options) {
 	c := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE} {

@@ -12,8 +12,9 @@ import (
 type Reaper struct{ job *Job }
 
 // NewReaper returns a Reaper. Call it before you start the starter. From then on, where the system
-// supports it, this process becomes the parent of every process whose parent was a child of this
-// process and has died. The parameter leave is the field Leave of the job's Spec.
+// supports it, this process adopts orphans: if a child of this process dies, the processes that the
+// child has started become children of this process. The parameter leave is the field Leave of the
+// job's Spec.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true
@@ -29,10 +30,13 @@ func (r *Reaper) Rest() []int { return r.job.Rest() }
 func (r *Reaper) Group(group int) { r.job.pid = group }
 
 // TakeOver kills the remaining processes of the job, and returns when none is left. The starter
-// must have been reaped. The parameter ended says that the command had already ended when the
-// starter died. In that case another process may have got the command's process id, so it is risky
-// to signal the command's process group. TakeOver then signals the group only if it cannot find the
-// leftover processes as children of this process. With Leave, it does not even do that.
+// must have been reaped. Set the parameter ended if the command had already ended when the starter
+// died.
+//
+// To reach all processes, TakeOver also signals the command's process group. This is risky if the
+// command has ended, because another process may have got its process id. In that case TakeOver
+// signals the group only if two conditions are met: it cannot find the remaining processes as
+// children of this process, and Leave is not set.
 func (r *Reaper) TakeOver(ended bool) {
 	j := r.job
 	j.killing.Store(true)

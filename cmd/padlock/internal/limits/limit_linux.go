@@ -50,7 +50,7 @@ func userThreads() (sum uint64) {
 	return sum
 }
 
-// field returns the first word after a name that is at the beginning of a line.
+// field finds the line that begins with the given name, and returns the first word after the name.
 func field(text []byte, name string) []byte {
 	_, rest, _ := bytes.Cut(text, []byte("\n"+name))
 	if words := bytes.Fields(rest[:min(len(rest), 40)]); len(words) > 0 {

@@ -132,8 +132,9 @@ func (p *Proxy) serveClient(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy forwards one direction until either side ends. The data is lost while the proxy's Loss is at
-// least as great as the parameter least.
+// copy forwards the data of one direction until either side ends. The parameter least is the
+// smallest Loss at which this direction loses its data. While the proxy's Loss is smaller, the data
+// arrives.
 func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	defer c.closeBoth()
 	buffer := make([]byte, 16<<10)

@@ -27,8 +27,8 @@ func momentAfter(left time.Duration) *moment {
 
 func (m *moment) fields(f fields) { duration(f, &m.Boot) }
 
-// arrived is called when the moment has arrived in a message. It does nothing here, because on
-// Linux a moment is a time of a clock that all processes share.
+// arrived is called after a moment was read from a message. It does nothing here, because on Linux
+// a moment is a time of a clock that all processes share.
 func (*moment) arrived() {}
 
 func (m *moment) left() time.Duration { return m.Boot - now() }

@@ -5,9 +5,10 @@ package supervise
 import "time"
 
 // moment is a point in time that can be sent to another process. It is sent in two forms: as a time
-// of the wall clock, and as a duration that begins when the other process receives the moment. The
-// two forms may give different times. Then the earlier time is the right one: the wall clock may
-// have been set back, and the duration leaves out the time in which the machine was suspended.
+// of the wall clock, and as a duration that begins when the other process receives the moment. Each
+// form can only be wrong by being too late: the time is too late if the wall clock was set back,
+// and the duration is too late if the machine was suspended in the meantime. So if the two forms
+// give different times, the earlier one is right.
 type moment struct {
 	Wall time.Time
 	Left time.Duration
@@ -28,7 +29,7 @@ func momentAfter(left time.Duration) *moment {
 }
 
 func (m *moment) fields(f fields) {
-	wall := m.Wall.UnixNano() // if f reads a message, it replaces this number
+	wall := m.Wall.UnixNano() // the next line sends this number, or replaces it by the number in a message
 	f.number(&wall)
 	m.Wall = time.Unix(0, wall)
 	duration(f, &m.Left)

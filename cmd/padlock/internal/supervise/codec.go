@@ -15,8 +15,8 @@ import (
 // The messages are not JSON, because encoding/json is initialised late when a program starts. See
 // package early.
 
-// fields writes the fields of a message, or reads them. So each type of message lists its fields
-// only once, for both directions.
+// This interface has two implementations: one writes the fields of a message, and the other one
+// reads them. So each type of message lists its fields only once, for both directions.
 type fields interface {
 	number(n *int64)
 	text(s *string)
@@ -40,8 +40,9 @@ func yesNo(f fields, b *bool) {
 
 func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
 
-// optional writes whether a value is present, or reads it from the message. If optional has read
-// that a value is present, it allocates the value, so that the caller can read the value's fields.
+// optional is for a value that a message may lack. When a message is written, it writes whether
+// there is a value. When a message is read, it reads this, and allocates the value if there is one,
+// so that the caller can read the value's fields.
 func optional[T any](f fields, value **T) bool {
 	has := *value != nil
 	yesNo(f, &has)
@@ -68,7 +69,7 @@ type message interface{ fields(f fields) }
 
 const (
 	head       = 4       // bytes of the length
-	maxMessage = 1 << 30 // bytes of a message; no system starts a command with so many arguments
+	maxMessage = 1 << 30 // bytes of a message; a command's arguments, the longest part, are shorter on every system
 )
 
 var errMessage = errors.New("a message between padlock's processes is damaged")

@@ -123,7 +123,8 @@ func Called() bool {
 	return len(os.Args) > 1 && os.Args[1] == verb && os.Getenv(variable) != ""
 }
 
-// notForUsers ends a supervisor that no padlock run has started.
+// notForUsers ends this supervisor with a message, because a user has started it. Only the command
+// "padlock run" may start a supervisor.
 func notForUsers() {
 	_, _ = os.Stderr.WriteString("padlock: " + verb + " is started by padlock run only; unset " + variable + "\n")
 	os.Exit(64)

@@ -249,13 +249,14 @@ func (s *server) doDueWork() {
 // waitsForAnswer reports whether the supervisor must hear from the front before it may treat the
 // lease as ended. A supervisor that was stopped or starved is late: it has not read the front's
 // messages yet, and one of them may say that the lease was renewed. A late supervisor asks the
-// front when the lease ends.
+// front when the lease ends. If it does not wait, it uses the last end of the lease that the front
+// has told it.
 //
-//	late  answer of the front               what the supervisor does
-//	no    it was not asked for              uses the end of the lease that it knows
-//	yes   it was not asked for              asks for it, and waits
-//	yes   it was asked for, may still come  waits
-//	yes   it did not come in time           uses the end of the lease that it knows
+//	late  answer of the front                 what the supervisor does
+//	no    the supervisor has not asked        does not wait
+//	yes   the supervisor has not asked        asks, and waits
+//	yes   it has not come, but may come       waits
+//	yes   it has not come in time             does not wait
 //
 // If the lease ends in the future, as far as the supervisor knows, the supervisor waits at most for
 // half of the time until then.
@@ -277,8 +278,8 @@ func (s *server) waitsForAnswer(left time.Duration) bool {
 	return true
 }
 
-// leaseLow is called when the lease ends so soon that the job needs the rest of the time to end. It
-// asks the job to end. If the lease has ended already, it kills the job.
+// leaseLow is called when the time left of the lease is only just enough to end the job. It asks
+// the job to end. If no time is left, it kills the job.
 func (s *server) leaseLow(left time.Duration) {
 	if !s.ending {
 		s.sendNews(&news{Is: isLow})

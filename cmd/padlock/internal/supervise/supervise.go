@@ -91,8 +91,9 @@ type link interface {
 	startSupervisor() (io.ReadWriteCloser, error)
 }
 
-// Start starts the supervisor, which then starts the job. The error is that of execve(2), ErrStart
-// or a KilledError. After an error no process is left.
+// Start starts the supervisor, which then starts the job. If the command cannot be executed, the
+// error is that of execve(2). Other errors are ErrStart and KilledError. After an error no process
+// is left.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
@@ -129,8 +130,8 @@ func (p *Process) Exit() job.Exit {
 	}
 }
 
-// Gone is closed when the supervisor and all processes of the job have ended. With Leave, only the
-// supervisor and the command count.
+// Gone is closed when the supervisor and all processes of the job have ended. If Spec.Leave is set,
+// it does not wait for processes that the command has left running.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
 // SupervisorLost is closed when another process has killed the supervisor. The rest of the job is
@@ -179,8 +180,8 @@ func (p *Process) Lease(left time.Duration) {
 	p.sendOrder(&order{Do: doLease, Lease: momentAfter(left)})
 }
 
-// Asked reports that the supervisor was stopped or starved, and asks how long the lock is still
-// held. Call Answer then.
+// Asked receives a value when the supervisor asks how long the lock is still held. The supervisor
+// asks this after it was stopped or starved. The caller must then call Answer.
 func (p *Process) Asked() <-chan struct{} { return p.asked }
 
 // Answer is like Lease. It answers a question from Asked.
@@ -204,9 +205,9 @@ func (p *Process) Kill() {
 // supervisor that takes longer counts as hung.
 const slack = 400 * time.Millisecond
 
-// expectKill makes sure that the job has ended after the given time and slack. If the supervisor
-// has not reported the kill by then, it hangs, and expectKill kills the supervisor, which ends the
-// job too.
+// expectKill makes sure that the job ends even if the supervisor hangs. If the supervisor has not
+// reported within the given time and 400 ms (slack) that it has killed the job, expectKill kills
+// the supervisor, which ends the job too.
 func (p *Process) expectKill(after time.Duration) {
 	time.AfterFunc(after+slack, func() {
 		select {

@@ -210,7 +210,7 @@ func (m Model) showDetails() (Model, tea.Cmd) {
 	return m, m.history()
 }
 
-// selected returns the hold to which a key applies, or nil.
+// selected returns the hold that the user has selected on the screen, or nil.
 func (m *Model) selected() *sampler.Hold {
 	if m.screen == details {
 		if m.hold < len(m.detail.Holds) {

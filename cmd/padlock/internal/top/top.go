@@ -64,22 +64,22 @@ type Model struct {
 	now    time.Time
 
 	width, height int
-	screen, from  screen // the present screen, and the one to which a question or the help returns
+	screen, from  screen // the present screen, and the screen that follows when a question or the help is closed
 
 	filter, host string // only rows that match are shown
 	order        int    // an index of orderings
 	reverse      bool
-	cursor       string // the key of the chosen row, which may move
-	index        int    // the last index of that row
+	cursor       string // the key of the chosen row, which finds the row after it has moved
+	index        int    // where the chosen row was last
 	detail       sampler.Name
-	hold         int // the index of the chosen hold on the screen details
-	scroll       int // the first line of the details
+	hold         int // the index of the chosen hold, while the screen shows one name
+	scroll       int // the first visible line, while the screen shows one name
 	runs         []string
 
 	typed   string // what the user is typing
 	reason  string
 	victim  sampler.Hold      // the hold that would be broken, as the user saw it
-	seen    *sampler.Snapshot // the snapshot in which the user saw it
+	seen    *sampler.Snapshot // the snapshot that showed this hold to the user
 	message string
 }
 

@@ -19,8 +19,9 @@ func init() {
 	if !supervise.Called() {
 		return
 	}
-	// While packages are initialised, the runtime ties this goroutine to one thread. So the
-	// supervisor runs in another goroutine, where it can switch between goroutines faster.
+	// While packages are initialised, the runtime ties this goroutine to one thread. A switch
+	// between this goroutine and another one is then slow. So the supervisor runs in a new
+	// goroutine.
 	go func() {
 		signals := make(chan os.Signal, 64)
 		console.Catch(signals, console.FromStart)
