@@ -285,7 +285,7 @@ func (f *front) start() error {
 	if f.terminal != nil {
 		console.WorkInBackground()
 		if f.terminal.interactive() {
-			f.terminal.giveForeground(f.job.Group()) // a command that has already read from the terminal was stopped; see jobStopped
+			f.terminal.giveForeground(f.job.Group()) // if the command has already tried to read, it was stopped; see jobStopped
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))

@@ -213,8 +213,8 @@ func isNull(st fs.FileInfo) bool {
 	return err == nil && os.SameFile(st, null)
 }
 
-// pathReason returns the text of a file system error without the operation and the file name. It is
-// used if the file has a name that means nothing to the user.
+// pathReason returns the text of a file system error without the operation and the file name. The
+// caller's message names the file if the user knows it.
 func pathReason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -91,8 +91,8 @@ func serve(ctx context.Context, addr, redis string) (err error) {
 	return <-stopped // Serve returns before the shutdown is done, so wait for the shutdown
 }
 
-// closeAll closes everything that requests use. Each thing is closed before the things that it uses
-// itself: first the cache of the catalogue, then the locks, then the connections.
+// closeAll closes everything that requests use: first the cache of the catalogue, which uses the
+// locks, then the locks, which use the connections, and at last the connections.
 func (s *shop) closeAll(locker *padlock.Locker, b *backing) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -45,9 +45,10 @@ func (c *Calls) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End makes Begin refuse new calls, and cancels Closing. It reports whether this was the first call
-// of End. If running calls wait for something that does not end with Closing, the caller of End
-// must end it. Then the caller must wait for Work.
+// End makes Begin refuse new calls, and cancels the context Closing, so that running calls can end
+// early. It reports whether this was the first call of End. The caller of End must then call
+// Work.Wait to wait for the running calls. If some of them wait for an event, and do not notice
+// Closing, the caller must first make that event happen.
 func (c *Calls) End() (isFirst bool) {
 	c.mu.Lock()
 	isFirst = !c.closed
@@ -101,9 +102,11 @@ func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
 	}
 }
 
-// Await waits for the caller's turn. The channel has capacity 1: Await sends to it, and at the end
-// of its turn the caller must receive from it. If the turn does not come within Patience, Await
-// returns driver.ErrUnavailable. If ctx ends first, it returns the error of ctx.
+// Await waits until no other goroutine has the turn, and then gives the turn to the caller. The
+// channel must have the capacity 1. It contains a value while a goroutine has the turn, so the
+// caller must receive from the channel when its turn ends. If the caller does not get the turn
+// within Patience, Await returns driver.ErrUnavailable. If ctx ends first, Await returns the error
+// of ctx.
 func Await(ctx context.Context, turns chan struct{}) error {
 	select {
 	case turns <- struct{}{}:

@@ -57,8 +57,8 @@ func Hide(err error, secrets ...string) error {
 	return &hidden{err, text}
 }
 
-// Local reports whether a host is this machine, that is, the path of a socket or a loopback
-// address.
+// Local reports whether a host is on this machine. That is true for the path of a socket and for a
+// loopback address.
 func Local(host string) bool {
 	if host == "" || host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") {
 		return true

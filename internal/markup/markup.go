@@ -1,6 +1,7 @@
-// Package markup makes HTML in Go code. Only constants of the program become markup: all texts and
-// all values of attributes are escaped. The path of an address is a constant. No function puts a
-// text into an attribute that a browser runs or loads.
+// Package markup makes HTML in Go code. It protects pages against injected markup: only constants
+// of the program become markup, and all texts and all values of attributes are escaped. The path of
+// an address is always a constant. No function puts a text into an attribute whose value is a
+// script or an address to load.
 package markup
 
 import (
@@ -24,7 +25,7 @@ type Part interface {
 // shape says how an element is written.
 type shape struct {
 	void bool // without content and without an end tag
-	line bool // a line break follows; after this element, a browser does not show it
+	line bool // a line break is written after the element; browsers ignore it there
 	code bool // the content would be code
 }
 
@@ -108,7 +109,7 @@ type Page struct{ html []byte }
 // Render returns the HTML of the parts.
 func Render(parts ...Part) Page { return Page{Group(parts).appendContent(nil)} }
 
-// Document returns a whole page, with the type of the document before the parts.
+// Document returns a whole page: the line "<!doctype html>", and then the parts.
 func Document(parts ...Part) Page {
 	return Page{Group(parts).appendContent([]byte("<!doctype html>\n"))}
 }

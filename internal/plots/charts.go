@@ -9,8 +9,8 @@ type chart struct {
 	axis   string // label of the axis of the figures, with the unit
 	series []source
 	rows   []string // from the top; rows that are not in the run are left out
-	log    bool     // the figures differ by orders of magnitude, so they are dots on a logarithmic axis
-	format string   // format of the figure at the end of a bar; dots have no figure
+	log    bool     // draws dots on a logarithmic axis instead of bars, for numbers that differ very much
+	format string   // format of the number that is written at the end of a bar; not used for dots
 
 	further []source // further columns of the table that belongs to the chart
 }

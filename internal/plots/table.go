@@ -112,8 +112,8 @@ func verdicts(all run, columns []source, row string) string {
 	return strings.Join(texts, "; ")
 }
 
-// figure writes a number with two or three digits. A number with more digits before the point keeps
-// all of these.
+// figure writes a number with two or three significant digits. All digits before the decimal point
+// are written, even if there are more than three.
 func figure(x float64, ok bool) string {
 	if !ok {
 		return "–"

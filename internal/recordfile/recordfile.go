@@ -99,8 +99,9 @@ func (d Dir) perm(private fs.FileMode) fs.FileMode {
 	return private
 }
 
-// replace writes a file in one step. If there is no room for a new file, it overwrites the old
-// file, which needs no more room.
+// replace writes a new file and renames it to path, so that readers never see half a file. If there
+// is no room for a new file, replace overwrites the old file instead, because that needs no more
+// room.
 func (d Dir) replace(path, text string) error {
 	temp := filepath.Join(filepath.Dir(path), rand.Text()+tempSuffix)
 	err := writeNew(temp, text, d.perm(0o600))
@@ -162,7 +163,8 @@ func trim(dir string) error {
 	return nil
 }
 
-// limitNames removes the names that were unused longest if there are too many.
+// limitNames removes names if there are more than MaxNames. It removes those first that have not
+// been used for the longest time.
 func (d Dir) limitNames() {
 	dirs := d.dirs()
 	if len(dirs) <= MaxNames {

@@ -25,8 +25,9 @@ func ToSentinel(d net.Dialer) net.Dialer {
 	return d
 }
 
-// sentinelMark marks the dialers for connections to sentinels: it is their Resolver. It resolves
-// names as Go's default resolver does.
+// sentinelMark is the Resolver of all dialers for connections to sentinels, and of no other
+// dialers. So Dial can tell whether it connects to a sentinel. The Resolver itself does what Go's
+// default resolver does.
 var sentinelMark = &net.Resolver{}
 
 // Dial finds the credentials for a connection to dst, and makes the connection. Login can later

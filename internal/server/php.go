@@ -23,8 +23,9 @@ type PHP struct {
 	out *bufio.Scanner
 }
 
-// StartPHP starts a script. The process ends with the test. If PHP is missing, or an extension or a
-// component that the script needs, the test is skipped; in CI it fails.
+// StartPHP starts a script. The process ends with the test. If PHP or something that the script
+// needs is missing, the test is skipped. In CI it fails instead. A script can need an extension of
+// PHP and components of Symfony.
 func StartPHP(t testing.TB, needs PHPNeeds, script string, args ...string) *PHP {
 	t.Helper()
 	if err := needs.check(); err != nil {

@@ -118,7 +118,8 @@ func (o RedisOptions) url(p Place) string {
 }
 
 // ready tries to read a key. A PING is not enough, because a cluster that is down still answers it.
-// A server that refuses the read because the user may not read the key is ready too.
+// If the server refuses the read because the user has no right to read the key, the server is ready
+// too.
 func (o RedisOptions) ready(ctx context.Context, p Place) error {
 	conn, err := o.dial(ctx, p)
 	if err != nil {

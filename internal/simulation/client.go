@@ -127,7 +127,7 @@ type wait struct {
 	c       *queueClient
 	r       driver.Request
 	called  chan driver.Grant // the message that the waiter's turn has come
-	life    *life             // the waiter's place is lost when this life of the server ends
+	life    *life             // the waiter loses its place when the server stops; see the type life
 	place   func() bool       // gives up the place; Server.mu guards the fields place and granted
 	granted bool              // the server has granted the lock
 }

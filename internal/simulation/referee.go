@@ -42,9 +42,9 @@ func (f *referee) serverReturned() {
 	f.returned, f.again, f.unserved = time.Now(), make([]bool, len(f.served)), len(f.served)
 }
 
-// acquired notes that a process has taken a name, for which it had asked at the time askedAt. The
-// scenario ends when the goal is reached. If there is an outage, the scenario ends only when each
-// process has been served again too.
+// acquired notes that a process has taken a name, for which it had asked at the time askedAt. It
+// ends the scenario when the goal is reached. In a scenario with an outage of the server, there is
+// one more condition: each process must have got a name after the outage.
 func (f *referee) acquired(process int, name string, fence uint64, askedAt time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

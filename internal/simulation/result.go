@@ -25,7 +25,8 @@ type Result struct {
 	Took        time.Duration
 }
 
-// countBySecond sets the fields of r that count requests and connections in a second, and Backlog.
+// countBySecond sets Backlog, and the fields that have the greatest numbers of requests and
+// connections within one second.
 func (r *Result) countBySecond(slots []slot, o Outage) {
 	const second = int(time.Second / slotLength)
 	slots = slots[:min(len(slots), int(r.Took/slotLength))]
@@ -52,8 +53,9 @@ func (r *Result) countBySecond(slots []slot, o Outage) {
 	}
 }
 
-// warm is the number of units of time at the beginning that do not count, because the processes
-// begin in them.
+// Requests at the beginning of a scenario do not count, because the processes start one after the
+// other during that time. warm is the number of slots (units of time) that are left out for this
+// reason.
 const warm = int(time.Second / slotLength)
 
 // jain returns Jain's index of fairness: (Σn)² / (N·Σn²).

@@ -14,8 +14,8 @@ import (
 type Network struct {
 	OneWay        time.Duration // how long a message travels
 	Service       time.Duration // how long the server works on one request; it works on one at a time
-	LoseReply     int           // the connection breaks before one reply out of this many; 0 means never
-	LoseHandOvers int           // one message to a waiter out of this many is lost; 0 means none
+	LoseReply     int           // if this is n, the connection breaks before each n-th reply; 0 means never
+	LoseHandOvers int           // if this is n, each n-th message to a waiter is lost; 0 means none
 }
 
 // Usual is a network inside a data centre, and a server that answers 100,000 requests a second.
@@ -128,10 +128,11 @@ func (s *Server) slotNow() *slot {
 	return &s.slots[i]
 }
 
-// arrive counts a request that arrives now. It returns how long the request takes on the server: it
-// waits until the earlier requests are done, and then the server works on it. If the server is
-// down, the error is errRefused, or errBroken if the request gets no answer. If the server gives no
-// locks yet and the request asks for one, the error is errGuard.
+// arrive counts a request that arrives now. The server works on one request at a time. arrive
+// returns the time until the request is done: first the request waits until the earlier requests
+// are done, and then the server works on the request. If the server is down, the error is
+// errRefused, or errBroken if the request gets no answer. If the server gives no locks yet and the
+// request asks for one, the error is errGuard.
 func (s *Server) arrive(grants bool) (*life, time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Check looks for violations of the invariants I1 to I12, which Meaning explains. The second result
-// is the longest delay of a loss signal, without the times in which the worker's process stood
-// still.
+// Check looks for violations of the invariants I1 to I12; the function Meaning explains them. The
+// second result is the longest delay of a loss signal, without the times in which the worker's
+// process stood still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
 	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
 	for _, h := range c.holds {
@@ -188,12 +188,19 @@ func (c *checker) checkTold() {
 	}
 }
 
-// mayStayBehind reports whether there is an excuse for e, a violation of I11. The event e says that
-// one of several names was still held after the worker had given its lock up. If AcquireAll was
-// refused, it releases the names that it had taken. Such a release may fail and be repeated in the
-// background. Or a majority of servers may have carried it out while others did not reply. If the
-// locks were released without an error, only a fault is an excuse: the server that replied may have
-// failed before it passed the release on to the server that took its place.
+// mayStayBehind reports whether an allowed failure explains a violation of I11. The event e says
+// that one of several names was still held after the worker had released all of them. There are
+// three cases:
+//
+//	stores            how the release ended        what may explain that a name is still held
+//	several, which    in any way                   a majority carried out the release, and the
+//	vote                                           others did not reply
+//	one               AcquireAll was refused, and  the release failed, and is repeated in the
+//	                  then released the names      background
+//	                  that it had taken
+//	one               without an error             a fault only: the server that confirmed the
+//	                                               release failed before it had passed the release
+//	                                               on to the server that took its place
 func (c *checker) mayStayBehind(e *Event, what string) bool {
 	if c.voting || !strings.HasPrefix(what, severalReleased) {
 		return c.disturbed(e.Call, e.At)

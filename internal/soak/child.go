@@ -89,7 +89,8 @@ func openPatiently(ctx context.Context, open Opener, config string) (driver.Stor
 	}
 }
 
-// runWorkers works with a store and closes it. Then it logs which resources are still in use.
+// runWorkers runs the workers of this process with a store, and then closes the store. After that,
+// it logs which resources are still in use.
 func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []monitorAPI, before Inventory) error {
 	main := monitors[o.Goroutines]
 	locker := o.locker(store)

@@ -35,8 +35,9 @@ const (
 	Released Op = "released"
 	// Evicted: Break was called on the hold.
 	Evicted Op = "evicted"
-	// Begun means that Release, Demote or Break is about to be called. Err is the kind of event
-	// that normally follows. If the worker is killed during the call, that event is missing.
+	// Begun means that Release, Demote or Break is about to be called. The call normally logs
+	// another event when it is done, and the field Err contains the Op of that event. If the worker
+	// is killed during the call, that event is missing.
 	Begun Op = "begun"
 	// Lost: the hold's context ended although nobody released the hold.
 	Lost Op = "lost"
@@ -52,9 +53,11 @@ const (
 	Started Op = "started"
 	Ended   Op = "ended"
 	// Led says that a candidate of an election was the leader from Call to At. The events of one
-	// leadership have the same Hold. If Err is "confirmed", the store has confirmed it.
+	// leadership have the same Hold. If Err is "confirmed", the candidate has asked the store, and
+	// the store has confirmed that it was the leader.
 	Led Op = "led"
-	// Other means that this process of the worker runs another program than the engine.
+	// Other means that this process of the worker is not built from the same program as the engine.
+	// It may be an older version of padlock.
 	Other Op = "other program"
 	// Voting is logged at the beginning of a history if a majority of several servers decides.
 	Voting Op = "voting"
@@ -72,7 +75,8 @@ const (
 	// taken after the end of the lease. The field TTL contains the longest time for which it stays
 	// taken.
 	Coarse Op = "coarse"
-	// Broken: the worker or the monitor noticed a violation. Err begins with the invariant.
+	// Broken: the worker or the monitor noticed a violation. The text in Err begins with the number
+	// of the invariant, for example "I8".
 	Broken Op = "broken"
 )
 

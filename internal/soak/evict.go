@@ -33,8 +33,8 @@ func (w *worker) evict(ctx context.Context, h *held) bool {
 	return true
 }
 
-// afterBreak takes the name, which must be free. Then a second break with the old fence must not
-// end the new hold.
+// afterBreak is called after a hold was broken. It takes the name, which must be free. Then it
+// calls Break again with the fence of the old hold. This call must not end the new hold.
 func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 	begun := clockNow()
 	broken := func(what string) {

@@ -19,7 +19,7 @@ type Hold struct {
 	Ends   int64  // when the release was confirmed; 0 if it was not
 	Lost   int64  // when the lock's context ended without a release; 0 if that has not happened
 	Cause  string // class of the error with which the context ended
-	Until  int64  // the end of the holder's window, by its last claim
+	Until  int64  // until when the holder may rely on the lock, as it said last
 	Fixed  bool
 	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release
@@ -39,7 +39,8 @@ type Span struct {
 	From, To int64
 }
 
-// Grant is a fence that the hold got.
+// Grant is one grant of a hold in one mode. A hold can have several grants, because it can be
+// converted to the other mode.
 type Grant struct {
 	Shared bool
 	At     int64
@@ -172,8 +173,8 @@ func (h *Hold) released(e Event) {
 	}
 }
 
-// claims moves the end of the window to the time that the holder claims in the event e. The time 0
-// ends the window.
+// A holder says in its events until when it may rely on the lock. The method claims notes the time
+// in the event e. If that time is 0, the holder no longer relies on the lock.
 func (h *Hold) claims(e Event) {
 	switch {
 	case h.over:

@@ -59,9 +59,9 @@ func (c *checker) busy() map[string][]heldSpan {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// longestGap returns the longest time during the wait e in which the name was free without an
-// excuse. A fault is an excuse, and so is a slow reply. Times in which processes stood still are
-// subtracted.
+// The event e is the wait of a worker for a name. longestGap returns the longest time during that
+// wait in which the name was free, although the worker should have got it. The times of faults and
+// slow replies do not count, and neither do times in which processes stood still.
 func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 	var excused []heldSpan
 	for _, b := range busy {

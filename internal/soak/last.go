@@ -171,8 +171,8 @@ func (r *Run) delayOfDead(ctx context.Context, l *padlock.Locker, name string) t
 	return time.Duration(max(0, st.Waiters)) * cmp.Or(r.Guarantees.DeadWaiter, driver.MaxReservation)
 }
 
-// askUntilGranted calls the function ask until the store grants the lock. If every answer for
-// longer than maxHeld is that the name is held, askUntilGranted gives up. Times in which this
+// askUntilGranted calls the function ask until the store grants the lock. It gives up if the store
+// says that the name is held, and keeps saying so for longer than maxHeld. Times in which this
 // process stood still do not count. If the outcome of a request is unknown, askUntilGranted tries
 // again for a while.
 func (r *Run) askUntilGranted(ctx context.Context, maxHeld time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {

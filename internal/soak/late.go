@@ -26,9 +26,10 @@ func delayOf(events []Event) delay {
 	return d
 }
 
-// markDoubt shortens a hold whose release was not confirmed, because the worker may have learned
-// too late that the hold had ended. The hold certainly still existed when the worker began the last
-// call that succeeded.
+// markDoubt is for a hold that may have ended earlier than its worker says: the release was not
+// confirmed, so the worker may have learned too late that the hold had ended. markDoubt shortens
+// such a hold to the time in which it certainly existed. The hold still existed when the worker
+// began its last call that succeeded.
 func (d *delay) markDoubt(h *Hold) {
 	n := len(h.Spans)
 	if d.most == 0 || h.Ends != 0 || n == 0 {

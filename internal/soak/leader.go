@@ -39,8 +39,8 @@ func (w *worker) campaign(ctx context.Context) {
 	}
 }
 
-// lead is the work of a leader. It logs the times in which the candidate is the leader by its own
-// clock.
+// lead is the work of a leader. It logs the times in which the candidate believes that it is the
+// leader, because by the candidate's clock its lease has not ended.
 func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	w.holds++
 	fence, _ := padlock.FenceFrom(ctx)
@@ -64,9 +64,10 @@ func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	return nil
 }
 
-// confirm is called when a candidate is about to end its lead. It sometimes asks the store whether
-// the candidate still leads. If the store confirms that, the lead certainly lasted until confirm
-// asked, even if a holder learns late that it has lost a lock.
+// confirm is called when a candidate is about to end its lead. In half of the calls, it asks the
+// store whether the candidate still leads. If the store says yes, the lead certainly lasted until
+// the question was sent. Without this answer, the lead may have ended earlier, because a candidate
+// may learn late that it has lost the lock.
 func (w *worker) confirm(ctx context.Context, e *election.Election, piece Event) {
 	if !w.dice.percent(50) {
 		return

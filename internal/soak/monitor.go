@@ -22,7 +22,7 @@ type Monitor struct {
 // thing is the data that the lock on one name protects.
 type thing struct {
 	seen           uint64 // the greatest fence that the monitor has seen
-	fenced, plain  int    // the two registers; each write stores the value that was read plus one
+	fenced, plain  int    // two counters; a worker reads a counter, adds one, and writes the result
 	fencedWrites   int    // number of accepted writes
 	plainWrites    int
 	fencedRejected int
@@ -62,8 +62,8 @@ type monitorAPI interface {
 	Over() bool // reports whether the run is over
 }
 
-// lateness is how much later than the holder's own deadline a write may arrive. The holder may have
-// sent the write before the deadline.
+// A holder may send a write just before its own deadline, and the write may arrive after the
+// deadline. lateness is the greatest delay that is allowed.
 const lateness = 50 * time.Millisecond
 
 // NewMonitor returns an empty monitor.
@@ -93,7 +93,7 @@ func (c *Monitor) hasBegun(worker, life int) bool {
 	return known && now == life
 }
 
-// lives returns, for each worker, how many times its process was restarted.
+// The method lives returns, for each worker, how many times its process was restarted.
 func (c *Monitor) lives() map[int]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +193,8 @@ func (c *Monitor) end() {
 	c.ended = true
 }
 
-// stallTime returns for how long the engine's process has not run since the given time.
+// stallTime returns how much time the engine's process has lost since the given time, because the
+// system did not run it.
 func (c *Monitor) stallTime(since int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

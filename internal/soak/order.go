@@ -65,9 +65,10 @@ func (c *checker) checkOrder(name string, holds []*Hold) {
 	}
 }
 
-// overtaken reports whether the later waiter got the lock first without an excuse. A fault is an
-// excuse, and so is a store that was slow to reply. A stall is an excuse if it was so long that the
-// process may have missed its turn. Shorter stalls are subtracted from the times.
+// overtaken reports whether the later waiter got the lock first, although nothing explains that. A
+// fault explains it, and so does a store that was slow to reply. A stall explains it if the stall
+// was so long that the process may have missed its turn. Shorter stalls are subtracted from the
+// times.
 func (c *checker) overtaken(earlier, later arrival) bool {
 	ahead, behind := later.call-earlier.first, earlier.at-later.at
 	if ahead < int64(minHeadStart) || behind < int64(minHeadStart)/2 {
@@ -96,7 +97,8 @@ func (c *checker) stalledFor(worker int, from, to int64) (longest int64) {
 	return longest
 }
 
-// firstSince returns when the caller of e became the first waiter for the name in its process.
+// In each process, only the first waiter for a name waits in the store's queue. firstSince returns
+// the time at which the caller of e became the first waiter.
 func (c *checker) firstSince(e *Event) int64 {
 	since := e.Call
 	for _, other := range c.waits[e.Name] {

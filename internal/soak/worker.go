@@ -131,7 +131,8 @@ func (w *worker) readShared(h *held) {
 	w.verify(h)
 }
 
-// change reads the data, works, and writes the data back after adding one.
+// The method change reads the counters that the lock protects, works for a while, adds one, and
+// writes the counters back.
 func (w *worker) change(h *held) {
 	fence := h.Fence()
 	value := w.monitor.Read(h.Name(), fence)

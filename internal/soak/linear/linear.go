@@ -54,8 +54,8 @@ const (
 
 // A Judge finds out whether operations can be ordered so that [Op.Step] allows each one, beginning
 // with the zero State. It gives up after about the time limit, with the result Unknown. If there is
-// no such order, and picture is not empty, the Judge draws the operations in the file called
-// picture.
+// no such order, the Judge draws the operations. The parameter picture is the name of the file for
+// the drawing. If picture is "", there is no drawing.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
 // Check cuts the history of each name into pieces, and lets the Judge examine the pieces. Pictures
@@ -162,9 +162,9 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered sets Op.before in each operation of the piece that has a fence. Op.before is the next
-// lower fence: the greatest of all fences in this piece that are lower than the operation's own
-// fence.
+// ordered sets Op.before in each operation of the piece that has a fence. For this purpose, it
+// sorts all fences of the piece. Op.before is the fence that comes directly before the operation's
+// own fence.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {

@@ -67,7 +67,7 @@ const (
 	verify                // changes nothing
 	release               // a confirmed release
 	expire                // may happen at any time, without a call
-	weaken                // may happen at any time: a demotion whose outcome is unknown
+	weaken                // a demotion whose outcome is unknown; it may happen at any time
 )
 
 var actionNames = [...]string{"grant", "adopt", "promote", "demote", "verify", "release", "expire", "weaken"}
@@ -91,9 +91,9 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
 }
 
-// minted reports whether o's fence can be the next one in state s. Fences are minted in ascending
-// order. So the fence of s must be o.before, which is the next lower fence of the piece. A shared
-// grant may also repeat the fence of s.
+// A store makes fences in ascending order. So each new fence follows directly after the last one,
+// as far as the fences in the piece show. The method minted reports whether this is true for the
+// fence of o, if s is the state before o. A shared grant may also have the same fence as s.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }

@@ -31,8 +31,9 @@ func (c *clock) saw(sent, got time.Duration, fence uint64) {
 	c.trips = append(c.trips, got-sent)
 }
 
-// To measure the server's clock, doctor takes a number of locks, one after the other: looks locks,
-// or only fewLooks locks if the store is so slow that this would take longer than lookAbout.
+// To measure the server's clock, doctor takes as many locks as the constant looks says, one after
+// the other. If the store is slow, doctor stops earlier: when lookAbout has passed, and it has
+// taken at least fewLooks locks.
 const (
 	looks     = 10
 	fewLooks  = 2

@@ -281,7 +281,7 @@ func (e *etcd) idle(p *plan) (measure.Figures, error) {
 		}
 		locks = append(locks, l)
 	}
-	time.Sleep(p.settle) // every lock has its place in a group
+	time.Sleep(p.settle) // until every lock belongs to a group of locks that are renewed together
 	before, err := e.requests()
 	if err != nil {
 		return nil, err

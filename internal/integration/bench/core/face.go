@@ -12,9 +12,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// faceOverMemory compares the cost of package padlock, including token and fence, with a channel
-// that serves as a semaphore. That is the cheapest lock in Go for which a wait can end with a
-// context.
+// faceOverMemory measures what package padlock costs, including token and fence. It compares this
+// with a channel that serves as a semaphore. That is the cheapest lock in Go that can stop waiting
+// when a context ends.
 func faceOverMemory(p *plan) *measure.Experiment {
 	const peer, ours = "channel semaphore", "padlock over memstore"
 	return &measure.Experiment{

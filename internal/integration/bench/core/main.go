@@ -82,7 +82,8 @@ func run(out, progress io.Writer, p *plan, only string, asJSON bool) error {
 	return report.End()
 }
 
-// experiment is an Experiment, and whether it needs only one round.
+// An experiment of this command. Usually there are several rounds of each experiment, but one round
+// is enough if once is true.
 type experiment struct {
 	*measure.Experiment
 	once bool
@@ -95,8 +96,8 @@ func (e experiment) roundsOf(p *plan) int {
 	return p.rounds
 }
 
-// experiments returns the experiments in their order. Idle holds come first, because they are
-// measured best in a process that has done nothing before.
+// experiments returns the experiments in the order in which they run. Idle holds come first,
+// because they are measured best in a process that has done nothing before.
 func experiments(p *plan) []experiment {
 	return []experiment{
 		{idleHolds(p), true},

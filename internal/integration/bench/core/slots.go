@@ -13,8 +13,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// permits measures how long it takes to take and release one of four free permits, and three names
-// together. It compares both with one plain lock.
+// permits makes two measurements: how long it takes to take and release one permit of a lock with
+// four permits, and how long it takes to take and release three names at once. It compares both
+// with one plain lock. All permits and names are free.
 func permits(p *plan) *measure.Experiment {
 	const one, slot, three = "one name", "one permit of 4", "three names"
 	return &measure.Experiment{

@@ -51,8 +51,9 @@ type Result struct {
 	Errors     map[string]error     // the last error of each row that failed
 }
 
-// Run makes all trials. Each round has one trial of each row, and begins one row later than the
-// previous round. Run writes the errors of trials and the end of each round to progress.
+// Run makes all trials. Each round has one trial of each row. To treat all rows alike, each round
+// begins with another row: the first round with the first row, the second round with the second
+// row, and so on. Run writes the errors of trials and the end of each round to progress.
 func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 	r := &Result{e, rounds, map[string][]Figures{}, map[string]error{}}
 	for round := range rounds {

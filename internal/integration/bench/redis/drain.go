@@ -15,7 +15,7 @@ import (
 var drainColumns = append([]measure.Column{
 	{Name: "total_ms", Format: "%.2f"}, // from the first release to the last acquire
 	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
-	{Name: "max/mean wait", Format: "%.2f"}, // exactly 2 if the order is first come, first served
+	{Name: "max/mean wait", Format: "%.2f"}, // 2 if waiters are served in order of arrival, because waits then grow evenly from 0
 	{Name: "violations", Format: "%.0f"},
 }, costColumns...)
 

@@ -45,8 +45,8 @@ func padlocks() (rows []contestant) {
 			defer cancel()
 			return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, kind.options...)
 		}
-		// The rows without fences show what fences cost. They are only in the tables for a lock
-		// that nobody else wants (alone).
+		// The rows without fences show what fences cost. These rows are only in the tables for a
+		// lock that nobody else wants, which are those of the scenario called alone.
 		direct, full := alone, alone
 		if kind.name == ours || kind.name == oursString {
 			direct, full = alone|oneDrain|eachDrain, allOfThem|renewing

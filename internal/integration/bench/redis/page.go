@@ -98,9 +98,10 @@ func (p *page) unmap() error {
 	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(page{})))
 }
 
-// now returns the time of CLOCK_MONOTONIC in nanoseconds. All processes of a machine share this
-// clock. Go can read the clock without a system call, but shows a program only the time since the
-// program's start. So now adds the program's start time, which the function offset measures once.
+// The function now returns the time of CLOCK_MONOTONIC in nanoseconds, because all processes of a
+// machine share this clock. Go reads this clock without a system call, but tells a program only how
+// much time has passed since the program's start. The function now adds the time of the start,
+// which the function offset measures once.
 func now() int64 { return int64(time.Since(began)) + offset() }
 
 var began = time.Now()

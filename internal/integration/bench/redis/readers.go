@@ -15,9 +15,11 @@ import (
 )
 
 // readers lets n readers of one process wait while a writer of another process holds the name. Then
-// the writer releases, and total_ms is the time until all readers have the name together. The other
-// libraries have no readers. So the readers are compared with n small writes, one for each reader,
-// which are sent at the same time on one connection.
+// the writer releases the name. The column total_ms shows the time from the release until all
+// readers have the name together.
+//
+// The other libraries have no readers. So the readers are compared with n small writes, one for
+// each reader, which are sent at the same time on one connection.
 func (b *bench) readers(n int) *measure.Experiment {
 	const limit = "limit-rueidis-1conn, a ZADD for each"
 	e := &measure.Experiment{
@@ -88,9 +90,9 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	return b.together(p, g, n, func() error { close(start); return nil })
 }
 
-// together measures a group of goroutines that wait for the same thing. It calls the function
-// begin, which ends their wait. The result is the time until the function enter has returned in all
-// of the goroutines. Then together lets all of them leave.
+// The method together measures a group of goroutines that wait for the same thing. It calls begin,
+// which ends their wait. Then it measures the time until all goroutines of the group are inside;
+// see newGroup. At the end it lets all of them leave.
 func (b *bench) together(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
 	before, err := b.rig.cost(p)
 	if err != nil {
@@ -116,7 +118,9 @@ type group struct {
 	err          error // one of the errors
 }
 
-// newGroup starts n goroutines. Each calls enter, and later the function that enter returned.
+// newGroup starts n goroutines. Each of them calls the function enter, waits until the group may
+// leave, and then calls the function leave, which is the first result of enter. A goroutine is
+// inside from the return of enter on.
 func newGroup(n int, enter func() (leave func() error, err error)) *group {
 	g := &group{leave: make(chan struct{})}
 	g.inside.Add(n)

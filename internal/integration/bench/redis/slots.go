@@ -14,9 +14,10 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// permits measures how long it takes to take and release one of four free permits, and three names
-// together. It compares both with one plain lock. There is only one caller, so the figures show how
-// long requests take.
+// permits makes two measurements: how long it takes to take and release one permit of a lock with
+// four permits, and how long it takes to take and release three names at once. It compares both
+// with one plain lock. All permits and names are free. There is only one caller, so the figures
+// show how long requests take.
 func (b *bench) permits() *measure.Experiment {
 	const one, slot, three = "one name", "one permit of 4", "three names"
 	e := &measure.Experiment{

@@ -8,8 +8,9 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// These are the targets that redisstore was built for. Some targets are only for rows with the
-// store alone, or only for rows with package padlock. All others apply to both.
+// These are the targets that redisstore was built for. A row measures either the store alone or the
+// store together with package padlock. Most targets are for both kinds of rows, and some are for
+// one kind only.
 
 func uncontendedTargets(n int) []measure.Target {
 	if n != 64 {

@@ -18,18 +18,19 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 	if err := h.Try(func(t testing.TB) { r.servers = server.RedisCluster(t) }); err != nil {
 		return nil, err
 	}
-	r.inform()
+	r.setFunctions()
 	r.url = "redis+cluster://" + r.servers[0].Addr() + "?node=" + r.servers[1].Addr()
 	return r, nil
 }
 
 // startBusyNode starts a cluster of three primaries in which the first primary has all names. So
 // the first primary has as many names as a Redis without a cluster, and gets as many requests at a
-// time. Its hand-overs also cause work for the other two primaries, and that work is counted too.
+// time. Its hand-overs also cause some work for the other two primaries, and that work is counted
+// too.
 //
-// In a cluster whose three primaries are all as busy as the first one is here, each primary would
-// do its own work, and some work for the other two. That is as much as the three primaries do
-// together in this trial.
+// The total of this trial shows how busy one primary would be in a cluster whose three primaries
+// all have so many names. Each primary would then do its own work. It would also do some work for
+// the other two, which is as much as the other two do for the first primary here.
 func startBusyNode(h *host.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {

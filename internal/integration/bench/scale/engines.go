@@ -35,7 +35,7 @@ type rig struct {
 	url     string
 	servers []*server.Server
 	busy    int  // how many primaries of a cluster have names; 0 means all
-	crash   bool // whether a restart kills the server; if not, it asks the server to end, so the server saves its data
+	crash   bool // if true, a restart kills the server; else the server is asked to end, and saves its data first
 
 	// data returns how many bytes the server's data take. requests returns how many requests of
 	// clients the server has run. That number begins again at 0 after a restart.
@@ -85,8 +85,8 @@ var engines = []engine{
 		return startPostgres(h, "postgres", "?sslmode=disable&pool=16", "padlock_locks", "padlock_grants")
 	}},
 	{advisoryRow, 10, false, func(h *host.Host, holds int) (*rig, error) {
-		// PostgreSQL has room for as many locks as max_locks_per_transaction times max_connections,
-		// which is 1,000.
+		// PostgreSQL has room for max_locks_per_transaction × max_connections locks. Here
+		// max_connections is 1,000.
 		each := strconv.Itoa(holds/500 + 64)
 		return startPostgres(h, "postgres+advisory", fmt.Sprintf("?sslmode=disable&max-holds=%d", holds+1000), "padlock_fences",
 			"-c", "max_locks_per_transaction="+each)
@@ -100,13 +100,14 @@ func startRedis(h *host.Host, crash bool, args ...string) (*rig, error) {
 		srv := server.Redis(t, server.RedisOptions{Args: args})
 		r.url, r.servers = "redis://"+srv.Addr(), []*server.Server{srv}
 	})
-	r.inform()
+	r.setFunctions()
 	return r, err
 }
 
-// inform sets the functions of a rig for Redis. The functions open new connections each time that
-// they are called, because a restart of the server ends the old ones.
-func (r *rig) inform() {
+// setFunctions sets the fields data, requests and close of a rig for Redis. These functions open
+// new connections each time that they are called, because a restart of the server ends the old
+// ones.
+func (r *rig) setFunctions() {
 	r.close = func() {}
 	r.data = func() (float64, error) {
 		return r.sum("memory", func(name, value string) float64 {

@@ -171,7 +171,8 @@ func (t *heldTrial) watch() error {
 	if renewed > 0 {
 		ours, theirs := micros(measure.Used().CPU-client.CPU)/renewed, micros(t.rig.processorTime()-server)/renewed
 		t.figures["client us"], t.figures["server us"] = ours, theirs
-		// A lease of the default length is renewed after a third of its length.
+		// The next figures say how many locks one processor could keep renewing if each lease had
+		// the default length. A lease is renewed when a third of its length has passed.
 		third := micros(full.ttl / 3)
 		t.figures["client carries"], t.figures["server carries"] = third/ours, third/theirs
 	}

@@ -113,7 +113,7 @@ func TestClusterSharesTheNames(t *testing.T) {
 func requestsOfEach(t *testing.T, r *rig) (all []float64) {
 	for _, s := range r.servers {
 		one := &rig{servers: []*server.Server{s}}
-		one.inform()
+		one.setFunctions()
 		n, err := one.requests()
 		if err != nil {
 			t.Fatal(err)

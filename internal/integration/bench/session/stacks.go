@@ -19,7 +19,8 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
-// A builder starts stacks that share a Redis. All of them end with t.
+// A builder starts stacks that share a Redis. The stacks are stopped at the end of the test or
+// benchmark t.
 type builder struct {
 	t      testing.TB
 	redis  string

@@ -54,7 +54,8 @@ func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) 
 	}, nil
 }
 
-// hop returns the name of the report's row about [bench.hop] with n processes.
+// This function returns the name of a row in the report: the row that shows the result of
+// [bench.hop] with n processes.
 func hop(n int) string { return fmt.Sprintf("bare NOTIFY and two updates: %d", n) }
 
 // hop measures the shortest possible hand-over among n processes in a ring. Each process has one

@@ -330,8 +330,9 @@ func (b *bench) count(db *sql.DB, e sqlstore.Engine, name string) (c counts, err
 	return c, err
 }
 
-// gaps returns the figures for waiters that poll. For each hand-over, the release reads and writes
-// the row, and the claim writes it. All other statements count as polling.
+// The method gaps returns the figures for waiters that poll. A hand-over itself needs three
+// statements: the process that releases the lock reads and writes the table's row, and the process
+// that gets the lock writes the row. All other statements count as polling.
 func (b *bench) gaps(c *contest, db *sql.DB, cr crowd, name string, before counts) (measure.Figures, error) {
 	c.mu.Lock()
 	hands := slices.Clone(c.hands)

@@ -50,7 +50,9 @@ func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (get
 	return byTTL(padlock.New(locks), values.Values(), opts), nil
 }
 
-// byTTL uses one Cache for each ttl. The caller's context carries the function.
+// byTTL makes a getter from package stampede. A Cache has one TTL and one function that makes
+// values, but a getter gets both with each call. So byTTL uses one Cache for each TTL, and passes
+// the function of a call to the Cache in the call's context.
 func byTTL(l *padlock.Locker, values stampede.Values, opts []stampede.Option) getter {
 	type makeKey struct{}
 	var mu sync.Mutex

@@ -27,7 +27,7 @@ type plan struct {
 	takes     time.Duration // how long the function takes
 	rate      int           // calls per second, in each process
 	lasts     time.Duration
-	ttl       time.Duration // TTL of the values, in the trials with calls at that rate and in those with the slow function
+	ttl       time.Duration // TTL of the values in two kinds of trials: with steady calls, and with the slow function
 	slow      time.Duration // how long the slow function takes: longer than lease and TTL
 	killAfter time.Duration // time from the start of the function to the kill
 }

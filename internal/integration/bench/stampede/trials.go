@@ -34,7 +34,8 @@ func (b *bench) key() string {
 	return fmt.Sprint("bench:", b.keys)
 }
 
-// fill adds a row for each contestant. trial gets the row's processes.
+// fill adds a row for each contestant. To measure a row, fill starts the contestant's processes and
+// passes them to the function trial.
 func (b *bench) fill(e *measure.Experiment, targets []measure.Target, trial func(f fleet) (measure.Figures, error)) *measure.Experiment {
 	for _, c := range contestants {
 		if !b.rows.MatchString(c.name) {
@@ -97,9 +98,9 @@ func (b *bench) steady() *measure.Experiment {
 		Name:    fmt.Sprintf("%d calls per second for %v, fresh for %v, %v to make", p.processes*p.rate, p.lasts, p.ttl, p.takes),
 		Columns: append(slices.Clone(columns), measure.Column{Name: "waited later", Format: "%.0f"}),
 	}
-	// The function must run again whenever the TTL of a value is over. So the length of a trial and
-	// the TTL give the least number of runs. There may be one more run, depending on when the trial
-	// ends.
+	// The function must run again whenever the TTL of a value is over. So the least number of runs
+	// follows from the length of a trial and the TTL. There may be one more run, depending on when
+	// the trial ends.
 	least := float64(p.lasts/(p.ttl+p.takes) + 1)
 	targets := []measure.Target{{Column: "runs", AtLeast: least}, {Column: "runs", AtMost: least + 1}, {Column: "errors", AtMost: mustBeZero}}
 	b.fill(e, targets, func(f fleet) (measure.Figures, error) {
@@ -159,8 +160,9 @@ func (b *bench) slower() *measure.Experiment {
 	})
 }
 
-// failing uses a function that fails, like a database that times out. All callers get an error. It
-// counts how often the function is called, and how long the callers wait.
+// failing uses a function that always fails, like a database that times out. So all callers get an
+// error. The experiment counts how often the function is called, and measures how long the callers
+// wait.
 func (b *bench) failing() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{

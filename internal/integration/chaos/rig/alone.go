@@ -39,13 +39,13 @@ func alone(query string) func(*Site) (*setup, error) {
 	}
 }
 
-// commandsOf has the faults that end no connection. The value is how many connections the rig
-// itself opens to cause the fault.
+// commandsOf lists the faults that do not end any connection. To cause a fault, the rig may have to
+// open connections of its own. The map says how many.
 var commandsOf = map[string]int{"latency": 0, "script flush": 1, "memory full": 2}
 
-// impatient sets a load in which callers often give up a request. Some of the names are held by
-// other processes. The other names belong to one caller each, which waits for them only if the
-// network is slow.
+// impatient sets a load in which callers often give up a request. There are two kinds of names.
+// Some names are held by other processes, so that callers have to wait for them. Each of the other
+// names is used by only one caller, which has to wait only if the network is slow.
 func impatient(l *soak.Load) {
 	l.Hot, l.Warm, l.ToHot, l.Own, l.Cancel = 1, 8, 30, 30, 40
 	l.MinTTL, l.MaxTTL = time.Second, 2*time.Second

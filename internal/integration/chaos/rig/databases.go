@@ -23,7 +23,7 @@ import (
 
 // A database describes a kind of database for padlock's locks, such as PostgreSQL.
 type database struct {
-	start func(*Site, string) *server.Server // starts a server with its data in the given directory, or in any directory if it is ""; nil if the database is a file
+	start func(*Site, string) *server.Server // starts a server; the text is the directory for its data, or "" for any directory; the field is nil if the database is a file
 	// url returns the URL with which a worker opens the store. admin returns the URL with which the
 	// chaos run itself connects, as an administrator. The argument of both functions is the address
 	// of the server, or the directory of the database file.
@@ -101,8 +101,8 @@ func postgresURL(at string) string { return "postgres://postgres@" + at + "/post
 func mariaURL(at string) string    { return "mysql://root@" + at + "/mysql" }
 func sqliteURL(dir string) string  { return "sqlite://" + filepath.Join(dir, "locks.db") }
 
-// tableLocked is how long an administrator locks the table. It delays every statement, but is
-// shorter than the leases.
+// tableLocked is how long the fault "table locked" keeps the table locked. Every statement has to
+// wait for the end of this time, but the leases are longer.
 const tableLocked = 700 * time.Millisecond
 
 // inDatabase returns a row whose locks are in a database.

@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// memcached returns the row of memcached. None of its faults stops the server's process for a
-// while, because that may end leases early, as the store's Guarantees say.
+// memcached returns the row of memcached. The faults do not include one that stops the server's
+// process for a while. Such a stop may end leases early, and the store's Guarantees say so.
 func memcached(s *Site) (*setup, error) {
 	var srv *server.Server
 	if err := try(func() { srv = server.Memcached(&s.host) }); err != nil {

@@ -21,8 +21,8 @@ var clockShim []byte
 type Row struct {
 	Name    string
 	Promise string // the faults that the store covers, for the table
-	// uncovered lists the faults that may break the row's locks. The store's Guarantees exclude
-	// them.
+	// uncovered lists the faults that may break the row's locks. This is no error, because the
+	// store's Guarantees do not cover these faults.
 	uncovered []string
 	build     func(*Site) (*setup, error)
 }
@@ -174,8 +174,8 @@ func majority(s *Site) (*setup, error) {
 }
 
 // mixed returns the setup for a quorum of three different stores. At any time, at most one of the
-// three servers may have a fault. So the faults of all three servers have the same target, because
-// a target never has two faults at the same time.
+// three servers may have a fault. The chaos run never causes two faults of the same target at the
+// same time. So all faults of the three servers have the same target.
 func mixed(s *Site) (*setup, error) {
 	servers, err := s.redis(1, server.RedisOptions{})
 	if err != nil {
