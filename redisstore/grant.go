@@ -65,9 +65,9 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 	return g, err
 }
 
-// maxGap limits how long fullAcquire waits until padlock no longer leaves the name free for
-// programs that poll. It is somewhat longer than the longest such time, which is the constant GAP
-// in prelude.lua.
+// maxGap limits how long fullAcquire waits for the end of a gap, which is a short time in which
+// padlock leaves the name free for programs that poll. A gap lasts for GAP, a constant in
+// prelude.lua. maxGap is somewhat longer.
 const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {

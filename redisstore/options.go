@@ -35,7 +35,7 @@ type Guard int
 const (
 	// GuardKnown makes a process refuse locks after a restart only if the process can know of the
 	// restart: it has seen the server before the restart, or it shares RunIDs with a process that
-	// has. A process that sees a server for the first time grants locks at once.
+	// has. Any other process grants locks at once, even if the server has just started.
 	GuardKnown Guard = iota
 	// GuardStrict makes every process refuse locks whenever the server has been running for only a
 	// short time, even if nobody has seen a restart.

@@ -90,7 +90,9 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	if err != nil {
 		return g, 0, err
 	}
-	c, err = a.s.readyClient(a.ctx, true) // A new connection must be checked. This is done now, so that it does not delay a hand-over.
+	// The subscriber may have made a new connection, which must be checked. This is done now, so
+	// that it does not delay a hand-over.
+	c, err = a.s.readyClient(a.ctx, true)
 	if err != nil {
 		return g, 0, err
 	}

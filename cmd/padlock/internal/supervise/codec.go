@@ -40,9 +40,9 @@ func yesNo(f fields, b *bool) {
 
 func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
 
-// optional is for a value that a message may lack. When a message is written, it writes whether
-// there is a value. When a message is read, it reads this, and allocates the value if there is one,
-// so that the caller can read the value's fields.
+// optional is for a value that a message may lack. In a message that is written, optional notes
+// whether there is a value. In a message that is read, optional finds out whether there is a value.
+// If so, it allocates the value, so that the caller can read the value's fields.
 func optional[T any](f fields, value **T) bool {
 	has := *value != nil
 	yesNo(f, &has)

@@ -249,8 +249,8 @@ func (s *server) doDueWork() {
 // waitsForAnswer reports whether the supervisor must hear from the front before it may treat the
 // lease as ended. A supervisor that was stopped or starved is late: it has not read the front's
 // messages yet, and one of them may say that the lease was renewed. A late supervisor asks the
-// front when the lease ends. If it does not wait, it uses the last end of the lease that the front
-// has told it.
+// front when the lease ends. A supervisor that does not wait uses the last end of the lease that it
+// has heard from the front.
 //
 //	late  answer of the front                 what the supervisor does
 //	no    the supervisor has not asked        does not wait

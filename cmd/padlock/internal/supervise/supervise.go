@@ -92,8 +92,8 @@ type link interface {
 }
 
 // Start starts the supervisor, which then starts the job. If the command cannot be executed, the
-// error is that of execve(2). Other errors are ErrStart and KilledError. After an error no process
-// is left.
+// error is that of execve(2). Otherwise an error is ErrStart or a KilledError. After an error no
+// process is left.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
