@@ -136,7 +136,7 @@ func (w *waiter) grant(fence int64, from driver.Instant) {
 		default:
 		}
 		select {
-		case <-w.called: // a message that matters less
+		case <-w.called: // drops an older message, which matters less
 		default:
 		}
 	}

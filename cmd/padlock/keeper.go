@@ -132,7 +132,7 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 	go func() {
 		line, _ := in.ReadString('\n')
 		kept <- line == "kept\n"
-		cancel() // acquire has ended
+		cancel() // "padlock acquire" has ended
 	}()
 	name := string(order.Name)
 	l, err := a.locker(ctx, name)
@@ -269,7 +269,7 @@ func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error
 		err = json.NewDecoder(io.LimitReader(conn, keepingSize)).Decode(&answer)
 	}
 	if err != nil && keeperGone(key) {
-		return answer, ended // it ended while it was asked
+		return answer, ended // the keeper ended before it had answered
 	}
 	switch {
 	case err != nil:
@@ -301,7 +301,7 @@ func (o *keepOrder) taking() *taking {
 	return set
 }
 
-// acquireKept is acquire --keeper.
+// acquireKept is the command "padlock acquire --keeper".
 func (a *app) acquireKept(ctx context.Context, set *taking, name string) error {
 	l, err := a.locker(ctx, name)
 	if err != nil {

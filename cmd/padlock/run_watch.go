@@ -155,8 +155,9 @@ type lastOfSignal struct {
 	at      time.Time
 }
 
-// sameOccasion is the time within which the same signal to both processes counts as one. Service
-// managers and terminals send a signal to all processes.
+// Service managers and terminals send a signal to all processes, so padlock may receive it twice:
+// in this process and in the supervisor. If the second one arrives within the time sameOccasion,
+// the two count as one signal.
 const sameOccasion = 3 * time.Second
 
 // handleSignal handles a signal and passes it on to the job.

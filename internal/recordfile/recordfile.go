@@ -33,7 +33,8 @@ const (
 	tempSuffix = ".run.temp" // RANDOM.run.temp is a record that is being written
 )
 
-// MaxNames is how many names a directory keeps. The names that were unused longest are removed.
+// MaxNames is how many names a directory keeps. If there are more, those names are removed first
+// that have not been used for the longest time.
 const MaxNames = 1000
 
 // orphanAge is the age at which a temporary file counts as left behind by a killed process.

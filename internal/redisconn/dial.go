@@ -90,7 +90,8 @@ type login struct {
 	user, password string
 }
 
-// Login returns the credentials for a connection that Dial made, by its RemoteAddr.
+// Login returns the credentials for a connection. It finds them in the connection's RemoteAddr,
+// where Dial has put them.
 func Login(addr net.Addr) (user, password string, err error) {
 	l, ok := addr.(login)
 	if !ok {

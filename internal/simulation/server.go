@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// Network says how the server and the way to it behave.
+// Network says how fast the server and its connections are, and what they lose.
 type Network struct {
 	OneWay        time.Duration // how long a message travels
 	Service       time.Duration // how long the server works on one request; it works on one at a time
@@ -46,7 +46,7 @@ type life struct {
 	waits map[*wait]func() // ends the place of each waiter in a queue; Server.mu guards it
 }
 
-// slotLength is the unit in which the server counts over time.
+// The server counts what happens in each unit of time. slotLength is the length of such a unit.
 const slotLength = 100 * time.Millisecond
 
 // slot counts what arrived in one unit of time.

@@ -94,7 +94,7 @@ type Event struct {
 	Shared bool   `json:"shared,omitempty"`
 	Fence  uint64 `json:"fence,omitempty"`
 	TTL    int64  `json:"ttl,omitempty"`
-	Until  int64  `json:"until,omitempty"` // the end of the holder's window, as the holder claims
+	Until  int64  `json:"until,omitempty"` // until when the holder may rely on the lock, as it says itself
 	Fixed  bool   `json:"fixed,omitempty"` // nothing renews the hold, so Until is exact
 	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
@@ -110,8 +110,8 @@ var clock = driver.SystemClock()
 // clockNow returns the time of the machine's clock.
 func clockNow() int64 { return int64(clock.Now()) }
 
-// claim returns the end of the window in which the holder of l may work. If the window is over, it
-// returns 0.
+// claim returns until when the holder of l may rely on the lock. If that time is over, it returns
+// 0.
 func claim(l *padlock.Lock) int64 {
 	at, rest := clockNow(), l.Remaining()
 	switch {

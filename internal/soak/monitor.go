@@ -22,7 +22,7 @@ type Monitor struct {
 // thing is the data that the lock on one name protects.
 type thing struct {
 	seen           uint64 // the greatest fence that the monitor has seen
-	fenced, plain  int    // two counters; a worker reads a counter, adds one, and writes the result
+	fenced, plain  int    // two registers; a worker reads a register, adds one, and writes the result
 	fencedWrites   int    // number of accepted writes
 	plainWrites    int
 	fencedRejected int
@@ -45,7 +45,7 @@ type Write struct {
 	Name   string
 	Fence  uint64
 	Value  Value // the value that the writer read
-	Until  int64 // the end of the writer's window, as the writer claims
+	Until  int64 // until when the writer may rely on the lock, as it says itself
 	Paused bool  // the writer paused on purpose after it had last checked the clock
 	Worker int
 	Hold   int64

@@ -131,8 +131,8 @@ func (w *worker) readShared(h *held) {
 	w.verify(h)
 }
 
-// The method change reads the counters that the lock protects, works for a while, adds one, and
-// writes the counters back.
+// The method change reads the registers that the lock protects, works for a while, adds one, and
+// writes the registers back.
 func (w *worker) change(h *held) {
 	fence := h.Fence()
 	value := w.monitor.Read(h.Name(), fence)

@@ -6,8 +6,9 @@ local ttl, holder, out = tonumber(ARGV[2]), ARGV[3], { 'G' }
 purge()
 dispatch()
 local released = redis.call('EXISTS', X) == 1
--- Readers share a name. Once the script has granted a shared hold to one token, it sets inside.
--- Every later token then gets a hold with the same fence and the same end, without further checks.
+-- The variable inside is true after the script has granted a hold to one token. Every later token
+-- then gets a hold with the same fence and the same end, without further checks, because readers
+-- share a name.
 local inside = false
 for i = 4, #ARGV do
   local token = ARGV[i]

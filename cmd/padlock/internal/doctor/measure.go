@@ -8,7 +8,8 @@ import (
 )
 
 // clock is a series of readings of the server's clock. The readings are compared with the monotonic
-// clock of this machine, by which holders judge their leases.
+// clock of this machine. Processes that hold locks use that clock to find out when their leases
+// end.
 type clock struct {
 	base  time.Time // local times are relative to base
 	seen  []reading
@@ -31,9 +32,9 @@ func (c *clock) saw(sent, got time.Duration, fence uint64) {
 	c.trips = append(c.trips, got-sent)
 }
 
-// To measure the server's clock, doctor takes as many locks as the constant looks says, one after
-// the other. If the store is slow, doctor stops earlier: when lookAbout has passed, and it has
-// taken at least fewLooks locks.
+// To measure the server's clock, doctor takes several locks, one after the other. The number of
+// these locks is looks. If the store is slow, doctor takes fewer locks: it stops when lookAbout has
+// passed, but not before it has taken fewLooks locks.
 const (
 	looks     = 10
 	fewLooks  = 2

@@ -44,7 +44,8 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// screen says what the model shows. The meaning of a key depends on it: see bindings.
+// The type screen says which screen the user sees. A key can have a different meaning on each
+// screen: see bindings.
 type screen int
 
 const (
@@ -117,7 +118,7 @@ func (m Model) nextSnapshot() tea.Cmd {
 	}
 }
 
-// history asks for the runs of the name that the details show.
+// history asks for the last runs of the name that the screen shows.
 func (m Model) history() tea.Cmd {
 	name, history, ctx := m.detail.Name, m.config.History, m.ctx
 	if history == nil || name == "" {

@@ -146,7 +146,7 @@ func (b *bench) forget(key string) error {
 	return client.Del(context.Background(), runningKey(key)).Err()
 }
 
-// slower uses a function that takes longer than lease and TTL.
+// The method slower makes values with a function that takes longer than the lease and the TTL.
 func (b *bench) slower() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
