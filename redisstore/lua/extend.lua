@@ -11,4 +11,4 @@ if ttl > 0 and ms + ttl > e then
   add(token, not writing(), e)
   finish()
 end
-return granted(r, e, not writing()) -- PHP may have demoted the hold
+return granted(r, e, not writing()) -- PHP may have turned the exclusive hold into a shared hold

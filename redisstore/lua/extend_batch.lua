@@ -1,7 +1,7 @@
 end
--- Extends many leases. The script is assembled from two files. The first one is a fast extend
--- script, which becomes the body of a function called one(KEYS, ARGV). This text follows, and calls
--- that function for each lease.
+-- Extends many leases. slot_begin.lua and a fast extend script come before this text. Together they
+-- are a function called one(KEYS, ARGV), which extends one lease. This text calls it for each
+-- lease.
 -- KEYS: the name and the note of each hold
 -- ARGV: 1 KEEP; then the token, as in the fast extend script, and the ttl of each hold
 -- Returns three numbers for each hold:
@@ -10,9 +10,9 @@ end
 --   1 if PHP has turned the exclusive hold into a shared hold, else 0
 -- An error in one name has no effect on the others.
 --
--- The script reads the time once, so the last lease ends up to a millisecond early. It converts the
--- numbers that commands need to strings once for all leases with the same ttl, because a conversion
--- takes as long as a simple command.
+-- The script reads the time once, so the last lease ends up to a millisecond early. Commands need
+-- numbers as strings. The script converts each number once for all leases with the same ttl,
+-- because a conversion takes as long as a simple command.
 local t, keep, out, n = redis.call('TIME'), ARGV[1], {}, 0
 local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
 local keys, args, ttl = {}, { nil, nil, keep, ms }, nil

@@ -1,7 +1,7 @@
 end
--- Extends a few leases that need the full script. The script is assembled from several files.
--- extend.lua and the files that it needs become the body of a function called one(KEYS, ARGV). This
--- text follows, and calls that function for each lease.
+-- Extends a few leases that need the full script. slot_begin.lua, extend.lua and the files that
+-- extend.lua needs come before this text. Together they are a function called one(KEYS, ARGV),
+-- which extends one lease. This text calls it for each lease.
 -- KEYS: those of extend.lua for each hold
 -- ARGV: 1 as in extend.lua; then the token and the ttl of each hold
 -- Returns the reply of extend.lua, or an error, for each hold. An error in one name has no effect

@@ -8,8 +8,8 @@
 --   4 the time, as a number of ms
 --   5 time + ttl, as a text
 --   6 time + ttl + KEEP, as a text
--- Returns {fence, ms left, shared}, or 0 if extend.lua must run. shared is 1 if PHP has demoted the
--- hold, else 0.
+-- Returns {fence, ms left, shared}, or 0 if extend.lua must run. The last number in the list is 1
+-- if PHP has turned the exclusive hold into a shared hold, else 0.
 local v = redis.call('GET', KEYS[2])
 local a = ARGV[1]
 if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end

@@ -2,9 +2,8 @@ end
 -- Joins the queue of a name that is held, to get an exclusive hold. If nobody holds the name and
 -- nobody waits for it, the script takes the name at once.
 --
--- The script is assembled from two files. The first one is a fast acquire script, which becomes the
--- body of a function called one(KEYS, ARGV). This text follows, and calls that function to take the
--- name.
+-- slot_begin.lua and a fast acquire script come before this text. Together they are a function
+-- called one(KEYS, ARGV), which this text calls to take the name.
 -- KEYS: 1 name  2 note  3 records  4 queue
 -- ARGV: 1 token  2 channel, id, mode, above and holder
 -- If the script may take the name, there are two more: 3 ttl  4 ttl + KEEP

@@ -16,12 +16,13 @@ local INTENT = 2000           -- for how many ms a reader's wish to be promoted 
 local LAST = 9007199254740991 -- the greatest fence, 2^53 - 1
 local WRITE, COOL, LOOK = '__write__', 'padlock:cool:', 'padlock:look'
 
-local T = redis.call('TIME') -- read once: before Redis 7.2 it advances during a script
+local T = redis.call('TIME') -- read only once, because before Redis 7.2 the time advances while a script runs
 local us = T[1] * 1000000 + T[2]
 local ms = math.floor(us / 1000)
 -- A server without memory refuses commands that may need memory, unless the script has already
--- written something. begin does a write that changes nothing. Scripts that end or keep a hold need
--- hardly any memory, so they call begin first.
+-- written something. So the function begin makes a write that changes nothing. Scripts that end or
+-- keep a hold call this function first. They need hardly any memory, so they should work on such a
+-- server.
 local function begin() redis.call('ZREM', X, '') end
 local function int(x) return string.format('%.0f', x) end
 

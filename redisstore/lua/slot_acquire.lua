@@ -3,8 +3,8 @@ end
 -- a name of its own. Callers that wait for any of the permits wait at another name, which is called
 -- the gate.
 --
--- The script is assembled from two files. The first one is a fast acquire script, which becomes the
--- body of a function called one(KEYS, ARGV). This text follows, and calls that function.
+-- slot_begin.lua and a fast acquire script come before this text. Together they are a function
+-- called one(KEYS, ARGV), which this text calls to take a permit.
 -- KEYS: 1 the gate  2 the gate's queue; then the name and the note of each permit
 -- ARGV: 1 to 4 as in the fast acquire script
 --       5 "1" if the caller may take a permit even though other callers wait at the gate

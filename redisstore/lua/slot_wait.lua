@@ -2,8 +2,9 @@ end
 -- Looks at all permits for a waiter without a place in the queue. If none of them is free, asks for
 -- a message when one of them may be free.
 --
--- The script is assembled from several files. wait.lua and the files that it needs become the body
--- of a function called one(KEYS, ARGV). This text follows, and calls that function for each permit.
+-- slot_begin.lua, wait.lua and the files that wait.lua needs come before this text. Together they
+-- are a function called one(KEYS, ARGV), which looks at one permit. This text calls it for each
+-- permit.
 -- KEYS: those of wait.lua for each permit
 -- ARGV: those of wait.lua
 -- Returns {N} if a permit may be free, or {W, ms until the next look}.

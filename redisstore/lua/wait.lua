@@ -44,7 +44,7 @@ else
   if mine then
     redis.call('HSET', H, 'p', chan .. ' ' .. id .. ' ' .. token)
   else
-    redis.call('ZREMRANGEBYSCORE', B, int(MS_ALIVE - ms), int(ms - MS_ALIVE)) -- of gone processes
+    redis.call('ZREMRANGEBYSCORE', B, int(MS_ALIVE - ms), int(ms - MS_ALIVE)) -- forgets waiters whose processes are gone
     redis.call('ZADD', B, shared and -ms or ms, chan .. ' ' .. id)
     redis.call('PEXPIRE', B, MS_ALIVE + MS_LINGER)
   end
