@@ -19,7 +19,8 @@ type Config struct {
 	// Sentinel is set if sentinels know which server is the primary.
 	Sentinel Sentinel
 
-	// User and Password log in at the server. If only Password is set, the user is "default".
+	// User and Password are used to log in at the server. If only Password is set, the user is
+	// "default".
 	User, Password string
 	// Credentials is called for every new connection, instead of using User and Password. So
 	// credentials can change while the store is open. Existing connections stay logged in.

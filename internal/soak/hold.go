@@ -103,8 +103,8 @@ func (h *Hold) openSpan(e Event) {
 	h.Grants = append(h.Grants, Grant{e.Shared, e.At, e.Fence})
 }
 
-// closeSpan ends the current span at the given time, or at the end of the holder's window if that
-// is earlier.
+// closeSpan ends the current span at the given time. If the holder could rely on the lock only
+// until an earlier time, the span ends at that time.
 func (h *Hold) closeSpan(at int64) {
 	if h.over {
 		return
@@ -114,8 +114,9 @@ func (h *Hold) closeSpan(at int64) {
 	last.To = min(last.To, at, h.Until)
 }
 
-// killed ends the window of a dead worker. If the worker had begun a call, the store may have
-// carried out that call, even if the hold was lost meanwhile.
+// killed notes that the hold's worker has died, so nobody relies on the hold any more. If the
+// worker had begun a call, the store may have carried out that call, even if the hold was lost
+// meanwhile.
 func (h *Hold) killed(at int64) {
 	if h.Begun != 0 {
 		at = h.Begun

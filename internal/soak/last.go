@@ -96,7 +96,7 @@ func (r *Run) await(ctx context.Context, l *padlock.Locker) error {
 func (r *Run) firstLook(ctx context.Context) error {
 	config := ""
 	if len(r.Stages) > 0 {
-		config = r.Stages[len(r.Stages)/2][0] // while the locks move to another place, only the middle stage uses both places
+		config = r.Stages[len(r.Stages)/2][0] // if the locks move from one store to another, the middle stage uses both stores
 	}
 	store, err := openPatiently(ctx, r.Open, config)
 	if err != nil {
