@@ -78,7 +78,7 @@ func (h *hold) pass(ctx context.Context, passer driver.Passer, r driver.Request)
 // was lost. Then a clean-up must release the lock. If the waiter has given up, passedTo begins the
 // clean-up. Otherwise the state becomes turnUnsure, and the waiter begins the clean-up.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, queued bool, err error) (by HandOver) {
-	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
+	granted, queued, lost := err == nil && g.TTL > 0, err == nil && queued, err != nil && !definite(err)
 	now := l.clock.Now()
 	l.mu.Lock()
 	becomes := turnSpent

@@ -115,3 +115,52 @@ func TestCloseGivesUpAPlace(t *testing.T) {
 		}
 	})
 }
+
+// emptyRelay is a queueRelay whose first Wait returns the zero Grant, after which it keeps nothing.
+type emptyRelay struct{ queueRelay }
+
+func (r emptyRelay) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
+	if len(r.log("wait")) > 0 {
+		return r.queueRelay.Wait(ctx, q, reserve)
+	}
+	return g, r.on(call{op: "wait", name: q.Name, token: q.Token, ctx: ctx}, func(context.Context) error { return nil })
+}
+
+// When Wait has returned without an error, the store keeps no place that a clean-up would have to
+// give up.
+func TestWaitEndsAPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := emptyRelay{queueRelay{relay{newRemote()}}}
+		here, held := waitsBehind(t, s.queueRelay, newLocker(t, s), func(*waiter) {})
+		release(t, held)
+		release(t, here.lock(t))
+		<-time.After(time.Minute)
+		if n := s.requests(); n["pass"] != 1 || n["wait"] != 2 || n["release"] != 1 {
+			t.Errorf("the requests of the process: %v", n)
+		}
+	})
+}
+
+// badRelay reports a place and an error.
+type badRelay struct{ queueRelay }
+
+func (r badRelay) PassOrQueue(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
+	r.queueRelay.PassOrQueue(ctx, token, next)
+	return driver.Gone, driver.Grant{}, true, errReset
+}
+
+// A lost reply never counts as a place: the waiter begins a clean-up and uses a new token.
+func TestLostReplyIsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := badRelay{queueRelay{relay{newRemote()}}}
+		here, held := waitsBehind(t, s.queueRelay, newLocker(t, s), func(*waiter) {})
+		spent := s.log("pass")[0].next
+		release(t, held)
+		release(t, here.lock(t))
+		for _, c := range s.log("wait") {
+			if c.token == spent {
+				t.Error("the waiter uses a token whose place is not known")
+			}
+		}
+	})
+}

@@ -272,6 +272,9 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		return a.askStore(ctx, waiter, poll)
 	case err != nil:
 		return &errorWithout{err, []error{ErrUncertain}} // after a wait that failed, the store cleans up itself
+	}
+	a.cleanUp = a.unsure // Wait has taken over the place of a turn in turnQueued
+	switch {
 	case g.TTL == 0: // a try may succeed
 		a.renewToken()
 	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
