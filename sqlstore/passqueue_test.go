@@ -37,6 +37,17 @@ func TestTakenPlace(t *testing.T) {
 			t.Errorf("the first look: %v, %v", pause, err)
 		}
 		keep()
+		hears := func(on bool) {
+			s.waits.mu.Lock()
+			s.waits.listener.on = on
+			s.waits.mu.Unlock()
+		}
+		hears(false) // as if the connection had been lost just before the place was registered
+		if _, err := first(); err == nil {
+			t.Error("the wait does not look although no notifications arrive")
+		}
+		hears(true)
+		keep()
 		l.lose <- errors.New("lost")
 		passTime(time.Second)
 		if _, err := first(); err == nil {

@@ -19,8 +19,8 @@ import "time"
 // after placeFor.
 //
 // The place is registered for notifications before the statement is sent, so that none is missed.
-// If the connection for notifications is opened or lost in the state "taken", Wait looks at the
-// name at once.
+// If the connection for notifications is opened or lost in the state "taken", or if no
+// notifications arrive when Wait is called, Wait looks at the name at once.
 type takenPlace struct {
 	*waiting
 	remove func()

@@ -148,7 +148,7 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 	defer cancel()
 	if p := w.taken; p != nil {
 		w.taken, w.joined, w.push, w.renew = nil, true, p.push, p.renew
-		if p.turns == w.s.waits.currentTurn() {
+		if p.turns == w.s.waits.currentTurn() && p.push == w.s.waits.pushChannel() {
 			return g, false, w.pauseAt(&p.st, p.ahead, p.now), nil
 		}
 	}
