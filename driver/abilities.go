@@ -171,7 +171,9 @@ type QueuePasser interface {
 	// also give the request r the last place in the queue, in the same step. Then queued is true,
 	// the Grant is empty, and r.Token is not spent. The caller soon calls Wait with the same
 	// request and with reserve, and Wait waits at that place. If the caller does not want the name
-	// any more, it calls Release with r.Token instead.
+	// any more, it calls Release with r.Token instead. If the caller does neither, the place delays
+	// the waiters behind it by at most Guarantees.DeadWaiter. After ErrUncertain, r may have a
+	// place, too.
 	PassOrQueue(ctx context.Context, token string, r Request) (out Outcome, g Grant, queued bool, err error)
 }
 

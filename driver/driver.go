@@ -27,6 +27,8 @@
 //   - [SharedTaker]: many readers of a process acquire a name with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
+//   - [QueuePasser]: a request that hands a lock over to another process also queues the next
+//     caller of this one.
 //   - [QueueAdviser]: a caller that will certainly have to wait can join the queue at once.
 //   - [Enqueuer]: waiters need no goroutine each; for a store in the memory of the process.
 //   - [Identifier]: a key that was made at another store is refused.

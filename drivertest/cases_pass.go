@@ -140,6 +140,12 @@ var passCases = []testCase{
 				if _, _, err := c.a.Pass(c.ctx, l.req.Token, r); !errors.Is(err, driver.ErrInvalid) {
 					c.failf("Pass to %s request: want ErrInvalid, got: %v", what, orGranted(err))
 				}
+				if !c.has.queue {
+					continue
+				}
+				if _, _, _, err := c.a.PassOrQueue(c.ctx, l.req.Token, r); !errors.Is(err, driver.ErrInvalid) {
+					c.failf("PassOrQueue to %s request: want ErrInvalid, got: %v", what, orGranted(err))
+				}
 			}
 			c.verify(l, "after invalid requests for next")
 		},

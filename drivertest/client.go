@@ -118,6 +118,17 @@ func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (
 	return o, g, err
 }
 
+func (cl *client) PassOrQueue(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
+	ctx, cancel := cl.limit(ctx)
+	defer cancel()
+	o, g, queued, err := ability[driver.QueuePasser](cl.store).PassOrQueue(ctx, token, next)
+	if !errors.Is(err, driver.ErrInvalid) {
+		cl.forget(next.Name, next.Token)
+	}
+	cl.saw(&call{"PassOrQueue", []string{token, next.Token}, g, err == nil && handed(g), err})
+	return o, g, queued, err
+}
+
 func (cl *client) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	ctx, cancel := cl.limit(ctx)
 	defer cancel()

@@ -41,6 +41,7 @@ var (
 	waitsSlots = able("SlotWaiter", func(a *abilities) bool { return a.waitSlot })
 
 	passes   = able("Passer", func(a *abilities) bool { return a.pass })
+	queues   = able("QueuePasser", func(a *abilities) bool { return a.queue })
 	converts = able("Converter", func(a *abilities) bool { return a.convert })
 	inspects = able("Inspector", func(a *abilities) bool { return a.inspect })
 	lists    = able("Lister", func(a *abilities) bool { return a.list })
@@ -94,7 +95,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities tells which optional interfaces a store has. An interface whose method returns
 // errors.ErrUnsupported counts as missing.
 type abilities struct {
-	wait, enqueue, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, batch, together bool
+	wait, enqueue, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, batch, together bool
 }
 
 // probe finds out the abilities of the store. It calls the method of each ability, and looks only
@@ -126,6 +127,12 @@ func (r *run) probe() (has abilities) {
 		next.Token, next.Shared = newToken(), false
 		_, _, err := v.Pass(ctx, newToken(), next)
 		has.pass = supported(err)
+	}
+	if v, ok := driver.As[driver.QueuePasser](s); ok {
+		next := q
+		next.Token, next.Shared = newToken(), false
+		_, _, _, err := v.PassOrQueue(ctx, newToken(), next)
+		has.queue = supported(err)
 	}
 	r.probeSlots(ctx, &has, q)
 	if v, ok := driver.As[driver.SharedTaker](r.a); ok {
@@ -207,7 +214,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, together, batches, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, together, batches, passes, queues, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

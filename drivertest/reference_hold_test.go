@@ -138,7 +138,7 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 
 func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome {
 	w := s.w
-	if e.leave(token) {
+	if !(s.is(placeKept) && e.isAbsent(token)) && e.leave(token) {
 		return driver.Released
 	}
 	for _, h := range e.holds {

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -22,10 +23,17 @@ const (
 	passRefusesAgain bug = "Pass, repeated, says that nothing was released"
 	passThroughRest  bug = "Pass ends AtLeast"
 	passUnchecked    bug = "Pass does not check its request"
+	placeForEver     bug = "a place whose caller never calls Wait stays the first"
+	placeForgotten   bug = "Wait does not know the place that PassOrQueue took"
+	placeKept        bug = "Release leaves the place that PassOrQueue took"
+	queuesAlways     bug = "PassOrQueue queues next although nobody waits"
+	queuesFirst      bug = "PassOrQueue gives next the first place"
+	queuesForNothing bug = "PassOrQueue queues next although token held nothing"
 )
 
 var passBugs = []bug{
 	advisesAlways, adviceIsVain, holdIsNone, passAboveIgnored, passAnyToken, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
+	placeForEver, placeForgotten, placeKept, queuesAlways, queuesFirst, queuesForNothing,
 }
 
 // relay is a store that passes names on.
@@ -64,26 +72,70 @@ func (s relay) Wait(ctx context.Context, r driver.Request, reserve bool) (driver
 }
 
 // Pass implements driver.Passer.
-func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, err error) {
+func (s relay) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	o, g, _, err := s.passOrQueue(ctx, token, next, false)
+	return o, g, err
+}
+
+// PassOrQueue implements driver.QueuePasser.
+func (s relay) PassOrQueue(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, queued bool, err error) {
+	return s.passOrQueue(ctx, token, next, true)
+}
+
+func (s relay) passOrQueue(ctx context.Context, token string, next driver.Request, queues bool) (o driver.Outcome, g driver.Grant, queued bool, err error) {
 	if err := s.validate(&next); err != nil {
-		return o, g, err
+		return o, g, false, err
 	}
 	if (next.Shared || next.Replaces != "" || next.Token == token) && !s.is(passUnchecked) {
-		return o, g, fmt.Errorf("%w: request: it cannot follow", driver.ErrInvalid)
+		return o, g, false, fmt.Errorf("%w: request: it cannot follow", driver.ErrInvalid)
 	}
 	if err := s.check(next.Name, token, "", 0); err != nil && !s.is(passAnyToken) {
-		return o, g, err
+		return o, g, false, err
 	}
 	err = s.ask(ctx, func() error {
 		e := s.w.entry(next.Name)
-		o, g, err = s.pass(e, token, &next)
+		waited := len(e.queue) > 0
+		if queues && s.is(queuesAlways) {
+			o, waited = s.release(e, token, 0), true
+		} else {
+			o, g, err = s.pass(e, token, &next)
+		}
+		queued = queues && err == nil && waited && !handed(g) && (o == driver.Released || s.is(queuesForNothing))
+		if queued {
+			s.queue(e, &next)
+		}
 		e.signal()
 		return err
 	})
 	if err != nil {
-		return driver.Gone, driver.Grant{}, s.blab(err, token)
+		return driver.Gone, driver.Grant{}, false, s.blab(err, token)
 	}
-	return o, g, nil
+	return o, g, queued, nil
+}
+
+// queue gives the request the last place in the queue.
+func (s relay) queue(e *entry, next *driver.Request) {
+	at := len(e.queue)
+	if s.is(queuesFirst) {
+		at = 0
+	}
+	e.queue = slices.Insert(e.queue, at, &waiting{token: next.Token, absent: next})
+}
+
+// reserveForAbsent reserves the name for the first place in the queue if it is that caller's turn
+// and the caller has not called Wait yet.
+func (s *ref) reserveForAbsent(e *entry) {
+	if len(e.queue) == 0 || e.queue[0].absent == nil || s.is(placeForEver) {
+		return
+	}
+	if next := e.queue[0].absent; s.w.free(e, next) {
+		s.handOver(e, next, true)
+	}
+}
+
+// isAbsent reports whether PassOrQueue took a place for the token and Wait has not been called.
+func (e *entry) isAbsent(token string) bool {
+	return slices.ContainsFunc(e.queue, func(p *waiting) bool { return p.token == token && p.absent != nil })
 }
 
 func (s relay) pass(e *entry, token string, next *driver.Request) (driver.Outcome, driver.Grant, error) {

@@ -68,6 +68,7 @@ type hold struct {
 type waiting struct {
 	token  string
 	shared bool
+	absent *driver.Request // the request for which PassOrQueue took this place, until Wait is called
 }
 
 // ref is a store opened on a world.
@@ -310,6 +311,7 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 	if s.is(spentEndsHolds) {
 		e.holds = slices.DeleteFunc(e.holds, func(h *hold) bool { return slices.Contains(r.Spent, h.token) })
 	}
+	s.reserveForAbsent(e)
 	free, err := w.free(e, r), w.heldError(e, r)
 	if s.is(actsOnOldNews) {
 		w.mu.Unlock()

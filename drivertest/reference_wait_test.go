@@ -30,7 +30,13 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	e, p := s.w.entry(r.Name), &waiting{r.Token, r.Shared}
+	e, p := s.w.entry(r.Name), &waiting{token: r.Token, shared: r.Shared}
+	for _, taken := range e.queue {
+		if reserve && taken.absent != nil && taken.token == r.Token && !s.is(placeForgotten) {
+			taken.absent = nil
+			return e, taken
+		}
+	}
 	switch {
 	case s.is(lastComeFirst) && reserve:
 		e.queue = slices.Insert(e.queue, 0, p)
@@ -48,6 +54,11 @@ func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request,
 	defer w.mu.Unlock()
 	missed := s.is(wakeUpMissed) || s.is(enqueueMissesFree) && e.fence == 0
 	for {
+		s.reserveForAbsent(e)
+		if h := w.live(e, r.Token); reserve && h != nil && h.reserved && !s.is(placeForgotten) { // by reserveForAbsent
+			e.leave(r.Token)
+			return s.grant(h), nil
+		}
 		if !missed && w.turn(e, p, &r, reserve) || s.is(waitSpins) {
 			return s.handOver(e, &r, reserve), nil
 		}
