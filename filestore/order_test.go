@@ -196,9 +196,17 @@ func stopped(t testing.TB, s *Store) *child {
 	c.expect("waits")
 	waitingIs(t, s, 1)
 	c.signal(syscall.SIGSTOP)
-	eventually(t, "it is stopped", func() bool {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
-		return err == nil && strings.Contains(string(stat), ") T ")
+	// A thread that is in a system call, such as flock, stops only at its end. So every thread must
+	// have stopped: otherwise the process could still get the lock that is released next.
+	eventually(t, "all its threads are stopped", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
+		if err != nil || len(threads) == 0 {
+			return false
+		}
+		return !slices.ContainsFunc(threads, func(file string) bool {
+			stat, err := os.ReadFile(file)
+			return err != nil || !strings.Contains(string(stat), ") T ")
+		})
 	})
 	return c
 }
