@@ -33,9 +33,9 @@ type turn struct {
 }
 
 // turnState is the state of a turn. Locker.mu guards it. The states turnCalled, turnGiven,
-// turnQueued, turnSpent and turnUnsure are final. A final state does not change any more, so a
-// waiter that has received from ready reads it without mu. The tables leave out "turn" in the names
-// of the states.
+// turnQueued, turnSpent and turnUnsure are final: once a turn has one of them, its state does not
+// change any more. So a waiter needs no mu to read the state after it has received a message from
+// the channel turn.ready. The tables leave out "turn" in the names of the states.
 //
 //	state    when a turn enters the state
 //	lined    The waiter takes its place in the line (takePlace).

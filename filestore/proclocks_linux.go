@@ -104,8 +104,9 @@ const (
 	majority = 3
 )
 
-// vote collects what the readings of the kernel's list say about each file, by the file's inode.
-// Two readings may show different locks for the same file. Each of these results is a candidate.
+// vote has the locks of each file, as the kernel's list showed them. The key is the file's inode.
+// The list is read several times, and two readings may show different locks for the same file. Each
+// different set of locks is a candidate.
 type vote map[uint64]candidates
 
 type candidates []candidate

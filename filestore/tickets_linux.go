@@ -17,8 +17,10 @@ import (
 //	1992    headTicket: every ticket with a lower number is gone
 //	2000    since when the lock has been free, in ns of the boot clock; 0 if unknown
 //	2008    the format of the queue, see isNewerFormat
-//	24576   an array of ticketRoom numbers of 64 bits, called words. Ticket n uses the
-//	        word with the index n mod ticketRoom.
+//	24576   an array of ticketRoom numbers of 64 bits
+//
+// Each ticket has one of these numbers, which is called the word of the ticket. Ticket n has the
+// word with the index n mod ticketRoom.
 //
 // The word of a ticket has three parts: the state of the ticket (4 bits), the number of the ticket
 // modulo 2^20 (20 bits), and the number of the pipe through which the waiter's process is woken

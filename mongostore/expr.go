@@ -15,8 +15,8 @@ import (
 const (
 	// clock is the server's clock. It stays the same during a request.
 	clock = "$$NOW"
-	// now is the server's clock in all stages of a pipeline but the first. The first stage stores
-	// the clock in the field now of the document p.
+	// now is the server's clock in a pipeline. The first stage stores it under this name, so only
+	// the stages after the first can use it.
 	now = "$p.now"
 )
 

@@ -32,7 +32,7 @@ type pool struct {
 // A slot is a place for one connection. The connection is made when it is needed.
 type slot struct {
 	dialing sync.Mutex
-	c       *conn // guarded by pool.mu; nil or dead if there is none
+	c       *conn // guarded by pool.mu; nil or closed if the slot has no connection
 	// taken is true while a call of Wait uses the slot. If this call obtains a hold, the slot stays
 	// taken until the hold ends. pool.mu guards this field.
 	taken bool

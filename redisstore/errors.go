@@ -31,7 +31,8 @@ func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
 // failure translates err, the error of a request, to an error of package driver. It is for requests
-// that the server may have received, so many of these errors match driver.ErrUncertain.
+// that the server may have received. If it is not known whether the server has done what the
+// request asks for, the result matches driver.ErrUncertain.
 func (s *Store) failure(ctx context.Context, err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		return refusal(reply.Error())

@@ -42,8 +42,8 @@ func (w *waits) keepPlace(token string, p *takenPlace) {
 	w.taken[token] = p
 }
 
-// takePlace ends the state "taken" of the place of a token. It returns nil if there is no such
-// place.
+// takePlace returns the place that a release has made for the waiter with this token, and forgets
+// it. From then on, the caller owns the place. takePlace returns nil if there is no such place.
 func (w *waits) takePlace(token string) *takenPlace {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -34,8 +34,9 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
-	// The Get that begins this refresh may be called inside the function of another key. That
-	// function does not wait for the refresh, so the refresh does not count as inside it.
+	// The Get that begins this refresh may have been called by the function that computes the value
+	// of another key. The context says so. The refresh gets a context that does not, because the
+	// other function does not wait for the refresh.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }

@@ -21,7 +21,7 @@ and DELETE on them are enough.
 Programs with an older padlock refuse them from then on, so upgrade those first.
 If the tables are newer than this padlock, nothing is changed.`
 
-// tables describes the changes of the tables in JSON.
+// tables is what schema prints with --json: what it has changed, or would change, in the tables.
 type tables struct {
 	URL        string   `json:"url"` // without secrets
 	Statements []string `json:"statements,omitempty"`

@@ -1,8 +1,9 @@
 -- Stores a value, unless the version has changed or the present value has a greater fence.
 --
--- A value begins with its fence and the time at which it was stored, in µs. If a later padlock uses
--- another format, a value must begin with its fence and a space there, too. But then a word must
--- follow that is not a number, for example v2, so that an older padlock does not read the value.
+-- A value begins with its fence, a space, and the time at which it was stored, in µs. A later
+-- padlock that uses another format must also begin each value with the fence and a space. After the
+-- space it must write a word that is not a number, for example v2. An older padlock then sees that
+-- it cannot read the value.
 --
 -- An older padlock that finds such a value makes a value of its own. This script can compare the
 -- fences of the two values, because both formats begin with the fence. It stores the value of the

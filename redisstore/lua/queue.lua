@@ -95,10 +95,14 @@ local function leave(token)
 end
 local function left() return math.max(top(), gap()) - ms end
 
--- wakeUnplaced wakes waiters that have no place in the queue. It wakes the reader that waits for
--- its promotion if no other reader is left. It wakes the other waiters without a place if they may
--- try. The sorted set B has these other waiters, each with the time of its last look as its score.
--- If the waiter wants a shared hold, the score is the negative of that time.
+-- wakeUnplaced wakes waiters that have no place in the queue. There are two kinds:
+--
+--   a reader that waits until it can be promoted to a writer. It is woken when it is the only
+--   reader.
+--
+--   waiters that try again and again. They are in the sorted set B, and are woken when they may
+--   try. The score of such a waiter is the time at which it last looked at the name. If it wants a
+--   shared hold, its score is the negative of that time.
 local function wakeUnplaced()
   local p = redis.call('HGET', H, 'p')
   if p then

@@ -23,8 +23,8 @@ import (
 
 // A database describes a kind of database for padlock's locks, such as PostgreSQL.
 type database struct {
-	// start starts a server. The text is the directory for the server's data, or "" for any
-	// directory. If the database is a file, start is nil.
+	// start starts a server. Its second argument is the directory for the server's data, or "" for
+	// any directory. If the database is a file, start is nil.
 	start func(*Site, string) *server.Server
 	// url returns the URL with which a worker opens the store. admin returns the URL with which the
 	// chaos run itself connects, as an administrator. The argument of both functions is the address

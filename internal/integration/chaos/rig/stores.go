@@ -173,9 +173,9 @@ func majority(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
 }
 
-// mixed returns the setup for a quorum of three different stores. At any time, at most one of the
-// three servers may have a fault. The chaos run never causes two faults of the same target at the
-// same time. So all faults of the three servers have the same target.
+// mixed returns the setup for a quorum of three different stores. Two of the three servers are a
+// majority, so only one of them may have a fault at a time. The chaos run never causes two faults
+// with the same target at once. So mixed gives all faults of these servers one target.
 func mixed(s *Site) (*setup, error) {
 	servers, err := s.redis(1, server.RedisOptions{})
 	if err != nil {
