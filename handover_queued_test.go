@@ -93,19 +93,8 @@ func TestGivingUpAPlace(t *testing.T) {
 func TestCloseGivesUpAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := queueRelay{relay{newRemote()}}
-		l := padlock.New(s)
 		other := connect(s.Store)
-		h := acquire(t, l, "job")
-		w := wait(t, l)
-		s.reply("pass", takes(time.Second))
-		go release(t, h)
-		synctest.Wait()
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if w.lockless(t); !errors.Is(w.err, padlock.ErrClosed) {
-			t.Errorf("the waiter: %v", w.err)
-		}
+		closeWhilePassing(t, padlock.New(s), s.relay)
 		released := false
 		for _, c := range s.log("release") {
 			released = released || c.token == s.log("pass")[0].next

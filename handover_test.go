@@ -294,23 +294,29 @@ func (w *waiter) lockless(t *testing.T) {
 	}
 }
 
+// closeWhilePassing closes l while a release waits for the reply to a hand-over. The waiter that
+// the lock is meant for gets ErrClosed.
+func closeWhilePassing(t *testing.T, l *padlock.Locker, s relay) {
+	t.Helper()
+	h := acquire(t, l, "job")
+	w := wait(t, l)
+	s.reply("pass", takes(time.Second))
+	go release(t, h)
+	synctest.Wait()
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if w.lockless(t); !errors.Is(w.err, padlock.ErrClosed) {
+		t.Errorf("the waiter: %v", w.err)
+	}
+}
+
 // Close during a hand-over waits for it and leaves no lock behind.
 func TestCloseWhileTheLockIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
 		other := connect(s.Store)
-		l := padlock.New(s)
-		h := acquire(t, l, "job")
-		w := wait(t, l)
-		s.reply("pass", takes(time.Second))
-		go release(t, h)
-		synctest.Wait()
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if w.lockless(t); !errors.Is(w.err, padlock.ErrClosed) {
-			t.Errorf("who waited: %v", w.err)
-		}
+		closeWhilePassing(t, padlock.New(s), s)
 		if !free(t, other, "job") {
 			t.Error("the name is not free after Close")
 		}

@@ -299,14 +299,10 @@ func TestStoreOutOfReach(t *testing.T) {
 		if n := failures.Load(); n < 20 || n > 60 { // with pauses of 15 to 30 s, after a few shorter ones
 			t.Errorf("in 10 minutes, %d campaigns failed", n)
 		}
-		if status, text := probe(a.Ready()); status != http.StatusServiceUnavailable {
-			t.Errorf("the probe says %d %s", status, text)
-		}
+		ready(t, a, http.StatusServiceUnavailable, "")
 		store.now.Store(false)
 		wait(time.Minute)
-		if status, text := probe(a.Ready()); status != http.StatusOK || text != "leads\n" {
-			t.Errorf("the probe says %d %s", status, text)
-		}
+		ready(t, a, http.StatusOK, "leads\n")
 		a.leave(t)
 	})
 }
@@ -320,21 +316,23 @@ func TestReadyAfterAFailure(t *testing.T) {
 		a := w.join(t, "a")
 		store.now.Store(true)
 		b := w.join(t, "b")
-		if status, text := probe(b.Ready()); status != http.StatusServiceUnavailable {
-			t.Errorf("while the store is out of reach, the probe says %d %s", status, text)
-		}
+		ready(t, b, http.StatusServiceUnavailable, "")
 		store.now.Store(false)
 		wait(time.Minute)
-		if status, text := probe(b.Ready()); status != http.StatusOK || text != "waits for the lead\n" {
-			t.Errorf("the store is back, and the probe says %d %s", status, text)
-		}
+		ready(t, b, http.StatusOK, "waits for the lead\n")
 		a.leave(t)
 		synctest.Wait()
-		if status, text := probe(b.Ready()); status != http.StatusOK || text != "leads\n" {
-			t.Errorf("after the end of the leader, the probe says %d %s", status, text)
-		}
+		ready(t, b, http.StatusOK, "leads\n")
 		b.leave(t)
 	})
+}
+
+// ready checks the answer of the probe Ready. An empty text stands for any text.
+func ready(t *testing.T, c *candidate, status int, text string) {
+	t.Helper()
+	if gotStatus, gotText := probe(c.Ready()); gotStatus != status || text != "" && gotText != text {
+		t.Errorf("the probe says %d %q, want %d %q", gotStatus, gotText, status, text)
+	}
 }
 
 func probe(h http.Handler) (int, string) {

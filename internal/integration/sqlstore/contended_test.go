@@ -121,6 +121,13 @@ func (p *party) queue(t *testing.T, name string, n int) {
 	}
 }
 
+// lineUp starts a waiter and returns when it is in the queue, which has n waiters then.
+func (p *party) lineUp(t *testing.T, name, token string, n int, got chan<- grant) {
+	t.Helper()
+	p.waits(t, driver.Request{Name: name, Token: token}, got)
+	p.queue(t, name, n)
+}
+
 // waits starts a waiter, which gets the name in its turn and keeps it. The first grant of all
 // waiters is the first one in the channel.
 func (p *party) waits(t *testing.T, r driver.Request, got chan<- grant) {
@@ -277,8 +284,7 @@ func handOverUnderATransaction(t *testing.T, d contest) {
 	const name = "checked"
 	g := a.take(t, name, driver.Request{})
 	got := make(chan grant, 1)
-	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
-	a.queue(t, name, 1)
+	b.lineUp(t, name, "b", 1, got)
 	tx := a.begin(t, 0)
 	noError(t, a.store.CheckTx(t.Context(), tx, granted{name, g.Fence}))
 	a.giveBack(t, name, 0)
@@ -316,8 +322,7 @@ func passWhileOthersWait(t *testing.T, d contest) {
 		t.Fatalf("nobody waits: %v, %+v, %v", out, g, err)
 	}
 	got := make(chan grant, 1)
-	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
-	a.queue(t, name, 1)
+	b.lineUp(t, name, "b", 1, got)
 	out, g, err = a.store.Pass(t.Context(), next.Token, driver.Request{Name: name, Token: "a third", TTL: time.Minute})
 	if out != driver.Released || g.TTL != 0 || err != nil {
 		t.Errorf("somebody waits: %v, %+v, %v", out, g, err)
@@ -334,10 +339,8 @@ func lostNotification(t *testing.T, d contest) {
 	const name = "lost notification"
 	a.take(t, name, driver.Request{})
 	got := make(chan grant, 2)
-	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
-	a.queue(t, name, 1)
-	c.waits(t, driver.Request{Name: name, Token: "c"}, got)
-	a.queue(t, name, 2)
+	b.lineUp(t, name, "b", 1, got)
+	c.lineUp(t, name, "c", 2, got)
 	deaf.deaf.Store(true)
 	a.giveBack(t, name, 0)
 	first := <-got
@@ -359,8 +362,7 @@ func listeningConnectionEnds(t *testing.T, d contest) {
 	const name = "successor"
 	a.take(t, name, driver.Request{})
 	got := make(chan grant, 1)
-	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
-	a.queue(t, name, 1)
+	b.lineUp(t, name, "b", 1, got)
 	var ended int
 	noError(t, a.db.QueryRow("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND query LIKE $1", "%"+l.channel.Load().(string)+"%").Scan(&ended))
 	if ended == 0 {

@@ -27,10 +27,8 @@ func releaseTakesAPlace(t *testing.T, d contest) {
 		t.Fatalf("nobody waits: %v, %+v, %v, %v", out, g, queued, err)
 	}
 	got := make(chan grant, 3)
-	a.waits(t, driver.Request{Name: name, Token: "before"}, got) // so that notifications arrive at a
-	a.queue(t, name, 1)
-	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
-	a.queue(t, name, 2)
+	a.lineUp(t, name, "before", 1, got) // so that notifications arrive at a
+	b.lineUp(t, name, "b", 2, got)
 	before := l.pairs.Load()
 	next := driver.Request{Name: name, Token: "the next one", TTL: time.Minute}
 	out, g, queued, err = a.store.PassOrQueue(t.Context(), mine.Token, next)
@@ -44,8 +42,7 @@ func releaseTakesAPlace(t *testing.T, d contest) {
 	if noError(t, err); st.Waiters != 2 {
 		t.Errorf("after the release %d waiters have places, want 2", st.Waiters)
 	}
-	b.waits(t, driver.Request{Name: name, Token: "last"}, got)
-	a.queue(t, name, 3)
+	b.lineUp(t, name, "last", 3, got)
 	fence := uint64(0)
 	for _, want := range []string{"before", "b"} {
 		one := <-got
@@ -78,10 +75,8 @@ func placeIsGivenUp(t *testing.T, d contest) {
 	const name = "given up"
 	a.take(t, name, driver.Request{})
 	got := make(chan grant, 2)
-	a.waits(t, driver.Request{Name: name, Token: "a"}, got)
-	a.queue(t, name, 1)
-	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
-	a.queue(t, name, 2)
+	a.lineUp(t, name, "a", 1, got)
+	b.lineUp(t, name, "b", 2, got)
 	next := driver.Request{Name: name, Token: "next", TTL: time.Minute}
 	_, _, queued, err := a.store.PassOrQueue(t.Context(), "token of "+name, next)
 	if noError(t, err); !queued {
@@ -115,8 +110,7 @@ func lostReply(t *testing.T, d contest) {
 	const name = "lost reply"
 	a.take(t, name, driver.Request{})
 	got := make(chan grant, 1)
-	b.waits(t, driver.Request{Name: name, Token: "b"}, got)
-	b.queue(t, name, 1)
+	b.lineUp(t, name, "b", 1, got)
 	deaf.deaf.Store(true) // it counts the notifications, and b finds the free name by itself
 	proxy.LoseReply(func(request []byte) bool { return bytes.Contains(request, []byte("queue,0")) })
 	if _, err := a.store.Release(t.Context(), name, "token of "+name, 0); err == nil {
