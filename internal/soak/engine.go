@@ -205,6 +205,9 @@ func (r *Run) runProcesses(_, busy context.Context, out *Outcome) error {
 			return err
 		}
 	}
+	if err := r.awaitAll(); err != nil {
+		return err
+	}
 	err = r.faults(busy)
 	out.Quiet = clockNow()
 	pause(busy, r.Tail)

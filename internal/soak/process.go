@@ -118,8 +118,8 @@ func (r *Run) replace(id, stage int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.workers[id]
-	for end := time.Now().Add(time.Minute); !r.monitor.hasBegun(id, p.life) && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond) // a worker that has not begun to work would not end cleanly
+	if err := r.awaitWork(id, p); err != nil { // a worker that has not begun to work would not end cleanly
+		return err
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -134,6 +134,32 @@ func (r *Run) replace(id, stage int) error {
 	}
 	r.stage[id] = stage
 	return r.start(id, p.life+1)
+}
+
+// awaitWork waits until a worker's process has begun to work. It then has its store open.
+func (r *Run) awaitWork(id int, p *process) error {
+	for end := time.Now().Add(time.Minute); !r.monitor.hasBegun(id, p.life); {
+		select {
+		case <-p.done:
+			return fmt.Errorf("worker %d has ended before it began to work: %v: %s", id, p.err, p.stderr.String())
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("worker %d does not begin to work", id)
+		}
+	}
+	return nil
+}
+
+// awaitAll waits until all workers have begun to work. A row may promise something to clients that
+// knew the server before it restarted, so no fault may come before each worker has met the server.
+func (r *Run) awaitAll() error {
+	for id, p := range r.workers {
+		if err := r.awaitWork(id, p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // join waits for the workers to end by themselves.

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -68,5 +69,36 @@ func needs(t *testing.T, row Row) {
 			t.Fatal(err)
 		}
 		t.Skip(err)
+	}
+}
+
+// TestFaultsWaitForAllWorkers checks that no fault begins before each worker has opened its store.
+func TestFaultsWaitForAllWorkers(t *testing.T) {
+	t.Parallel()
+	for _, row := range Rows() {
+		if row.Name != "file" {
+			continue
+		}
+		_, out, err := row.Run(t.Context(), Options{Seed: 3, For: 200 * time.Millisecond, Every: time.Millisecond, Lanes: 2, Workers: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		firstFault, started := int64(math.MaxInt64), map[int]int64{}
+		for _, e := range out.Events {
+			switch {
+			case e.Op == soak.Faulted:
+				firstFault = min(firstFault, e.Call)
+			case e.Op == soak.Started && e.Life == 0:
+				started[e.Worker] = e.At
+			}
+		}
+		if firstFault == math.MaxInt64 || len(started) != 4 {
+			t.Fatalf("no fault, or only %d of 4 workers", len(started))
+		}
+		for id, at := range started {
+			if at > firstFault {
+				t.Errorf("the first fault began %v before worker %d had opened its store", time.Duration(at-firstFault), id)
+			}
+		}
 	}
 }
