@@ -85,7 +85,7 @@ func parseURL(u *url.URL) (*target, error) {
 		t.values[name] = values[0]
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
-		if host == "" {
+		if host == "" || host[0] == ':' {
 			return nil, invalid("the URL has an empty host")
 		}
 		t.server.Endpoints = append(t.server.Endpoints, endpoint(host))

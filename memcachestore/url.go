@@ -101,7 +101,7 @@ func readURL(u *url.URL) (Config, []Option, error) {
 		return c, nil, invalid("the URL begins with %s:, not with %s:", scheme, u.Scheme)
 	case u.Opaque != "" || u.Fragment != "" || u.Host != "" && strings.Trim(u.Path, "/") != "":
 		return c, nil, invalid("the URL has the form %s; in a password, # is written %%23", example)
-	case u.Host == "" && u.Path == "":
+	case u.Hostname() == "" && u.Path == "":
 		return c, nil, invalid("the URL names no host: write %s", example)
 	case strings.Contains(u.Host, ","):
 		return c, nil, invalid(oneServer)

@@ -84,6 +84,8 @@ func parseURL(u *url.URL) (*target, error) {
 		return nil, invalid("the URL begins with mongodb: or mongodb+srv:, not with %s:", u.Scheme)
 	case u.Opaque != "" || u.Fragment != "" || u.Host == "" || strings.Contains(u.Path+u.RawQuery, "@"):
 		return nil, invalid("the URL has the form %s; in a password, # / ? and @ are written %%23 %%2F %%3F %%40", example)
+	case slices.ContainsFunc(strings.Split(u.Host, ","), func(host string) bool { return host == "" || host[0] == ':' }):
+		return nil, invalid("the URL has an empty host")
 	}
 	database := strings.Trim(u.Path, "/")
 	if database == "" || strings.ContainsAny(database, "/\\. \"$\x00") {

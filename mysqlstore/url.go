@@ -93,14 +93,14 @@ func parse(u *url.URL, o Opener) (*target, error) {
 	rest := *u
 	t := &target{u: &rest}
 	for name, values := range query {
-		read := parameters[name]
+		read, ofDriver := parameters[name], slices.Contains(o.Parameters, name)
 		switch {
-		case read == nil && slices.Contains(o.Parameters, name):
-			continue
-		case read == nil:
+		case read == nil && !ofDriver:
 			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(o), ", "))
 		case len(values) != 1:
 			return nil, invalid("the parameter %s is given more than once", name)
+		case ofDriver:
+			continue
 		}
 		if err := read(t, values[0]); err != nil {
 			return nil, err

@@ -1,9 +1,11 @@
 package open
 
 import (
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
@@ -41,7 +43,21 @@ func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
 	if !known {
 		return nil, none, o.unknownScheme(u.Scheme)
 	}
-	return u, s, nil
+	return u, s, checkPorts(u)
+}
+
+// checkPorts returns an error if the URL has a port that no server can have.
+func checkPorts(u *url.URL) error {
+	for host := range strings.SplitSeq(u.Host, ",") {
+		_, port, err := net.SplitHostPort(host)
+		if err != nil || port == "" { // the host has no port
+			continue
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return invalid("a port in the URL of the store is not a number from 1 to 65535")
+		}
+	}
+	return nil
 }
 
 // misspelt returns an error if text is not a URL, or is a URL only for another program. The error
@@ -92,6 +108,9 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 	for _, s := range slices.Backward(o.schemes) {
 		if slices.Contains(s.Symfony, name) {
 			u, err := s.FromSymfony(dsn)
+			if err == nil {
+				err = checkPorts(u)
+			}
 			return u, s, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -87,7 +86,7 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 	server.RuntimeParams["application_name"] = applicationName()
 	pg, err := pgconn.ConnectConfig(ctx, server)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, login.Hide(reason(err), server.Password, d.server.Password, server.User))
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, login.Explain(reason(err), server.Password, d.server.Password, server.User))
 	}
 	c := newConn(pg, d.cfg)
 	if err := d.setUp(c); err != nil {
@@ -97,17 +96,9 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// reason returns an error of pgconn without the user, the database and the addresses that pgconn
-// puts in front of it.
+// reason returns an error of pgconn without the user and the database, which pgconn puts in front of
+// it.
 func reason(err error) error {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return refused
-	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op
-	}
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {
 		return connecting.Unwrap()

@@ -71,14 +71,14 @@ func parseURL(u *url.URL) (*target, error) {
 	}
 	t := &target{}
 	for name, values := range query {
-		read := parameters[name]
+		read, ofLibpq := parameters[name], slices.Contains(libpqParams, name)
 		switch {
-		case read == nil && slices.Contains(libpqParams, name):
-			continue
-		case read == nil:
+		case read == nil && !ofLibpq:
 			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(), ", "))
 		case len(values) != 1:
 			return nil, invalid("the parameter %s is given more than once", name)
+		case ofLibpq:
+			continue
 		}
 		if err := read(t, values[0]); err != nil {
 			return nil, err

@@ -132,14 +132,14 @@ func parse(u *url.URL, o Opener) (*target, error) {
 	rest := *u
 	p := &target{u: &rest}
 	for name, values := range query {
-		read := parameters[name]
+		read, ofDriver := parameters[name], slices.Contains(o.Parameters, name)
 		switch {
-		case read == nil && slices.Contains(o.Parameters, name):
-			continue
-		case read == nil || o.Engine == SQLite && noneInFiles[name]:
+		case read == nil && !ofDriver || o.Engine == SQLite && noneInFiles[name]:
 			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(o), ", "))
-		case len(values) != 1:
+		case len(values) != 1 && !(ofDriver && o.Engine == SQLite): // a URL may have several pragmas
 			return nil, invalid("the parameter %s is given more than once", name)
+		case ofDriver:
+			continue
 		}
 		if err := read(p, values[0]); err != nil {
 			return nil, err

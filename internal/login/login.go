@@ -1,4 +1,5 @@
-// Package login makes connections to databases. It hides the user and the password in their errors.
+// Package login makes connections to databases. It hides the user and the password in their errors,
+// and says what to do about an error.
 package login
 
 import (
@@ -8,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Connector is a driver.Connector whose errors do not contain the secrets.
+// A Connector is a driver.Connector whose errors are those of Explain.
 type Connector struct {
 	Inner driver.Connector
 	// Secrets returns the user and the password.
@@ -19,7 +20,7 @@ type Connector struct {
 func (c Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Inner.Connect(ctx)
 	if err != nil {
-		return nil, Hide(err, c.Secrets()...)
+		return nil, Explain(err, c.Secrets()...)
 	}
 	return conn, nil
 }

@@ -10,10 +10,12 @@ package redisconn
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -129,8 +131,12 @@ func (s *Server) checkPlace() error {
 		return invalid("DB: it is %d; allowed are numbers from 0, and in a cluster only 0", s.DB)
 	}
 	for _, addr := range s.Addrs {
-		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil || port == "" {
 			return invalid("Addrs: %q is not of the form HOST:PORT", addr)
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n == 0 || errors.Is(err, strconv.ErrRange) {
+			return invalid("the port in the address %q is not a number from 1 to 65535", addr)
 		}
 	}
 	return nil

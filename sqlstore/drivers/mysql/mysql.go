@@ -134,8 +134,8 @@ func readURL(u *url.URL) (*mysql.Config, error) {
 		return nil, fmt.Errorf("%w: the URL has a host and a socket; leave one of them out", driver.ErrInvalid)
 	case socket != "":
 		network, address = "unix", socket
-	case u.Host == "":
-		return nil, fmt.Errorf("%w: write mysql://HOST/DATABASE", driver.ErrInvalid)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("%w: the URL names no host; write mysql://HOST/DATABASE", driver.ErrInvalid)
 	case query.Get("tls") == "preferred" && !login.Local(u.Hostname()):
 		return nil, fmt.Errorf("%w: the connection to %s may fall back to plain text; write tls=true, tls=skip-verify or tls=false", driver.ErrInvalid, u.Hostname())
 	}
