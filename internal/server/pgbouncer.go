@@ -24,7 +24,8 @@ func PgBouncer(t testing.TB, postgres *Server, mode string, settings ...string) 
 				host, port, p.Port, mode, strings.Join(settings, "\n"))
 			return p.Write("pgbouncer.ini", []byte(text))
 		},
-		Args:  func(p Place) []string { return []string{"-q", p.Path("pgbouncer.ini")} },
+		// With -q it would write no log, and nobody could see why it ended.
+		Args:  func(p Place) []string { return []string{p.Path("pgbouncer.ini")} },
 		Ready: postgresReady,
 		URL: func(p Place) string {
 			return "postgres://postgres@" + p.Addr() + "/postgres?sslmode=disable"

@@ -62,3 +62,14 @@ func (p *process) hasEnded() bool {
 		return false
 	}
 }
+
+// state says whether the process runs, and otherwise how it has ended.
+func (p *process) state() string {
+	switch {
+	case p == nil:
+		return "was not started"
+	case p.hasEnded():
+		return "had ended (" + p.cmd.ProcessState.String() + ")"
+	}
+	return "was running"
+}

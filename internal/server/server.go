@@ -176,11 +176,12 @@ func (s *Server) await(proc *process) error {
 func (s *Server) clean() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	state := s.proc.state()
 	if err := s.end(); err != nil {
 		s.t.Errorf("%s does not end: %v", s.spec.Name, err)
 	}
 	if s.t.Failed() {
-		s.t.Logf("%s said:\n%s", s.spec.Name, s.Log())
+		s.t.Logf("%s, which %s, said:\n%s", s.spec.Name, state, s.Log())
 	}
 	if s.place.log != nil {
 		_ = s.place.log.Close() // only the server has written to it

@@ -79,8 +79,32 @@ func TestFailedTestShowsTheLog(t *testing.T) {
 		}
 		t.Errorf("some expectation fails")
 	})
-	if !strings.Contains(fake.said, "hello from within") {
+	if !strings.Contains(fake.said, "hello from within") || !strings.Contains(fake.said, "shell, which was running, said") {
 		t.Errorf("the server's output is not shown: %s", fake.said)
+	}
+}
+
+// A server that ended before its test did is often the reason why the test fails, so the log tells
+// how it ended.
+func TestFailedTestShowsHowTheServerEnded(t *testing.T) {
+	spec := shell("exec sleep 60")
+	spec.Ready = func(context.Context, Place) error { return nil }
+	fake := inside(t, func(t testing.TB) {
+		s := Start(t, spec)
+		_ = s.proc.cmd.Process.Kill() // as somebody else may do
+		<-s.proc.done
+		t.Errorf("some expectation fails")
+	})
+	if !strings.Contains(fake.said, "shell, which had ended (signal: killed), said") {
+		t.Errorf("it is not shown how the server ended: %s", fake.said)
+	}
+}
+
+// A PgBouncer that refuses a client says why in its log.
+func TestPgBouncerHasALog(t *testing.T) {
+	pooler := PgBouncer(t, Postgres(t, PostgresOptions{}), "transaction")
+	if !strings.Contains(pooler.Log(), "process up") {
+		t.Errorf("the log is %q", pooler.Log())
 	}
 }
 
