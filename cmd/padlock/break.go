@@ -108,12 +108,12 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	}
 	out.Holders = newState(&s).Holders
 	switch {
-	case set.fenced && s.Fence != set.fence:
-		return notThatOne(name, s.Fence)
-	case len(s.Holds) > 0 && !s.Holds[0].Cooling && !l.Guarantees().Lease && s.Holds[0].Until.IsZero(): // not a lease of padlock acquire
-		return a.unbreakable(&s)
 	case len(s.Holds) == 0:
 		return a.tellBroken(out, a.nothingHeld(ctx, l, name))
+	case set.fenced && s.Fence != set.fence:
+		return a.notThatOne(&s)
+	case a.cannotBreak(&s):
+		return a.unbreakable(&s)
 	}
 	if err := a.confirm(set, &s); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	case errors.Is(err, errors.ErrUnsupported):
 		return a.unbreakable(&s)
 	case errors.Is(err, padlock.ErrLost) && !errors.Is(err, padlock.ErrUncertain):
-		return notThatOne(name, 0)
+		return a.changedSince(ctx, l, out, name)
 	case err != nil:
 		return a.unsuccessful(withoutSlot(name), "broken", err)
 	}
@@ -171,20 +171,51 @@ func (a *app) tellBroken(out broken, text string) error {
 	return err
 }
 
-// notThatOne returns the failure of padlock break if the hold that the user saw has already ended.
-// The parameter fence is that of the present hold, or 0 if it is unknown.
-func notThatOne(name string, fence uint64) *failure {
-	text := "its fence is a different one"
-	if fence != 0 {
-		text = fmt.Sprintf("its fence is %d", fence)
+// changedSince is called if the hold that break was to end has ended since break looked. The name
+// may be free now, or somebody else may hold it.
+func (a *app) changedSince(ctx context.Context, l *padlock.Locker, out broken, name string) error {
+	s, err := l.Inspect(ctx, name)
+	switch {
+	case err != nil:
+		return a.holdersUnknown(out.Name, err)
+	case len(s.Holds) == 0:
+		return a.tellBroken(out, a.nothingHeld(ctx, l, name))
 	}
-	return fail(exitHeld, "changed", withoutSlot(name), "%s has changed hands: %s now; nothing was broken (see padlock status %s)", title(name), text, show(withoutSlot(name)))
+	return a.notThatOne(&s)
+}
+
+// notThatOne returns the failure of padlock break if the present hold is not the one that the user
+// saw.
+func (a *app) notThatOne(s *padlock.State) *failure {
+	name, now := withoutSlot(s.Name), time.Now()
+	if s.Fence == 0 {
+		return fail(exitHeld, "changed", name, "%s is %s; this hold has no fence to compare, so nothing was broken (to break whatever hold there is: padlock break --yes %s)", title(s.Name), sentence(s.Holds[0], now), operands(s.Name))
+	}
+	return fail(exitHeld, "changed", name, "%s has changed hands: its fence is %d now; nothing was broken (see padlock status %s)", title(s.Name), s.Fence, show(name))
+}
+
+// cannotBreak reports whether nobody but the holder can end the hold. Break would say so too, but
+// only after the user was asked.
+func (a *app) cannotBreak(s *padlock.State) bool {
+	if _, ok := driver.As[driver.Breaker](a.opened); !ok {
+		return true
+	}
+	h := s.Holds[0]
+	return a.opened.Guarantees().Bound == driver.ToProcess && !h.Cooling && h.Until.IsZero() // a file lock without a lease
 }
 
 // unbreakable returns the failure of padlock break for a hold that nobody else can end. The message
 // says how the hold ends.
 func (a *app) unbreakable(s *padlock.State) *failure {
-	how := "a file lock ends only when its processes end"
+	var how string
+	switch a.opened.Guarantees().Bound {
+	case driver.ToProcess:
+		how = "the lock ends only when its processes end"
+	case driver.ToConnection:
+		how = "the lock ends only when its holder's connection to the server ends"
+	default:
+		how = "this store breaks no locks; the lease ends by itself" + endText(s.Holds[0].Until, time.Now())
+	}
 	var pids []string
 	for _, h := range s.Holds {
 		switch {
