@@ -96,8 +96,7 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// reason returns an error of pgconn without the user and the database, which pgconn puts in front of
-// it.
+// reason returns an error of pgconn without its first part, which names the user and the database.
 func reason(err error) error {
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {

@@ -126,7 +126,7 @@ func (withBound) Guarantees() driver.Guarantees { return driver.Guarantees{Bound
 
 func (withBound) Break(context.Context, string, uint64) (uint64, error) { return 2, nil }
 
-// Each situation in which an operator breaks a lock, with what break says about it.
+// Each situation in which an operator breaks a lock has a message of its own.
 func TestBreakOutcomes(t *testing.T) {
 	none := func(*testing.T, *padlock.Locker) {}
 	for what, c := range map[string]breakRow{
