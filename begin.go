@@ -82,7 +82,7 @@ func (a *attempt) prepare(name string) error {
 		return ErrClosed
 	}
 	a.request = driver.Request{
-		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
+		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: a.atLeast(), FenceAbove: set.fenceAbove,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plannedHold()},
 	}
 	if l.cfg.trace != nil {
@@ -105,6 +105,14 @@ func (a *attempt) prepare(name string) error {
 	h.outer, h.index, h.events, h.detached = outer, -1, a.events, a.request.Detached
 	a.h = h
 	return nil
+}
+
+// atLeast returns Request.AtLeast. AcquireAll and DoAll set it later, when they hold all locks.
+func (a *attempt) atLeast() time.Duration {
+	if a.several != nil {
+		return 0
+	}
+	return a.set.holdAtLeast
 }
 
 // Most calls begin with a try, which is one request that returns at once. But a try is wasted if
@@ -134,7 +142,7 @@ const shortWait = time.Second
 func (a *attempt) joinsFirst() bool {
 	l, r := a.l, &a.request
 	return l.adviser != nil && l.cfg.maxWaiters > 0 && !a.part && !a.gate && !a.anySlot &&
-		!r.Shared && r.AtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
+		!r.Shared && a.set.holdAtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
 		(a.set.wait < 0 || a.set.wait >= shortWait) && l.adviser.JoinFirst(r.Name)
 }
 

@@ -165,5 +165,6 @@ func (k *renewer) stop() {
 		k.disarm()
 	}
 	k.l.unlock()
+	k.abort() // nothing needs the renewals that are under way
 	k.running.Wait()
 }

@@ -150,15 +150,19 @@ func (h *hold) addCancel(f context.CancelCauseFunc) {
 }
 
 // whenOver calls f with the error of h when h is over. If h is over already, whenOver calls f at
-// once. f must not use the Locker, because Locker.mu is held during the call.
+// once. For a hold of Do or DoAll, f is also called when Close begins. f must not use the Locker,
+// because Locker.mu is held during the call.
 func (h *hold) whenOver(f context.CancelCauseFunc) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
-	if h.cause != nil {
+	switch {
+	case h.cause != nil:
 		f(failed(OpHold, h.name, h.cause))
-		return
+	case h.within && h.locker.closed:
+		f(failed(OpHold, h.name, ErrClosed))
+	default:
+		h.addCancel(f)
 	}
-	h.addCancel(f)
 }
 
 func (h *hold) check(ctx context.Context) error {

@@ -112,7 +112,6 @@ func (t *taking) check(names []string) error {
 func (t *taking) takeNext(name string) error {
 	var a attempt // not a composite literal, which would be built elsewhere and copied
 	a.l, a.ctx, a.op, a.within, a.set, a.several = t.l, t.ctx, OpAcquire, t.within, t.set, &t.callMemory
-	a.set.holdAtLeast = 0 // the method holdAtLeast applies it later
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
 	}

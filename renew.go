@@ -22,6 +22,8 @@ type renewer struct {
 	starting int // workers that have not begun yet
 	stopped  bool
 	running  sync.WaitGroup
+	ctx      context.Context // of all renewals; it ends when the renewer stops
+	abort    context.CancelFunc
 }
 
 // maxRenewers is how many renewals of one Locker may be under way at once.
@@ -29,6 +31,7 @@ const maxRenewers = 32
 
 func (k *renewer) init(l *Locker) {
 	k.l, k.armed = l, farFuture
+	k.ctx, k.abort = context.WithCancel(context.Background())
 	k.batcher, _ = driver.As[driver.BatchExtender](l.store)
 }
 

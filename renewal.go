@@ -99,7 +99,7 @@ func (k *renewer) newBatch(holds []*hold) *renewalBatch {
 	for _, h := range holds[1:] {
 		patience = min(patience, h.patience(now))
 	}
-	b.ctx, b.cancel = context.WithTimeout(context.Background(), patience)
+	b.ctx, b.cancel = context.WithTimeout(k.ctx, patience)
 	leave := b.cancel
 	if len(holds) > 1 {
 		wait := firstPatience
