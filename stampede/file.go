@@ -187,7 +187,7 @@ func (f *file) renew(ctx context.Context) error {
 
 // serveOld returns nil if the old file may be used instead of the error.
 func (f *file) serveOld(ctx context.Context, age time.Duration, exists bool, err error, report bool) error {
-	if !exists || age >= f.maxAge+f.settings.staleIfError {
+	if !exists || age-f.maxAge >= f.settings.staleIfError {
 		return err
 	}
 	if report {

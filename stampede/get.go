@@ -46,7 +46,7 @@ func (j *job) drawEarly(e *Entry) bool {
 		return false
 	}
 	ahead := float64(e.Took) * j.s.early * -math.Log(1-rand.Float64())
-	return time.Duration(ahead) >= e.Fresh-e.Age
+	return ahead >= float64(e.Fresh-e.Age)
 }
 
 // awaitPending waits for the pendingValue of the key. After MaxWait it returns the stale value that

@@ -190,8 +190,7 @@ const storeTimeout = 5 * time.Second
 func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	e.Fresh = j.s.ttl + time.Duration((2*rand.Float64()-1)*j.s.jitter*float64(j.s.ttl))
-	e.Keep = e.Fresh + max(j.s.stale, j.s.staleIfError)
+	e.Fresh, e.Keep = j.s.times()
 	kept, err := j.c.values.Store(ctx, j.name, e)
 	switch {
 	case err != nil:
@@ -201,6 +200,19 @@ func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64) {
 	default:
 		j.s.report(ctx, j.key, ErrNotKept)
 	}
+}
+
+// times returns how long a new value is fresh, and how long it is kept. Neither time is longer than
+// forever.
+func (s *settings) times() (fresh, keep time.Duration) {
+	fresh = s.ttl
+	if s.jitter > 0 {
+		fresh = forever
+		if d := float64(s.ttl) * (1 + (2*rand.Float64()-1)*s.jitter); d < float64(forever) {
+			fresh = time.Duration(d)
+		}
+	}
+	return fresh, fresh + min(max(s.stale, s.staleIfError), forever-fresh)
 }
 
 // handleFailure is called when the function has failed. It begins the back-off, and returns a stale

@@ -43,4 +43,4 @@ func (e *Entry) absent() bool { return e.Value == nil }
 func (e *Entry) fresh() bool { return !e.absent() && e.Age < e.Fresh }
 
 // within reports whether e is fresh, or ceased to be fresh less than d ago.
-func (e *Entry) within(d time.Duration) bool { return !e.absent() && e.Age < e.Fresh+d }
+func (e *Entry) within(d time.Duration) bool { return !e.absent() && e.Age-e.Fresh < d }
