@@ -173,9 +173,13 @@ func public(err error) error {
 	return fmt.Errorf("redis: %w", err)
 }
 
-// millis formats a lifetime for scripts. 0 means for ever.
+// millis formats a lifetime for scripts, rounded up to milliseconds. 0 means for ever.
 func millis(d time.Duration) string {
-	return strconv.FormatInt(int64((max(d, 0)+time.Millisecond-1)/time.Millisecond), 10)
+	if d <= 0 {
+		return "0"
+	}
+	const longest = 1<<63 - 1
+	return strconv.FormatInt(min((d-1).Milliseconds()+1, time.Duration(longest).Milliseconds()), 10)
 }
 
 // lifetime converts the reply of PTTL for a key that exists.

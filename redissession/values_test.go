@@ -78,6 +78,11 @@ var valuesCases = map[string]func(c *valuesCase){
 			c.t.Errorf("got %v, want %v", got, want)
 		}
 	},
+	"kept for ever": func(c *valuesCase) {
+		const forever = time.Duration(1<<63 - 1)
+		c.store(stampede.Entry{Value: []byte("a"), Fresh: forever, Keep: forever}, true)
+		c.has("a")
+	},
 	"empty": func(c *valuesCase) { c.store(stampede.Entry{Value: []byte{}}, true); c.has("") },
 	"big": func(c *valuesCase) {
 		big := bytes.Repeat([]byte("\xff\n7 "), 200_000)

@@ -107,9 +107,12 @@ func deadlineOf(r *http.Request, start time.Time) time.Time {
 	return end
 }
 
+// longestWait is the longest result of waitBound. Callers add saveTime to it.
+const longestWait = 1<<63 - 1 - saveTime
+
 // waitBound returns how long s may still wait for its lock.
 func (s *state) waitBound() time.Duration {
-	wait := s.set.wait
+	wait := min(s.set.wait, longestWait)
 	if !s.deadline.IsZero() {
 		wait = min(wait, time.Duration(waitShare*float64(time.Until(s.deadline))))
 	}

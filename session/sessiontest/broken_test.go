@@ -239,6 +239,11 @@ var breakages = []breakage{
 			c.TTL = 24 * time.Hour
 		}
 	})},
+	{name: "the longest lifetime is a millisecond", case_: "ttl/longest", commit: changing(func(c *session.Change) {
+		if c.TTL+time.Millisecond < c.TTL {
+			c.TTL = time.Millisecond
+		}
+	})},
 	{name: "does not tell the lifetime", case_: "create", load: func(r session.Record) session.Record { r.TTL = 0; return r }},
 	{name: "forgets the deadline", case_: "deadline", commit: changing(func(c *session.Change) { c.Deadline = time.Time{} })},
 	{name: "touches by writing", case_: "touch", touch: func(s session.Store, ctx context.Context, key string, ttl time.Duration) error {

@@ -20,7 +20,7 @@ var cases = []testCase{
 	{"incr", incrAdds}, {"incr/refused", incrRefused}, {"incr/crowd", incrCrowd},
 	{"take/once", takeOnce}, {"crowd/keys", crowdKeys}, {"crowd/conditions", crowdConditions}, {"bytes/copied", bytesCopied},
 	{"size", sizeBounded}, {"size/new", sizeOfNew}, {"size/crowd", sizeCrowd},
-	{"ttl/ends", ttlEnds}, {"ttl/renewed", ttlRenewed}, {"ttl/for-ever", ttlForEver}, {"deadline", deadline},
+	{"ttl/ends", ttlEnds}, {"ttl/renewed", ttlRenewed}, {"ttl/for-ever", ttlForEver}, {"ttl/longest", ttlLongest}, {"deadline", deadline},
 	{"touch", touchProlongs}, {"touch/shortens", touchShortens}, {"touch/nothing", touchNothing},
 	{"delete", deletes}, {"delete/race", deleteRace},
 	{"moved", movedIsTombstone}, {"moved/conditions", movedConditions}, {"moved/ends", movedEnds},

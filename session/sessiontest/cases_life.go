@@ -67,6 +67,25 @@ func ttlForEver(c *check) {
 	c.a.Delete(c.ctx, c.key)
 }
 
+// ttlLongest: a session with the longest TTL does not end at once, as it would if a sum overflowed.
+func ttlLongest(c *check) {
+	const longest = time.Duration(1<<63 - 1)
+	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, TTL: longest, Ops: []session.Op{c.put("a", "1")}}); err != nil {
+		c.failf("%v", err)
+	}
+	lives := func(after string) {
+		if ttl := c.load().TTL; ttl != 0 && ttl <= long {
+			c.errorf("after %s it lives for %v, want %v", after, ttl, longest)
+		}
+	}
+	lives("Commit")
+	if err := c.a.Touch(c.ctx, c.key, longest); err != nil {
+		c.errorf("%v", err)
+	}
+	lives("Touch")
+	c.a.Delete(c.ctx, c.key)
+}
+
 func deadline(c *check) {
 	end := time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
 	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, Deadline: end, TTL: long}); err != nil {

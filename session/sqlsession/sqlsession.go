@@ -139,7 +139,8 @@ func (r *rows) until(ttl time.Duration) string {
 	if ttl <= 0 {
 		return "0"
 	}
-	ms := max(1, (ttl + time.Millisecond - 1).Milliseconds())
+	const longest = 1<<63 - 1
+	ms := min((ttl-1).Milliseconds()+1, time.Duration(longest).Milliseconds()) // rounded up
 	return r.d.now + " + " + strconv.FormatInt(ms, 10)
 }
 
