@@ -174,6 +174,9 @@ type QueuePasser interface {
 	// any more, it calls Release with r.Token instead. If the caller does neither, the place delays
 	// the waiters behind it by at most Guarantees.DeadWaiter. After ErrUncertain, r may have a
 	// place, too.
+	//
+	// If PassOrQueue is repeated with the same tokens before Wait or Release, it returns the same
+	// result as the first time: r keeps its place, and Wait waits at that place.
 	PassOrQueue(ctx context.Context, token string, r Request) (out Outcome, g Grant, queued bool, err error)
 }
 

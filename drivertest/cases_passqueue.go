@@ -90,6 +90,37 @@ var passQueueCases = []testCase{
 		},
 	},
 	{
+		name:   "pass-or-queue/repeat",
+		clause: "PassOrQueue, repeated with the same tokens before Wait, returns the same result, and Wait with the same request waits at the same place.",
+		about:  "QueuePasser.PassOrQueue Waiter.Wait",
+		needs:  []need{queues, waits, fifo},
+		f: func(c *check) {
+			q := c.queueNext()
+			if q == nil {
+				return
+			}
+			counted := c.waiters(q.req.Name)
+			if n, out, queued := c.passOrQueue(q.from, q.req); n != nil || out != driver.Released || !queued {
+				c.failf("PassOrQueue queued next; repeated it returns %q, granted %v, queued %v", out, n != nil, queued)
+			}
+			if n := c.waiters(q.req.Name); n > counted {
+				c.failf("PassOrQueue, repeated, makes %d waiters of %d", n, counted)
+			}
+			next := c.waitOnce(c.a, q.req, true)
+			last := c.waitForName(c.b, c.request(q.req.Name), true)
+			for _, w := range q.before {
+				c.releaseFreely(c.awaitHold(w, "in the queue before the place that PassOrQueue took"))
+			}
+			a := c.awaitAnswer(next, "Wait at the place, after PassOrQueue was repeated")
+			if a.err != nil || !handed(a.grant) {
+				c.failf("Wait at the place, after PassOrQueue was repeated, returns %+v, %v", a.grant, a.err)
+			}
+			c.releaseFreely(a.l)
+			c.releaseFreely(c.awaitHold(last, "in the queue behind the place that PassOrQueue took"))
+			c.takeSoon(c.b, c.request(q.req.Name), "after all others released")
+		},
+	},
+	{
 		name:   "pass-or-queue/gives-up",
 		clause: "Release with the token of next gives up the place that PassOrQueue took.",
 		about:  "QueuePasser.PassOrQueue Store.Release",
@@ -150,6 +181,7 @@ func (c *check) passOrQueue(l *lease, r driver.Request) (n *lease, out driver.Ou
 // A queuedNext is a request for which PassOrQueue has taken a place, behind two waiters. The first
 // of them may have the name already.
 type queuedNext struct {
+	from   *lease // the hold that was passed on
 	req    driver.Request
 	before [2]*testWaiter
 }
@@ -160,7 +192,7 @@ func (c *check) queueNext() *queuedNext {
 	for range 3 {
 		name := c.newName()
 		l := c.take(c.a, c.request(name), "of a free name")
-		q := &queuedNext{req: c.request(name)}
+		q := &queuedNext{from: l, req: c.request(name)}
 		for i, cl := range []*client{c.a, c.b} {
 			q.before[i] = c.waitForName(cl, c.request(name), true)
 			c.queued(name, i+1)

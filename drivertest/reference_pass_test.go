@@ -29,11 +29,13 @@ const (
 	queuesAlways     bug = "PassOrQueue queues next although nobody waits"
 	queuesFirst      bug = "PassOrQueue gives next the first place"
 	queuesForNothing bug = "PassOrQueue queues next although token held nothing"
+	queuesTwice      bug = "PassOrQueue, repeated, takes a second place"
+	queuesNotAgain   bug = "PassOrQueue, repeated, gives the place up"
 )
 
 var passBugs = []bug{
 	advisesAlways, adviceIsVain, holdIsNone, passAboveIgnored, passAnyToken, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
-	placeForEver, placeForgotten, placeKept, queuesAlways, queuesFirst, queuesForNothing,
+	placeForEver, placeForgotten, placeKept, queuesAlways, queuesFirst, queuesForNothing, queuesTwice, queuesNotAgain,
 }
 
 // relay is a store that passes names on.
@@ -95,6 +97,10 @@ func (s relay) passOrQueue(ctx context.Context, token string, next driver.Reques
 	err = s.ask(ctx, func() error {
 		e := s.w.entry(next.Name)
 		waited := len(e.queue) > 0
+		if queues && e.isAbsent(next.Token) {
+			o, queued = s.queueAgain(e, &next)
+			return nil
+		}
 		if queues && s.is(queuesAlways) {
 			o, waited = s.release(e, token, 0), true
 		} else {
@@ -120,6 +126,18 @@ func (s relay) queue(e *entry, next *driver.Request) {
 		at = 0
 	}
 	e.queue = slices.Insert(e.queue, at, &waiting{token: next.Token, absent: next})
+}
+
+// queueAgain is called when PassOrQueue is repeated. The request has a place already.
+func (s relay) queueAgain(e *entry, next *driver.Request) (driver.Outcome, bool) {
+	switch {
+	case s.is(queuesNotAgain):
+		e.leave(next.Token)
+		return driver.Gone, false
+	case s.is(queuesTwice):
+		s.queue(e, next)
+	}
+	return driver.Released, true
 }
 
 // reserveForAbsent reserves the name for the first place in the queue if it is that caller's turn

@@ -70,6 +70,9 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 //
 //	result of the function               next step of Run
 //	nil, and its context has not ended   Run returns nil: the work is finished.
+//	the same, but the release finds      Run calls OnError with the loss, waits for the back-off, and
+//	that the lock was lost before        campaigns again, because another candidate may have led
+//	                                     while the function worked.
 //	nil, and its context has ended       Run waits for the back-off, and campaigns again.
 //	the error of its context, which      Run waits for the back-off, and campaigns again.
 //	has ended
@@ -80,6 +83,10 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 // If the store cannot be reached, Run calls OnError and campaigns again after the back-off. The
 // back-off grows from BackOff to MaxBackOff, with jitter. It starts again from BackOff when the
 // function has run for longer than MaxBackOff.
+//
+// If the work is finished and the store cannot be reached for the release, Run calls OnError and
+// returns nil: the lease lasted until the function had returned. The Locker goes on with the
+// release.
 //
 // Run returns when ctx ends, with the error of ctx. It also returns errors that no repetition can
 // change: padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld, errors.ErrUnsupported, and
@@ -168,16 +175,25 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 		close(t.over)
 		resign(nil)
 		switch {
-		case err == nil && ended == nil && released == nil:
-			err = errFinished
-		case err == nil && ended == nil: // the lock was lost, and the function returned nil without noticing that
+		case err == nil && ended == nil && lost(released): // the function could not notice that
 			err = fmt.Errorf("election: the work was not protected until its end: %w", released)
+		case err == nil && ended == nil:
+			err = errFinished
+			if released != nil {
+				e.set.onError(fmt.Errorf("election: the work is finished: %w", released))
+			}
 		case ended != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ended)):
 			err = nil // the function returned the error of its context
 		}
 		backOff = ended != nil
 	}()
 	return true, false, lead(inside)
+}
+
+// lost reports whether an error of a release or a check means that the lock was over before.
+func lost(err error) bool {
+	return errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired) ||
+		errors.Is(err, padlock.ErrReleased) || errors.Is(err, padlock.ErrMaxHold)
 }
 
 // take waits for the lock. If the campaign before this one failed, take tries once before it waits:
@@ -246,8 +262,7 @@ func (e *Election) IsLeader(ctx context.Context) error {
 		return ErrNotLeader
 	}
 	err := t.lock.Check(ctx)
-	switch {
-	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrReleased), errors.Is(err, padlock.ErrMaxHold):
+	if lost(err) {
 		return fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
 	return err

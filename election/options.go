@@ -48,8 +48,9 @@ func LookEvery(d time.Duration) Option {
 	}
 }
 
-// OnError makes Run call f for each error of the function, and for each campaign that failed. Run
-// waits for f. If f is nil, OnError does nothing.
+// OnError makes Run call f for each error of the function, for each campaign that failed, and if
+// the lock of finished work could not be released. Run waits for f. If f is nil, OnError does
+// nothing.
 func OnError(f func(error)) Option {
 	return func(s *settings) {
 		if f != nil {

@@ -42,6 +42,13 @@ func (w *waits) keepPlace(token string, p *takenPlace) {
 	w.taken[token] = p
 }
 
+// hasPlace reports whether there is a place in the state "taken" for this token.
+func (w *waits) hasPlace(token string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.taken[token] != nil
+}
+
 // takePlace returns the place that a release has made for the waiter with this token, and forgets
 // it. From then on, the caller owns the place. takePlace returns nil if there is no such place.
 func (w *waits) takePlace(token string) *takenPlace {
