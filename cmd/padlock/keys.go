@@ -246,8 +246,8 @@ func keptBy(keeper int) string {
 	return "; process " + strconv.Itoa(keeper) + " keeps it"
 }
 
-// unseenBy is about a lock that stays taken while no process holds it. It returns the programs that
-// cannot see such a lock, although they see all other locks of the store.
+// unseenBy returns the programs that cannot see a lock that stays taken while no process holds it.
+// These programs see all other locks of the store.
 func unseenBy(l *padlock.Locker) []string {
 	if l.Guarantees().Bound == driver.ToNothing {
 		return nil
@@ -268,7 +268,8 @@ func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, 
 	return l, nil
 }
 
-// orKeeper names acquire --keeper with more flags, as another way to keep a lock, where it works.
+// orKeeper returns text for an error message. The text suggests "padlock acquire --keeper" with the
+// given additional flags. It is empty on systems on which --keeper does not work.
 func orKeeper(flags string) string {
 	if runtime.GOOS != keeperSystem {
 		return ""

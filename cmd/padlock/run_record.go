@@ -98,8 +98,8 @@ func (r *recording) wait() error {
 	return r.w.Wait(ctx)
 }
 
-// recordSkip writes this run into the history although its command is not run. The argument why is
-// the failure with which padlock ends. The argument err is the library's error; it is nil if the
+// recordSkip writes this run into the history although its command is not run. The first argument
+// is the failure with which padlock ends. The second argument is the library's error, or nil if the
 // library returned none.
 func (f *front) recordSkip(why, err error) {
 	var end *failure
@@ -129,7 +129,7 @@ func (f *front) recordEnd(lost *failure) {
 	f.unrecorded(f.record.recordRunEnd(status, signal, word))
 }
 
-// recordMissing records a command that was not found, on this machine only.
+// recordMissing records that the command was not found. The record is kept on this machine only.
 func (f *front) recordMissing(why *failure) {
 	if f.startRecording(nil); f.record != nil {
 		f.record.run.Start = f.record.begun

@@ -215,7 +215,8 @@ func title(name string) string {
 	return show(name)
 }
 
-// operands returns the last arguments of a command line for a name or a slot.
+// operands returns the arguments that select a name or a slot. They belong at the end of a command
+// line.
 func operands(name string) string {
 	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
 		return fmt.Sprintf("--slot %d %s", number, show(base))

@@ -19,7 +19,8 @@ func (set *taking) options() []padlock.Option {
 	return opts
 }
 
-// acquireOptions returns the flags that run and acquire share as options of Acquire.
+// acquireOptions converts flags into options of Acquire. The commands "padlock run" and "padlock
+// acquire" share these flags.
 func acquireOptions(label string, shared, nonblock bool, wait, ttl, atLeast seconds) []padlock.Option {
 	opts := []padlock.Option{padlock.Label(label), padlock.HoldAtLeast(atLeast.d)}
 	if shared {

@@ -1,8 +1,9 @@
 //go:build unix
 
-// Package console handles signals and the terminal. Both processes of padlock run use it: the one
-// that holds the lock, and the supervisor. The package imports only a few packages, because the
-// supervisor must start fast. Package supervise/early explains this.
+// Package console handles signals and the terminal. The command "padlock run" has two processes,
+// and both import this package: one process holds the lock, and the other one is the supervisor.
+// The package imports only a few packages, because the supervisor must start fast. Package
+// supervise/early explains this.
 package console
 
 import (

@@ -35,8 +35,8 @@ func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 }
 
 // quickCheck checks that a lock can be taken and released now. It sends two requests in addition to
-// those that open the store. If another padlock doctor holds the lock, the store has just granted a
-// lock to that process, so quickCheck reports success.
+// those that open the store. If the lock is held, the store has just granted it to another process
+// that runs "padlock doctor". So quickCheck reports success in this case, too.
 func (v *visit) quickCheck(ctx context.Context) ([]Finding, error) {
 	if v.u.Scheme == "file" && !v.exists(systemFiles{}) {
 		return v.found, nil

@@ -7,9 +7,9 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// clock is a series of readings of the server's clock. The readings are compared with the monotonic
-// clock of this machine. Processes that hold locks use that clock to find out when their leases
-// end.
+// clock is a series of readings of the server's clock. Each reading is compared with the monotonic
+// clock of this machine. Processes that hold locks use the monotonic clock to find out when their
+// leases end.
 type clock struct {
 	base  time.Time // local times are relative to base
 	seen  []reading
@@ -32,21 +32,21 @@ func (c *clock) saw(sent, got time.Duration, fence uint64) {
 	c.trips = append(c.trips, got-sent)
 }
 
-// To measure the server's clock, doctor takes several locks, one after the other. The number of
-// these locks is looks. If the store is slow, doctor takes fewer locks: it stops when lookAbout has
-// passed, but not before it has taken fewLooks locks.
+// To measure the server's clock, doctor takes maxLocks locks, one after the other. If the store is
+// slow, doctor takes fewer locks: it stops after measureTime, but not before it has taken minLocks
+// locks.
 const (
-	looks     = 10
-	fewLooks  = 2
-	lookAbout = 3 * time.Second
+	maxLocks    = 10
+	minLocks    = 2
+	measureTime = 3 * time.Second
 )
 
 // cycle takes and releases a lock a few times, and records the fences, which show the server's
 // clock.
 func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
 	begin := time.Now()
-	for i := range looks {
-		if i >= fewLooks && time.Since(begin) > lookAbout {
+	for i := range maxLocks {
+		if i >= minLocks && time.Since(begin) > measureTime {
 			return nil
 		}
 		sent := time.Since(c.base)

@@ -37,14 +37,15 @@ type Options struct {
 	Open func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error)
 	// Schemes are the kinds of stores that Open supports.
 	Schemes open.Option
-	// Name is the name of the lock that the examination takes and releases. It also locks two other
-	// names, which begin with Name.
+	// Name is the name of the lock that the examination takes and releases. The examination also
+	// locks two other names, which begin with Name.
 	Name string
 	// TTL is the usual lease of locks in the store.
 	TTL time.Duration
 	// Measure is how long the clocks are observed.
 	Measure time.Duration
-	// Quick only takes and releases one lock, at the store as a whole.
+	// If Quick is true, the examination only takes and releases one lock. It does not examine the
+	// parts of a store that combines other stores.
 	Quick bool
 
 	runs map[string]bool // if not nil, the run ids of the servers are added to it

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// Reaper ends a job whose starter has died. The starter is a child of this process, and it has
+// Reaper ends a job whose starter has died. The starter is the child of this process that has
 // started the job.
 type Reaper struct{ job *Job }
 
-// NewReaper returns a Reaper. Call it before you start the starter. From then on, where the system
-// supports it, this process adopts orphans: if a child of this process dies, the processes that the
-// child has started become children of this process. The parameter leave is the field Leave of the
-// job's Spec.
+// NewReaper returns a Reaper. Call NewReaper before this process starts the child that is to start
+// the job. Where the system supports it, NewReaper makes this process adopt orphans: if a child of
+// this process dies, the processes that the child has started become children of this process. The
+// parameter leave is the field Leave of the job's Spec.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true

@@ -29,8 +29,8 @@ func momentAfter(left time.Duration) *moment {
 }
 
 func (m *moment) fields(f fields) {
-	wall := m.Wall.UnixNano() // the next line sends this number, or replaces it by the number in a message
-	f.number(&wall)
+	wall := m.Wall.UnixNano()
+	f.number(&wall) // a writer sends wall; a reader sets wall to the number in the message
 	m.Wall = time.Unix(0, wall)
 	duration(f, &m.Left)
 }

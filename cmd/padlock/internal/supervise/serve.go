@@ -249,14 +249,14 @@ func (s *server) doDueWork() {
 // waitsForAnswer reports whether the supervisor must hear from the front before it may treat the
 // lease as ended. A supervisor that was stopped or starved is late: it has not read the front's
 // messages yet, and one of them may say that the lease was renewed. A late supervisor asks the
-// front when the lease ends. A supervisor that does not wait uses the last end of the lease that it
-// has heard from the front.
+// front when the lease ends. If the supervisor does not wait, it believes the last message about
+// the lease that it has read.
 //
 //	late  answer of the front                 what the supervisor does
 //	no    the supervisor has not asked        does not wait
 //	yes   the supervisor has not asked        asks, and waits
-//	yes   it has not come, but may come       waits
-//	yes   it has not come in time             does not wait
+//	yes   has not come, but may come          waits
+//	yes   has not come in time                does not wait
 //
 // If the lease ends in the future, as far as the supervisor knows, the supervisor waits at most for
 // half of the time until then.

@@ -144,7 +144,8 @@ func (p *Process) Low() <-chan struct{} { return p.low }
 // Stopped reports each time that the command was stopped, and by which signal.
 func (p *Process) Stopped() <-chan syscall.Signal { return p.stopped }
 
-// Heard reports signals that were sent to the supervisor, which the command sees as its parent.
+// Heard reports signals that were sent to the supervisor. The command may send such signals,
+// because the supervisor is its parent process.
 func (p *Process) Heard() <-chan syscall.Signal { return p.heard }
 
 // Rest lists the living processes of the job.
@@ -205,9 +206,9 @@ func (p *Process) Kill() {
 // supervisor that takes longer counts as hung.
 const slack = 400 * time.Millisecond
 
-// expectKill makes sure that the job ends even if the supervisor hangs. If the supervisor has not
-// reported within the given time and 400 ms (slack) that it has killed the job, expectKill kills
-// the supervisor, which ends the job too.
+// expectKill makes sure that the job ends even if the supervisor hangs. The supervisor must report
+// within the given time, plus 400 ms (slack), that it has killed the job. If this report does not
+// come, expectKill kills the supervisor, which ends the job too.
 func (p *Process) expectKill(after time.Duration) {
 	time.AfterFunc(after+slack, func() {
 		select {

@@ -10,9 +10,8 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// A binding says what a key does. On some screens the user types a line: see the constants
-// filtering, reasoning and confirming. There, every key without a binding adds a character to the
-// line.
+// A binding says what a key does. On three screens the user types text: a filter, a reason, or the
+// word yes. On these screens, every key without a binding adds a character to the text.
 type binding struct {
 	keys []string
 	help string // shown in the last line of the screen, unless it is ""
