@@ -235,15 +235,14 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// setLease records a lease that the group has just got or renewed. Before the call, the caller has
-// compared or moved the keys of the members in the slice checked. Some of these keys have the lease
-// now, and their holds are in the slice onLease. All other holds in the slice checked leave the
-// group.
-func (g *group) setLease(l lease, onLease, checked []*hold) {
+// setLease records a lease that the group has just got or renewed. The caller has just compared or
+// moved the keys of the candidates. The holds in the slice onLease are the candidates whose keys
+// have the lease now. All other candidates leave the group.
+func (g *group) setLease(l lease, onLease, candidates []*hold) {
 	g.mu.Lock()
 	g.lease = l
 	g.mu.Unlock()
-	for _, h := range checked {
+	for _, h := range candidates {
 		h.mu.Lock()
 		h.gone = true
 		h.mu.Unlock()
@@ -254,7 +253,7 @@ func (g *group) setLease(l lease, onLease, checked []*hold) {
 		h.mu.Unlock()
 		h.setLease(&l)
 	}
-	for _, h := range checked {
+	for _, h := range candidates {
 		h.mu.Lock()
 		gone := h.gone
 		h.mu.Unlock()

@@ -19,13 +19,13 @@ type hold struct {
 	// own is the hold's place in the queue. A hold that came from the queue keeps this place. For
 	// other holds, own is zero.
 	own keyVersion
-	// If the previous hold passed the name on to this one, it wrote this news into a place in the
-	// queue. The field told is that place. For all other holds it is zero.
-	told keyVersion
+	// handOverPlace is the place in the queue through which this hold learned that the name was
+	// passed on to it. If this hold was not passed on, handOverPlace is zero.
+	handOverPlace keyVersion
 	// next lists the waiters that stood behind the hold when it was granted; see nextOf.
 	next string
-	// A hold that was passed on has a short lease at first. Until it has its full lease, the field
-	// brief contains its request. Otherwise brief is nil.
+	// brief is the request of a hold that was passed on, as long as the hold has only its short
+	// first lease. Otherwise brief is nil.
 	brief *driver.Request
 	// stop ends the timer that handOver has started.
 	stop func() bool

@@ -46,9 +46,10 @@ func newLeases(conn *connection, cfg *config) *leases {
 // seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// reuse returns how many seconds longer than necessary the store makes the first lease of a hold.
-// During these seconds, new holds can get the same lease. Other clients assume that a hold ends
-// when its lease ends, so the extra time is at most 10 s even if the lease is long.
+// The first lease of a hold lasts a few seconds longer than the hold needs. So holds that begin a
+// little later can get the same lease. reuse returns the number of these extra seconds. Other
+// clients assume that a hold ends when its lease ends, so the extra time is at most 10 s even if
+// the lease is long.
 func reuse(length int64) int64 { return min(length/4, 10) }
 
 // grant makes a new lease.

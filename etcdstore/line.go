@@ -44,8 +44,8 @@ func (n *line) closeLine() {
 	n.done.Wait()
 }
 
-// enter records that a call of Wait has begun. Until each such call has ended, a goroutine renews
-// the lease. The caller must call the returned function at the end of Wait.
+// enter records that a call of Wait has begun. While at least one call of Wait runs, a goroutine
+// renews the lease. The caller must call the returned function at the end of Wait.
 func (n *line) enter() (leave func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,19 +15,19 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A Release ends its hold and passes the name on to the next waiter, in one transaction. The next
-// waiter learns of this from a place in the queue: a hold that came from the queue keeps its place
-// there, the next waiter watches this place, and the Release writes into it. So a hand-over costs
-// one transaction and one event.
+// A Release ends its hold and passes the name on to the next waiter, in one transaction. A hold
+// that came from the queue keeps its place in the queue, and the next waiter watches this place.
+// The Release tells the next waiter about the hand-over by writing into this place. So a hand-over
+// costs one transaction and one event.
 //
 //	step        what it does
 //	claim       the first waiter takes the name, and reads the waiters behind it
-//	Release     ends the hold, and makes a hold for the next waiter, with the lease of that waiter's
-//	            place in the queue; the place of the old hold tells the next waiter its fence and
-//	            the waiters behind it
+//	Release     ends the old hold, and makes a hold for the next waiter, with the lease of that
+//	            waiter's place in the queue; writes the fence of the new hold, and the list of the
+//	            waiters that still wait, into the place of the old hold
 //	the waiter  has the name until that lease may end, about 2 s; the waiter sends no request
-//	Extend      gives the hold its full lease, and deletes the old hold's place; if the caller does
-//	            not extend or release the hold soon, the store does this by itself
+//	Extend      gives the new hold its full lease, and deletes the old hold's place; if the caller
+//	            does not extend or release the new hold soon, the store does this by itself
 //
 // If the process of the next waiter has died or was stopped, nobody renews the lease of its places.
 // The new hold has the same lease. So the server deletes the hold at the same time at which it
@@ -39,8 +39,8 @@ import (
 //   - The next waiter has left the queue.
 //   - The next waiter wants a shared lock, or its request has FenceAbove or AtLeast.
 
-// maxNext is the maximum length of the list of waiters that a claim reads together with taking the
-// name. The Releases that follow need this list, because it says which waiter is the next.
+// maxNext is the maximum length of the list of waiters. The transaction in which a waiter claims
+// the name reads this list. Each Release after that takes the next waiter from the list.
 const maxNext = 32
 
 // A waiterAt is a waiter and its place in the queue.
@@ -110,9 +110,9 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	todo := []*pb.RequestOp{
 		putKey(h.own.key, toldText(fence, to.id, rest), to.lease), putKey(h.key, grant, to.lease), putFence(p, fence, keeper),
 	}
-	if h.told.key != "" {
-		conds = append(conds, writtenAt(h.told.key, h.told.modified))
-		todo = append(todo, deleteKey(h.told.key))
+	if h.handOverPlace.key != "" {
+		conds = append(conds, writtenAt(h.handOverPlace.key, h.handOverPlace.modified))
+		todo = append(todo, deleteKey(h.handOverPlace.key))
 	}
 	reply, err := s.conn.commit(ctx, conds, todo, nil)
 	switch {
@@ -146,8 +146,8 @@ func toldOf(value []byte) (r record, ok bool) {
 }
 
 // holdPassedOn looks at an event in the place that the waiter watches. If a Release has made a hold
-// for this waiter, holdPassedOn returns the hold, and otherwise nil. All places of this store in
-// queues share the lease l, and the new hold has the same lease.
+// for this waiter, holdPassedOn returns the hold, and otherwise nil. l is the lease of all places
+// that this store has in queues. The new hold has this lease, too.
 func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	if e.Type != mvccpb.Event_PUT {
 		return nil
@@ -158,14 +158,14 @@ func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	}
 	return &hold{
 		name: w.r.Name, id: w.id, key: w.place.key(exclusive, ""), modified: e.Kv.ModRevision, fence: told.Fence,
-		own: keyVersion{w.key, w.created}, told: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Next, brief: w.r,
+		own: keyVersion{w.key, w.created}, handOverPlace: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Next, brief: w.r,
 		since: l.from, seen: l.from, renewed: l.from, end: l.endTime(),
 	}
 }
 
-// A hold that was passed on first has the short lease of a place in the queue. minPassed is how
+// At first, a hold that was passed on has the short lease of a place in the queue. minPassed is how
 // much of that lease must be left when Wait returns, so that the caller can use the hold. If less
-// is left, the waiter first asks for the full lease.
+// is left, Wait asks for the full lease before it returns.
 const minPassed = driver.MaxReservation + 500*time.Millisecond
 
 // handOver remembers a hold that was passed on, and returns its Grant. If nobody extends or

@@ -54,7 +54,7 @@ func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
 	if h.reader { // a reader's intent has the same slot as its hold
 		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
 	}
-	for _, k := range []keyVersion{h.own, h.told} {
+	for _, k := range []keyVersion{h.own, h.handOverPlace} {
 		if k.key != "" {
 			todo = append(todo, deleteIfWrittenAt(k.key, k.modified))
 		}

@@ -30,10 +30,10 @@ type record struct {
 	// Alone is set for a waiter whose request has FenceAbove or AtLeast. The Release of another
 	// process cannot grant these, so such a waiter takes the name itself.
 	Alone bool `json:"alone,omitempty"`
-	// The fields To and Next are written by a Release that passes the name on. They are in the
-	// place that the hold has kept in the queue, because the next waiter watches that place. To is
-	// the ID of the next waiter, and Next lists the waiters behind that one. A place with the field
-	// To no longer stands for a waiter.
+	// To and Next are written by a Release that passes the name on. The released hold still has a
+	// place in the queue, and the next waiter watches that place. So the Release writes To and Next
+	// into that place. To is the ID of the next waiter. Next lists the waiters behind the next
+	// waiter. A place with the field To no longer stands for a waiter.
 	To   string `json:"to,omitempty"`
 	Next string `json:"next,omitempty"`
 }
