@@ -92,9 +92,9 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 }
 
 // coolingFor returns a refusal if h must not become exclusive yet because of a cool-down, and
-// otherwise nil. Another reader may have asked to keep the name for a minimum time
-// (Request.AtLeast). Until that time has passed, coolingFor counts it as a cool-down, even if that
-// reader has died. coolingFor does not check whether other readers have the lock.
+// otherwise nil. If another reader has asked to keep the name for a minimum time (Request.AtLeast),
+// that time counts as a cool-down, even if that reader has died. coolingFor does not check whether
+// other readers have the lock.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.timeLeft(wall)
 	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {
@@ -137,10 +137,12 @@ func (s *Store) finishPromotion(f *file, h *hold, r *driver.Request, b *buffer) 
 // notPromoted is called if the kernel refused to make the shared lock of h exclusive. That attempt
 // has also lost the shared lock, so notPromoted takes the shared lock again.
 //
-// The attempt failed because another process had the lock. promote had not seen that process: it
-// came later, or this store cannot see it. If it is a reader that uses padlock, h stays valid. Such
-// a reader cannot have become a writer in the meantime, because the file says that h is being
-// promoted. Any other process may have had the lock exclusively, so h is lost.
+// The attempt failed because another process had the lock. promote had not seen that process: the
+// process came later, or this store cannot see it. There are two cases:
+//
+//   - The process is a reader that uses padlock. Then h stays valid. The reader cannot have become
+//     a writer in the meantime, because the file says that h is being promoted.
+//   - The process is not such a reader. It may have had the lock exclusively, so h is lost.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {

@@ -164,12 +164,12 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	}
 }
 
-// withLater corrects a list of states (the argument first) with a list that was read later from the
-// same files. It changes only the states that are doubtful:
+// withLater corrects a list of states with a second list, which was read later from the same files.
+// It changes only the doubtful states of the first list:
 //
-//   - If the later list also has the lock, withLater takes the later state, unless the first state
-//     is clearer (see keepClearer).
-//   - If the later list does not have the lock, the lock is free, and withLater removes its state.
+//   - If the second list also has the lock, withLater takes the state from the second list, unless
+//     the state in the first list is clearer (see keepClearer).
+//   - If the second list does not have the lock, the lock is free, and withLater removes its state.
 func withLater(first, later []driver.State, looks int) []driver.State {
 	byPath := map[string]driver.State{}
 	for _, state := range later {

@@ -85,22 +85,21 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	return s.writeLease(f, c, r, b, fence, atLeast)
 }
 
-// writeLease grants the request r: it writes a lease into the file that lasts for at least r.TTL.
-// An earlier request for the same hold may have asked to keep the name for a minimum time
-// (Request.AtLeast). The argument atLeast is the end of that time, and the new lease does not end
-// before it.
-func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, atLeast moment) (driver.Grant, error) {
+// writeLease grants the request r: it writes a lease into the file. The lease lasts for at least
+// r.TTL and r.AtLeast. It also lasts at least until the moment keepUntil, because an earlier
+// request for the same hold may have asked to keep the name until then.
+func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, keepUntil moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
-		atLeast = laterOf(atLeast, momentIn(r.AtLeast, wall), wall)
+		keepUntil = laterOf(keepUntil, momentIn(r.AtLeast, wall), wall)
 	}
-	ttl := max(r.TTL, atLeast.timeLeft(wall))
+	ttl := max(r.TTL, keepUntil.timeLeft(wall))
 	if left, ok := b.rec.hasLease(r.Token, wall); ok {
 		ttl = max(ttl, left)
 	}
 	b.next = record{
 		fence: fence, epoch: fence, cool: momentIn(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
-		lease: lease{sha256.Sum256([]byte(r.Token)), atLeast},
+		lease: lease{sha256.Sum256([]byte(r.Token)), keepUntil},
 	}
 	if err := b.writeWhole(c); err != nil {
 		return driver.Grant{}, unavailable(f.path, err)
@@ -199,8 +198,8 @@ func (s *Store) extendLease(ctx context.Context, name, token string, ttl time.Du
 	return g, nil
 }
 
-// verifyLease checks that a lease still exists, and returns how long it still lasts. Extend does no
-// more than that if its ttl is 0. verifyLease only reads the file, and takes no lock.
+// verifyLease checks that a lease still exists, and returns how long it still lasts. It only reads
+// the file, and takes no lock. If the ttl of Extend is 0, Extend calls only verifyLease.
 func (s *Store) verifyLease(f *file, token string, b *buffer) (driver.Grant, error) {
 	if err := s.refresh(f); err != nil {
 		return driver.Grant{}, err

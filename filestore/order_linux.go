@@ -66,8 +66,9 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 }
 
 // trouble returns how often a waiter got no ticket, and when that last happened. It also returns an
-// error. This is the error that a new waiter would get now. If a new waiter would get a ticket, it
-// is the error that the last waiter without a ticket got, or nil.
+// error. If a new waiter would get no ticket now, it is the error that the new waiter would get.
+// Otherwise it is the error of the last waiter that got no ticket, or nil if all waiters got
+// tickets.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.openPipe(s)
 	o.mu.Lock()

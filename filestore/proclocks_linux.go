@@ -93,10 +93,10 @@ const (
 	// maxReadings is how many times a long list is read at most.
 	maxReadings = 16
 
-	// stride moves the places where one system call ends and the next one begins, because the list
-	// can lack a lock at such a place. In each reading, these places are stride/maxReadings of a
-	// page further on than in the reading before. The step is that large because the locks of one
-	// file are close together in the list.
+	// If the list is longer than one system call can read, it can lack a lock at the places where
+	// one call ends and the next one begins. So each reading moves these places forward, by 7/16 of
+	// a page (stride / maxReadings). The step is that large because the locks of one file are close
+	// together in the list.
 	stride = 7
 
 	// majority says when the locks of a file are certain. The most frequent result must occur in at
@@ -116,9 +116,9 @@ type candidate struct {
 	readings int // how many readings say that the file has these locks
 }
 
-// add counts one more reading of the list. It reports whether the reading has shown nothing new and
-// nothing doubtful: an earlier reading also had each of its files, and the locks of each of its
-// files are certain (see isCertain).
+// add counts one more reading of the list. It reports whether the reading leaves no doubt: it shows
+// no file that the earlier readings did not show, and the locks of each of its files are certain
+// (see isCertain).
 func (v vote) add(text map[uint64][]kernelLock) (settled bool) {
 	settled = true
 	for ino, locks := range text {
@@ -143,8 +143,8 @@ func (c candidates) add(locks []kernelLock) candidates {
 	return append(c, candidate{locks, 1})
 }
 
-// winner returns the locks that the file has according to most readings. The result ahead says by
-// how many readings this result is ahead of the second most frequent result.
+// winner returns the locks that the largest number of readings show for the file. It also returns
+// how many more readings show these locks than the second most frequent locks.
 func (c candidates) winner() (locks []kernelLock, ahead int) {
 	best, second := 0, 0
 	for i := range c {

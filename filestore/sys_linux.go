@@ -19,10 +19,10 @@ func (c *conn) flock(how int) error {
 	return nil
 }
 
-// statx is the result of a request for a file's number and size only. The request leaves out the
-// times of the file, because since Linux 6.13 such a request would slow down the next write to the
-// file. The kernel would then store the times to the nanosecond, which takes longer than the write
-// itself.
+// statx is the result of a request for only the type, the number and the size of a file. The
+// request does not ask for the times of the file. Since Linux 6.13, a request for the times slows
+// down the next write to the file: the kernel then stores the times to the nanosecond, which takes
+// longer than the write itself.
 type statx struct {
 	_        [16]byte
 	nlink    uint32

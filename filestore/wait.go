@@ -28,8 +28,8 @@ import (
 //
 // The first five constants are about the pauses between two looks at the lock.
 const (
-	// firstLook is the first pause. It is short, because the kernel reports that a file was closed
-	// just before it unlocks that file.
+	// firstLook is the first pause. It is short because a waiter that is woken is a little too
+	// early: the kernel first reports that a file was closed, and unlocks the file just after that.
 	firstLook = time.Millisecond
 
 	slowLook = 250 * time.Millisecond // the longest pause of a waiter that will be woken

@@ -75,8 +75,8 @@ func (p *wakePipe) openPipe(s *Store) (uint64, error) {
 	return id, nil
 }
 
-// keepOpen starts a timer. When the timer fires and no waiter has a ticket, the pipe is closed. The
-// caller holds mu.
+// keepOpen keeps the pipe open for at least the time pipeIdle. After that time, a timer closes the
+// pipe if no waiter has a ticket. The caller holds mu.
 func (p *wakePipe) keepOpen() {
 	if p.stop != nil {
 		p.stop()
