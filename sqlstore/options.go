@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
 )
 
 // Option changes what Open does.
@@ -65,7 +66,7 @@ func promised(e Engine) driver.Guarantees {
 }
 
 // Open returns a store that keeps its locks in tables of db. It creates the tables if they do not
-// exist. ctx limits only the opening. Close leaves db open.
+// exist. ctx limits only the opening, which ends after 10 seconds in any case. Close leaves db open.
 func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, error) {
 	d := dialects[e]
 	if d == nil {
@@ -99,6 +100,8 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if s.cfg.lazy {
 		return s, nil
 	}
+	ctx, cancel := dbms.BoundOpening(ctx)
+	defer cancel()
 	if err := s.check(ctx); err != nil {
 		s.end()
 		return nil, err

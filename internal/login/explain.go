@@ -63,8 +63,11 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-// oneLine returns the text of err with one blank for each line break.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// oneLine returns the text of err with one blank for each line break. pgx formats a missing error as
+// %!w(<nil>).
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(err.Error()), " "), ": %!w(<nil>)", "")
+}
 
 // answers maps parts of the replies of servers to advice. PostgreSQL's replies have an SQLSTATE,
 // and those of MySQL and MariaDB have a number.
@@ -80,6 +83,8 @@ var answers = []struct{ part, advice string }{
 	{"Error 1044", "grant the user rights on the database, or correct the name of the database"},
 	{"Error 1049", wrongDatabase},
 	{"Error 1040", tooMany},
+	{"bouncer config error", "correct the database or the user, which PgBouncer's configuration must name"},
+	{"received unexpected message", "what listens there does not speak PostgreSQL's protocol; correct the address"},
 	{"server refused TLS connection", "write sslmode=disable for a connection without TLS"},
 	{"server does not support TLS", "write tls=false for a connection without TLS"},
 }

@@ -49,6 +49,7 @@ func TestExplain(t *testing.T) {
 		{fmt.Errorf("password-file: %w", &fs.PathError{Op: "open", Path: "/x", Err: syscall.ENOENT}), "password-file: open /x: no such file or directory"},
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "; the server's certificate is not trusted, or is not for this host; name its authority, and the host that the certificate names"},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "; the server does not speak TLS; leave TLS out"},
+		{errors.New("127.0.0.1:1 (h): received unexpected message: %!w(<nil>)"), "127.0.0.1:1 (h): received unexpected message; what listens there does not speak PostgreSQL's protocol; correct the address"},
 		{errors.New("server refused TLS connection"), "; write sslmode=disable for a connection without TLS"},
 	} {
 		got := Explain(c.err, "canary")

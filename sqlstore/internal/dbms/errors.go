@@ -95,21 +95,33 @@ func SQLState(err error) string {
 	return ""
 }
 
-// errSilent is the error of a call to which the server has not replied within callTime.
-var errSilent = fmt.Errorf("the database did not answer within %v", callTime)
+// silentError is the cause with which a context ends if the server has not replied in time.
+type silentError struct{ limit time.Duration }
+
+func (e silentError) Error() string {
+	return fmt.Sprintf("the database did not answer within %v", e.limit)
+}
 
 // callerEnded returns the error of the caller's context, or nil if that context has not ended. If
 // its deadline has passed, the context counts as ended, even if its timer has not fired yet. A
 // driver may have noticed the deadline earlier, because drivers also compare the deadline with the
 // clock.
 func callerEnded(ctx context.Context) error {
-	if context.Cause(ctx) == errSilent {
+	if isSilent(ctx) != nil {
 		return nil
 	}
 	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) && ctx.Value(ownDeadline{}) != at {
 		return context.DeadlineExceeded
 	}
 	return ctx.Err()
+}
+
+// isSilent returns the silentError with which ctx has ended, or nil.
+func isSilent(ctx context.Context) error {
+	if silent, ok := context.Cause(ctx).(silentError); ok {
+		return silent
+	}
+	return nil
 }
 
 // ownDeadline is the context key under which Bound stores the deadline that it set for a call.
@@ -129,8 +141,8 @@ func Failure(ctx context.Context, err error, wasSent bool) error {
 	case over != nil:
 		return over
 	}
-	if context.Cause(ctx) == errSilent {
-		err = errSilent // the deadline was set by Bound, not by the caller, so do not report it
+	if silent := isSilent(ctx); silent != nil {
+		err = silent // the deadline was set by Bound, not by the caller, so do not report it
 	}
 	if open {
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
@@ -138,14 +150,26 @@ func Failure(ctx context.Context, err error, wasSent bool) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }
 
-// callTime is the longest time that a call may take. It is less than driver.MaxSilence.
-const callTime = 4500 * time.Millisecond
+const (
+	// callTime is the longest time that a call may take. It is less than driver.MaxSilence.
+	callTime = 4500 * time.Millisecond
+	// openTime is the longest time that opening a store may take. It is longer than callTime,
+	// because the store may have to make its tables, while other processes make them too.
+	openTime = 10 * time.Second
+)
 
 // Bound limits a call to callTime. If the caller's deadline is earlier, that one applies.
-func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	end := time.Now().Add(callTime)
+func Bound(ctx context.Context) (context.Context, context.CancelFunc) { return boundTo(ctx, callTime) }
+
+// BoundOpening is like Bound, and limits the opening of a store to openTime.
+func BoundOpening(ctx context.Context) (context.Context, context.CancelFunc) {
+	return boundTo(ctx, openTime)
+}
+
+func boundTo(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(limit)
 	if at, ok := ctx.Deadline(); ok && at.Before(end) {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadlineCause(context.WithValue(ctx, ownDeadline{}, end), end, errSilent)
+	return context.WithDeadlineCause(context.WithValue(ctx, ownDeadline{}, end), end, silentError{limit})
 }
