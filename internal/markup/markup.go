@@ -26,7 +26,7 @@ type Part interface {
 type shape struct {
 	void bool // without content and without an end tag
 	line bool // a line break is written after the element; browsers ignore it there
-	code bool // the content would be code
+	code bool // the content is code; El leaves it out
 }
 
 var shapes = map[constant]shape{

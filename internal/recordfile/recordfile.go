@@ -33,8 +33,8 @@ const (
 	tempSuffix = ".run.temp" // RANDOM.run.temp is a record that is being written
 )
 
-// MaxNames is how many names a directory keeps. If there are more, those names are removed first
-// that have not been used for the longest time.
+// MaxNames is how many names a directory keeps. If there are more names, the names that have not
+// been used for the longest time are removed.
 const MaxNames = 1000
 
 // orphanAge is the age at which a temporary file counts as left behind by a killed process.
@@ -164,8 +164,8 @@ func trim(dir string) error {
 	return nil
 }
 
-// limitNames removes names if there are more than MaxNames. It removes those first that have not
-// been used for the longest time.
+// limitNames removes names if there are more than MaxNames. It removes the names that have not been
+// used for the longest time.
 func (d Dir) limitNames() {
 	dirs := d.dirs()
 	if len(dirs) <= MaxNames {

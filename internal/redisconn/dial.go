@@ -30,8 +30,9 @@ func ToSentinel(d net.Dialer) net.Dialer {
 // default resolver does.
 var sentinelMark = &net.Resolver{}
 
-// Dial finds the credentials for a connection to dst, and makes the connection. Login can later
-// read the credentials from the connection's RemoteAddr. The error is a *DialError.
+// Dial finds the credentials for a connection to dst, and makes the connection. It puts the
+// credentials into the address that RemoteAddr of the connection returns, because Login looks for
+// them there. The error is a *DialError.
 func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()

@@ -85,16 +85,16 @@ func (p *Proxy) Silence(on bool) {
 	p.wake.Broadcast()
 }
 
-// LoseReply makes the proxy drop one reply. The proxy calls the function chosen with the data of
-// each read from a client, until the function returns true. These data still reach the server. Then
-// the proxy drops the server's reply and closes the connection.
+// LoseReply makes the proxy drop one reply. The proxy calls isChosen with the data of each read
+// from a client, until isChosen returns true. The proxy still sends this data to the server. Then
+// it drops the server's reply and closes the connection.
 func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lose = chosen
 }
 
-// Refuse makes the proxy close a connection as soon as its client sends data for which chosen
+// Refuse makes the proxy close a connection as soon as its client sends data for which isChosen
 // returns true. The data does not reach the server. Refuse also closes all present connections, so
 // that their clients have to connect and send again. Refuse(nil) lets all data pass again.
 func (p *Proxy) Refuse(chosen func(request []byte) bool) {

@@ -85,7 +85,7 @@ func (f *referee) ended() {
 	r.PerGrant = float64(f.sent()-f.before) / float64(max(1, r.Grants))
 }
 
-// left notes that a process no longer has a name, because it releases the lock or has lost it.
+// left is called when a process no longer has a name, because it releases the lock or has lost it.
 func (f *referee) left(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -192,15 +192,13 @@ func (c *checker) checkTold() {
 // that one of several names was still held after the worker had released all of them. There are
 // three cases:
 //
-//	stores            how the release ended        what may explain that a name is still held
-//	several, which    in any way                   a majority carried out the release, and the
-//	vote                                           others did not reply
-//	one               AcquireAll was refused, and  the release failed, and is repeated in the
-//	                  then released the names      background
-//	                  that it had taken
-//	one               without an error             a fault only: the server that confirmed the
-//	                                               release failed before it had passed the release
-//	                                               on to the server that took its place
+//   - A majority of several servers decides. The majority may have carried out the release while
+//     the other servers did not reply.
+//   - One server decides, and AcquireAll was refused. AcquireAll then releases the names that it
+//     had taken. If a release fails, it is repeated in the background.
+//   - One server decides, and the release succeeded. Then only a fault explains that the name is
+//     held: the server that confirmed the release failed before it had passed the release on to the
+//     server that took its place.
 func (c *checker) mayStayBehind(e *Event, what string) bool {
 	if c.voting || !strings.HasPrefix(what, severalReleased) {
 		return c.disturbed(e.Call, e.At)

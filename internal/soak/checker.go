@@ -51,7 +51,7 @@ type checker struct {
 	faults  spells
 	voting  bool
 	ordered bool
-	coarse  int64 // a lease of this store may last longer than requested, by this time
+	coarse  int64 // how much longer than requested a lease of this store may last
 	several bool  // the store is made of other stores
 	found   []Violation
 	late    time.Duration // the longest delay of a loss signal

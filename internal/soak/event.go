@@ -35,9 +35,9 @@ const (
 	Released Op = "released"
 	// Evicted: Break was called on the hold.
 	Evicted Op = "evicted"
-	// Begun means that Release, Demote or Break is about to be called. The call normally logs
-	// another event when it is done, and the field Err contains the Op of that event. If the worker
-	// is killed during the call, that event is missing.
+	// Begun means that Release, Demote or Break is about to be called. When the call is done, it
+	// normally logs a second event. The field Err of Begun contains the Op of that second event. If
+	// the worker is killed during the call, the second event is missing.
 	Begun Op = "begun"
 	// Lost: the hold's context ended although nobody released the hold.
 	Lost Op = "lost"

@@ -19,7 +19,7 @@ type Hold struct {
 	Ends   int64  // when the release was confirmed; 0 if it was not
 	Lost   int64  // when the lock's context ended without a release; 0 if that has not happened
 	Cause  string // class of the error with which the context ended
-	Until  int64  // until when the holder may rely on the lock, as it said last
+	Until  int64  // the latest time until which the holder said that it may rely on the lock
 	Fixed  bool
 	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release
@@ -174,8 +174,8 @@ func (h *Hold) released(e Event) {
 	}
 }
 
-// A holder says in its events until when it may rely on the lock. The method claims notes the time
-// in the event e. If that time is 0, the holder no longer relies on the lock.
+// A holder says in its events until when it may rely on the lock. noteClaim takes this time from
+// the event e. If the time is 0, the holder no longer relies on the lock.
 func (h *Hold) claims(e Event) {
 	switch {
 	case h.over:

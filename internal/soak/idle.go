@@ -59,9 +59,9 @@ func (c *checker) busy() map[string][]heldSpan {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// The event e is the wait of a worker for a name. longestGap returns the longest time during that
-// wait in which the name was free, although the worker should have got it. The times of faults and
-// slow replies do not count, and neither do times in which processes stood still.
+// longestGap returns the longest time for which a worker waited for a name although the name was
+// free. The event e describes this wait. Times in which a fault lasted, replies were slow or
+// processes stood still do not count.
 func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 	var excused []heldSpan
 	for _, b := range busy {

@@ -110,8 +110,8 @@ func (r *Run) firstLook(ctx context.Context) error {
 // maxBadNames is the number of bad names after which the check stops.
 const maxBadNames = 3
 
-// namesToLookAt returns the names that lastLook takes. Names that only one killed worker used are
-// among them, to show that the store keeps nothing of such workers.
+// namesToLookAt returns the names that lastLook takes. Some of these names were used by a single
+// worker, which was killed. They show whether the store keeps anything of a killed worker.
 func (r *Run) namesToLookAt() (names []string) {
 	for i := range r.Load.Warm {
 		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))

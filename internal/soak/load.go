@@ -25,10 +25,10 @@ type Load struct {
 	Verify, Own, Try         int
 	Cool, AtLeast, Limit     int           // share of turns with a cool-down, share with the option HoldAtLeast, and share with MaxHold
 	Break                    int           // percent of the turns on the worker's own names
-	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; MaxHold is between a fifth of each
+	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; the option MaxHold is a fifth of such a time
 	Slots, Several           int           // share of turns that take a permit, and share of turns that take several names together
 	Elections                int           // how many candidates each process has
-	Batch                    int           // how many holders in a row PassLocally allows, in every second process; 0 means no PassLocally
+	Batch                    int           // every second process uses PassLocally with this number of holders in a row; 0 means no PassLocally
 }
 
 // DefaultLoad returns the load for the soak of all stores.

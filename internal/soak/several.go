@@ -63,7 +63,7 @@ func (w *worker) takeSeveral(ctx context.Context, t turn) {
 // severalRefused logs a refusal. AcquireAll must then have left nothing behind, unless the outcome
 // of a request is unknown.
 func (w *worker) severalRefused(ctx context.Context, begun int64, t turn, names []string, err error) {
-	t.try = true // logs the refusal as one without a wait, because the wait was not for one name only
+	t.try = true // the worker waited for all names together, so the log must not show a wait for one name
 	if held := errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain); held {
 		t.name = names[1]
 		w.logRefusal(ctx, begun, t, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// slotsOf is how many permits the name with slots has. At times the workers want more permits than
-// that.
+// slotsOf is the number of permits of the name that slotted returns. At times the workers want more
+// permits than that.
 const slotsOf = 2
 
 // slotted returns the name with slots.

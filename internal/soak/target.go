@@ -16,7 +16,7 @@ type Fault struct {
 	// Begin causes the fault at the target with the given index in On, and returns a function that
 	// undoes the fault. If Begin cannot cause the fault, it returns an error, which ends the run.
 	Begin func(d *rand.Rand, index int) (undo func() error, err error)
-	// Last is the maximum duration of the fault. Most faults take at most an eighth of it.
+	// Last limits how long the fault lasts. Most faults take at most an eighth of this time.
 	Last time.Duration
 	// Grace is the time after the end of the fault in which the store may still refuse requests.
 	Grace time.Duration

@@ -92,8 +92,8 @@ func dial(socket string, encoding Encoding) (*link, error) {
 	return &link{conn: conn, in: in, out: out}, nil
 }
 
-// askMonitor calls the Monitor. If the engine is gone, it ends the process, because the process is
-// no longer needed.
+// askMonitor calls the Monitor. If the engine is gone, this process is no longer needed, so
+// askMonitor ends the process.
 func (l *link) askMonitor(q call) (r reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,3 +1,3 @@
-// Package browser drives Chromium without a window through the DevTools protocol, for tests of
-// pages.
+// Package browser lets tests of web pages control Chromium. Chromium runs without a window, and the
+// package controls it through the DevTools protocol.
 package browser

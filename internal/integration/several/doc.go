@@ -1,4 +1,4 @@
 // Package several has tests for all stores, with real servers and processes. They test slots, locks
-// on several names at once, and elections. The tests have the names of known bugs of other
-// libraries.
+// on several names at once, and elections. Most tests are named after a known bug of another
+// program.
 package several

@@ -53,14 +53,14 @@ const (
 )
 
 // A Judge finds out whether operations can be ordered so that [Op.Step] allows each one, beginning
-// with the zero State. It gives up after about the time limit, with the result Unknown. If there is
-// no such order, the Judge draws the operations. The parameter picture is the name of the file for
-// the drawing. If picture is "", there is no drawing.
+// with the zero State. When the time limit has passed, it gives up with the result Unknown. If
+// there is no such order, the Judge draws the operations. The parameter picture is the name of the
+// file for the drawing. If picture is "", there is no drawing.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
 // Check cuts the history of each name into pieces, and lets the Judge examine the pieces. Pictures
-// of up to three Illegal pieces are written to the directory dir, unless dir is empty. After about
-// the time limit, Check stops, and the pieces that remain are Unknown.
+// of up to three Illegal pieces are written to the directory dir, unless dir is empty. When the
+// time limit has passed, Check stops, and the pieces that remain are Unknown.
 func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
@@ -162,9 +162,8 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered sets Op.before in each operation of the piece that has a fence. For this purpose, it
-// sorts all fences of the piece. Op.before is the fence that comes directly before the operation's
-// own fence.
+// ordered sets Op.before in the operations of a piece. Op.before is the greatest fence in the piece
+// that is smaller than the operation's own fence. Operations without a fence stay as they are.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
@@ -192,8 +191,8 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
 	// The store may end a hold when the hold's window is over. This end is an operation too. Its
-	// time must be later than the beginning of the acquire, so that both operations are in one
-	// piece.
+	// time must be later than the beginning of the acquire, so that cutPieces does not put the two
+	// operations into different pieces.
 	end := h.Call + 1
 	if n := len(h.Spans); n > 0 {
 		end = max(end, h.Spans[n-1].To)

@@ -91,9 +91,9 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
 }
 
-// A store makes fences in ascending order. So each new fence follows directly after the last one,
-// as far as the fences in the piece show. The method minted reports whether this is true for the
-// fence of o, if s is the state before o. A shared grant may also have the same fence as s.
+// minted reports whether o may have its fence, if s is the state before o. A store makes fences in
+// ascending order. So the fence of s must be the greatest fence in the piece that is smaller than
+// the fence of o. A shared grant may also have the same fence as s.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command core measures the cost of padlock without any server: files compared with gofrs/flock,
-// package padlock compared with a channel, memory, and the cost of idle holds. Package bench
-// describes the method; `make bench` runs the command.
+// Command core measures the cost of padlock without any server. It measures lock files in
+// comparison with gofrs/flock, and package padlock in comparison with a channel. It also measures
+// memory, and the cost of idle holds. Package bench describes the method; `make bench` runs the
+// command.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 )
 
 // limits returns the rows that show how fast a lock could be at best, on this machine and with this
-// server. They cannot be used as locks.
+// server. The clients in these rows cannot be used as locks.
 func limits() []contestant {
 	return []contestant{
 		{name: limitAlone, in: alone, open: openRueidis},
@@ -72,9 +72,10 @@ func (b *blpop) locker(name string) (Locker, error) {
 	}), nil
 }
 
-// hop is not a lock: it measures how long a message takes through the server. Each party passes the
+// hop is not a lock: it measures how long a message takes through the server. Its Lockers, the
+// parties, take turns in an order that all of them know before the trial. Each party passes the
 // turn to the next party with one PUBLISH. One subscriber receives all messages and wakes the
-// parties. All parties know the order of the turns before the trial.
+// parties.
 type hop struct {
 	channel string
 	turns   []chan struct{} // turns[i] wakes party i
@@ -130,7 +131,8 @@ func (h *hop) close() error {
 	return err
 }
 
-// locker returns a new party. The parties get their turns in the order in which locker was called.
+// locker returns a Locker, one more party. The parties get their turns in the order in which locker
+// was called.
 func (h *hop) locker(string) (Locker, error) {
 	i := h.next
 	h.next++

@@ -26,8 +26,8 @@ const (
 	locally           = "/locally" // with PassLocally
 )
 
-// batch is the maximum number of holders of one process in a row before other processes get the
-// lock.
+// The rows with PassLocally use these limits. A process passes the lock on to at most batch of its
+// own callers in a row, for at most batchTime. Then other processes can get the lock.
 const batch, batchTime = 256, 10 * time.Millisecond
 
 func padlocks() (rows []contestant) {
@@ -45,8 +45,8 @@ func padlocks() (rows []contestant) {
 			defer cancel()
 			return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, kind.options...)
 		}
-		// The rows without fences show what fences cost. These rows are only in the tables for a
-		// lock that nobody else wants, which are those of the scenario called alone.
+		// The rows without fences show what fences cost. These rows are only in the tables of an
+		// uncontended lock.
 		direct, full := alone, alone
 		if kind.name == ours || kind.name == oursString {
 			direct, full = alone|oneDrain|eachDrain, allOfThem|renewing

@@ -98,10 +98,10 @@ func (p *page) unmap() error {
 	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(page{})))
 }
 
-// The function now returns the time of CLOCK_MONOTONIC in nanoseconds, because all processes of a
-// machine share this clock. Go reads this clock without a system call, but tells a program only how
-// much time has passed since the program's start. The function now adds the time of the start,
-// which the function offset measures once.
+// All processes of a machine share the clock CLOCK_MONOTONIC, so the result is the time of that
+// clock, in nanoseconds. Go reads this clock without a system call, but tells a program only how
+// much time has passed since the program's start. So the time of the start is added. It is measured
+// once, by the function offset.
 func now() int64 { return int64(time.Since(began)) + offset() }
 
 var began = time.Now()

@@ -101,8 +101,8 @@ func bind(pid int, mask uintptr) error {
 	return nil
 }
 
-// The function yields sets the scheduling class SCHED_IDLE for a process. From then on, the process
-// runs only while no other process wants to run.
+// setIdle gives a process the scheduling class SCHED_IDLE. From then on, the process runs only
+// while no other process wants to run.
 func yields(pid int) error {
 	const schedIdle = 5
 	var priority int32

@@ -90,9 +90,9 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	return b.together(p, g, n, func() error { close(start); return nil })
 }
 
-// The method together measures a group of goroutines that wait for the same thing. It calls begin,
-// which ends their wait. Then it measures the time until all goroutines of the group are inside;
-// see newGroup. At the end it lets all of them leave.
+// measureGroup measures a group of goroutines that wait for the same thing. It calls begin, which
+// ends their wait. Then it measures the time until all goroutines of the group are inside; see
+// newGroup. At the end it lets all of them leave.
 func (b *bench) together(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
 	before, err := b.rig.cost(p)
 	if err != nil {
@@ -118,9 +118,8 @@ type group struct {
 	err          error // one of the errors
 }
 
-// newGroup starts n goroutines. Each of them calls the function enter, waits until the group may
-// leave, and then calls the function leave, which is the first result of enter. A goroutine is
-// inside from the return of enter on.
+// newGroup starts n goroutines. Each goroutine calls enter, and is inside when enter has returned.
+// It waits until the group may leave. Then it calls leave, the function that enter has returned.
 func newGroup(n int, enter func() (leave func() error, err error)) *group {
 	g := &group{leave: make(chan struct{})}
 	g.inside.Add(n)

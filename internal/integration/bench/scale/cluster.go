@@ -29,8 +29,9 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 // too.
 //
 // The total of this trial shows how busy one primary would be in a cluster whose three primaries
-// all have so many names. Each primary would then do its own work. It would also do some work for
-// the other two, which is as much as the other two do for the first primary here.
+// all have so many names. Each primary would then do its own work, and some work for the other two
+// primaries. That extra work would be as much as the other two primaries do for the first primary
+// here.
 func startBusyNode(h *host.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {

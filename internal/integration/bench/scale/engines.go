@@ -161,9 +161,9 @@ func scripts(name, value string) float64 {
 	return 0
 }
 
-// startPostgres starts PostgreSQL with its data in memory. The parameter settings contains the
-// names of the tables that count as data, and after them the arguments of the server. The arguments
-// begin with the first text that begins with a dash.
+// startPostgres starts PostgreSQL with its data in memory. tablesAndArgs lists the names of the
+// tables that count as data, and after them the arguments of the server. The first text that begins
+// with a dash is the first argument.
 func startPostgres(h *host.Host, scheme, parameters string, settings ...string) (*rig, error) {
 	var tables, args []string
 	for i, text := range settings {

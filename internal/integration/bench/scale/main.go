@@ -26,8 +26,8 @@ func main() {
 	measure.ExitIf("scale", b.run(os.Stdout, f.Only, *rows, f.JSON))
 }
 
-// run makes the experiments and prints them. A missed target is no error. There is one round only,
-// because each figure is a mean over many holds or over seconds.
+// run makes the experiments and prints them. A missed target is no error. One round is enough,
+// because each figure is a mean over many holds or over several seconds.
 func (b *bench) run(out io.Writer, only, rows string, asJSON bool) error {
 	report, err := measure.NewReport(out, b.progress, only, asJSON)
 	if err != nil {

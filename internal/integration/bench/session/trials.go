@@ -110,7 +110,7 @@ func (b *bench) otherTargets(s *stack) (all []measure.Target) {
 		measure.Target{Row: s.name, Column: "x none", AtMost: 1.2})
 }
 
-// setTrial makes a trial of the table in which each request sets a key of its own.
+// setTrial makes a trial for one of the tables. In this trial, each request sets a key of its own.
 func (b *bench) setTrial(s *stack) (measure.Figures, error) {
 	f := measure.Figures{}
 	n := b.plan.requests

@@ -104,7 +104,8 @@ func (b *bench) drains() *measure.Experiment {
 	// The row with 16 processes is compared with two rows of bare hand-overs, in which database
 	// sessions pass a turn on in a ring. PostgreSQL wakes every session that listens. With 16
 	// sessions in the ring, it wakes as many sessions as padlock's 16 processes have. With 2
-	// sessions, the row shows what it costs to wake the other sessions.
+	// sessions in the ring, it wakes no other sessions. So the comparison with 2 sessions shows
+	// what it costs to wake the other sessions.
 	for _, n := range []int{2, 16} {
 		e.Targets = append(e.Targets, measure.Target{Row: "processes: 16", Column: "hand p50 us", Base: hop(n), AtMost: 1.5})
 	}

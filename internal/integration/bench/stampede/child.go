@@ -149,8 +149,7 @@ func (c *child) callSteadily(o order, calls *sync.WaitGroup) {
 	}
 }
 
-// call gets the value once. The argument hasValue says that the function must have made a value
-// before the call.
+// call gets the value once. hasValue is true if a value has certainly been made before this call.
 func (c *child) call(o order, hasValue bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -39,8 +39,8 @@ func alone(query string) func(*Site) (*setup, error) {
 	}
 }
 
-// commandsOf lists the faults that do not end any connection. To cause a fault, the rig may have to
-// open connections of its own. The map says how many.
+// connectionsFor lists the faults that do not end any connection. To cause such a fault, the rig
+// may have to open connections itself. The number in the map says how many.
 var commandsOf = map[string]int{"latency": 0, "script flush": 1, "memory full": 2}
 
 // impatient sets a load in which callers often give up a request. There are two kinds of names.

@@ -17,7 +17,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// A disk describes the small disk on which a row puts its database.
+// A disk describes the small disk for the database of a Row.
 type disk struct {
 	size int // in MB; 0 means that the database has no disk of its own
 	// sqlBefore runs before the disk is filled. sqlAfter runs after that, in every second fault on

@@ -44,8 +44,8 @@ func olderCommit(text, group string) (string, error) {
 }
 
 // buildCommit builds this program as it was at a commit and returns the path of the binary. The
-// source comes from the git history of the clone in which the soak runs. Because of -trimpath, all
-// rows share Go's build cache, although each row builds in its own directory.
+// source comes from the git history of the clone in which the soak runs. Each site builds in its
+// own directory. Because of -trimpath, the builds share Go's build cache all the same.
 func (s *Site) buildCommit(commit string) (string, error) {
 	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
