@@ -88,18 +88,18 @@ func (p *Proxy) Silence(on bool) {
 // LoseReply makes the proxy drop one reply. The proxy calls isChosen with the data of each read
 // from a client, until isChosen returns true. The proxy still sends this data to the server. Then
 // it drops the server's reply and closes the connection.
-func (p *Proxy) LoseReply(chosen func(request []byte) bool) {
+func (p *Proxy) LoseReply(isChosen func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lose = chosen
+	p.lose = isChosen
 }
 
 // Refuse makes the proxy close a connection as soon as its client sends data for which isChosen
 // returns true. The data does not reach the server. Refuse also closes all present connections, so
 // that their clients have to connect and send again. Refuse(nil) lets all data pass again.
-func (p *Proxy) Refuse(chosen func(request []byte) bool) {
+func (p *Proxy) Refuse(isChosen func(request []byte) bool) {
 	p.mu.Lock()
-	p.refuse = chosen
+	p.refuse = isChosen
 	p.mu.Unlock()
 	p.Cut()
 }

@@ -142,7 +142,7 @@ func (h *Hold) apply(e Event) {
 	}
 	switch e.Op {
 	case Verified:
-		h.claims(e)
+		h.noteClaim(e)
 	case Promoted, Demoted:
 		h.applyConversion(e)
 	case Exported:
@@ -176,7 +176,7 @@ func (h *Hold) released(e Event) {
 
 // A holder says in its events until when it may rely on the lock. noteClaim takes this time from
 // the event e. If the time is 0, the holder no longer relies on the lock.
-func (h *Hold) claims(e Event) {
+func (h *Hold) noteClaim(e Event) {
 	switch {
 	case h.over:
 	case e.Until == 0:
@@ -198,7 +198,7 @@ func (h *Hold) applyConversion(e Event) {
 	switch {
 	case h.over:
 	case e.Err != "" && e.Op == Promoted:
-		h.claims(e)
+		h.noteClaim(e)
 	default:
 		if e.Until > 0 {
 			h.Until = max(h.Until, e.Until)

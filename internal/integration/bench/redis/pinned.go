@@ -75,7 +75,7 @@ func (r *rig) pin(awake bool) (undo func() error, err error) {
 			return undo, err
 		}
 		spinners = append(spinners, s)
-		if err := errors.Join(bind(s.Process.Pid, 1<<processor), yields(s.Process.Pid)); err != nil {
+		if err := errors.Join(bind(s.Process.Pid, 1<<processor), setIdle(s.Process.Pid)); err != nil {
 			return undo, err
 		}
 	}
@@ -103,7 +103,7 @@ func bind(pid int, mask uintptr) error {
 
 // setIdle gives a process the scheduling class SCHED_IDLE. From then on, the process runs only
 // while no other process wants to run.
-func yields(pid int) error {
+func setIdle(pid int) error {
 	const schedIdle = 5
 	var priority int32
 	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, uintptr(pid), schedIdle, uintptr(unsafe.Pointer(&priority)))

@@ -62,7 +62,7 @@ func (b *bench) readTogether(n int) (f measure.Figures, err error) {
 		return func() error { return lock.Release() }, nil
 	})
 	time.Sleep(b.plan.queued)
-	return b.together(p, g, n, func() error { return held.Release() })
+	return b.measureGroup(p, g, n, func() error { return held.Release() })
 }
 
 // writeTogether sends one small write for each reader.
@@ -87,13 +87,13 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 		return remove, c.Do(ctx, c.B().Zadd().Key("bench:readers").ScoreMember().ScoreMember(1, member).Build()).Error()
 	})
 	time.Sleep(b.plan.queued)
-	return b.together(p, g, n, func() error { close(start); return nil })
+	return b.measureGroup(p, g, n, func() error { close(start); return nil })
 }
 
 // measureGroup measures a group of goroutines that wait for the same thing. It calls begin, which
 // ends their wait. Then it measures the time until all goroutines of the group are inside; see
 // newGroup. At the end it lets all of them leave.
-func (b *bench) together(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
+func (b *bench) measureGroup(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
 	before, err := b.rig.cost(p)
 	if err != nil {
 		return nil, err

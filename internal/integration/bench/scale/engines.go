@@ -164,11 +164,11 @@ func scripts(name, value string) float64 {
 // startPostgres starts PostgreSQL with its data in memory. tablesAndArgs lists the names of the
 // tables that count as data, and after them the arguments of the server. The first text that begins
 // with a dash is the first argument.
-func startPostgres(h *host.Host, scheme, parameters string, settings ...string) (*rig, error) {
+func startPostgres(h *host.Host, scheme, parameters string, tablesAndArgs ...string) (*rig, error) {
 	var tables, args []string
-	for i, text := range settings {
+	for i, text := range tablesAndArgs {
 		if strings.HasPrefix(text, "-") {
-			args = settings[i:]
+			args = tablesAndArgs[i:]
 			break
 		}
 		tables = append(tables, text)

@@ -29,7 +29,7 @@ func alone(query string) func(*Site) (*setup, error) {
 			return nil, err
 		}
 		faults := slices.DeleteFunc(append(networkFaults(links), redisFaults(servers)...), func(f soak.Fault) bool {
-			_, harmless := commandsOf[f.Kind]
+			_, harmless := connectionsFor[f.Kind]
 			return !harmless
 		})
 		return &setup{
@@ -41,7 +41,7 @@ func alone(query string) func(*Site) (*setup, error) {
 
 // connectionsFor lists the faults that do not end any connection. To cause such a fault, the rig
 // may have to open connections itself. The number in the map says how many.
-var commandsOf = map[string]int{"latency": 0, "script flush": 1, "memory full": 2}
+var connectionsFor = map[string]int{"latency": 0, "script flush": 1, "memory full": 2}
 
 // impatient sets a load in which callers often give up a request. There are two kinds of names.
 // Some names are held by other processes, so that callers have to wait for them. Each of the other
@@ -78,7 +78,7 @@ func fewConnections(s *server.Server, out *soak.Outcome, workers int) error {
 		case e.Op == soak.Killed, e.Op == soak.Faulted && e.Err == "stop worker":
 			may += ofEach
 		case e.Op == soak.Faulted:
-			may += commandsOf[e.Err]
+			may += connectionsFor[e.Err]
 		case e.Op == soak.Refused && e.Err != "held":
 			late++
 		}
