@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 		t.Parallel()
 		srv := server.Postgres(t, server.PostgresOptions{})
 		// Each request has the text of its statement, so that the proxy can choose one.
-		d := database{"pgx", srv.URL() + "&default_query_exec_mode=simple_protocol", sqlstore.PostgreSQL}
+		d := database{"pgx", srv.URL() + "&default_query_exec_mode=exec", sqlstore.PostgreSQL}
 		drivertest.Run(t, newBench(t, srv, d).harness())
 	})
 	t.Run("mariadb", func(t *testing.T) {

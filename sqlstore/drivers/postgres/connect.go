@@ -56,7 +56,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		}
 		c.way.Store(is)
 		if c.fixed || thought == is || is == pooled && thought == unknown {
-			return conn, nil
+			return c.wrap(conn), nil
 		}
 		conn.Close()
 	}

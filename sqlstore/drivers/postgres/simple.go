@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// wrap returns the connection, or a simpleConn if the URL chooses the simple protocol.
+func (c *connector) wrap(conn driver.Conn) driver.Conn {
+	inner, ok := conn.(*stdlib.Conn)
+	if !ok || c.cfg.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol {
+		return conn
+	}
+	return simpleConn{inner}
+}
+
+// A simpleConn is a connection that uses the simple protocol. If the reply to a statement is lost
+// there, pgx (5.12) says that the statement was not sent, and package database/sql sends it again on
+// another connection. But the server may have carried the statement out. The second statement then
+// finds nothing to change, and its caller believes that the database refused the change. So a
+// simpleConn returns errLostReply instead, unless the connection had ended before.
+type simpleConn struct{ *stdlib.Conn }
+
+var errLostReply = errors.New("the connection ended before the reply arrived")
+
+// QueryContext implements driver.QueryerContext.
+func (c simpleConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	ended := c.Conn.Conn().IsClosed()
+	rows, err := c.Conn.QueryContext(ctx, query, args)
+	return rows, lostReply(err, ended)
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c simpleConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	ended := c.Conn.Conn().IsClosed()
+	res, err := c.Conn.ExecContext(ctx, query, args)
+	return res, lostReply(err, ended)
+}
+
+// lostReply returns the error of a statement. The argument ended means that the connection had
+// ended before the statement.
+func lostReply(err error, ended bool) error {
+	if errors.Is(err, driver.ErrBadConn) && !ended {
+		return errLostReply
+	}
+	return err
+}
