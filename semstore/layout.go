@@ -11,6 +11,7 @@ import "errors"
 //	lock  users   guard  state    how the state begins                what ends it
 //	0     0       0      new      semget made the set                 the next program opens it
 //	0     1       1      opening  a program opens a new set           that program sets the lock to 1
+//	1     n       1      opening  a program opens a set that is free  that program sets guard to 0
 //	0     n       1      opening  a program opens a set that is held  that program sets guard to 0
 //	1     n       0      open     n programs opened it, none holds    one of them takes the lock
 //	0     n       0      held     one of n programs has the lock      its release, which removes the set
