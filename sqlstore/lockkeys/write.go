@@ -13,10 +13,18 @@ import (
 // write carries out a statement that may write the row of a name, and returns the row as it is
 // afterwards. The caller learns from that row what the statement has done. If write returns
 // driver.ErrUncertain, the statement may have been carried out.
-func (s *Store) write(ctx context.Context, id, text string, args ...any) (r row, err error) {
+func (s *Store) write(ctx context.Context, id, text string, args ...any) (row, error) {
+	r, _, err := s.writeRow(ctx, id, text, args...)
+	return r, err
+}
+
+// writeRow is like write, and also reports whether the statement has changed the row. Without
+// RETURNING, a statement that writes the same values as before counts as one without a change.
+func (s *Store) writeRow(ctx context.Context, id, text string, args ...any) (r row, wrote bool, err error) {
 	err = s.retry(ctx, func() error {
 		if !dialects[s.engine].returns {
-			_, err := s.db.ExecContext(ctx, text, args...)
+			res, err := s.db.ExecContext(ctx, text, args...)
+			wrote, err = changedRow(res, err)
 			return err
 		}
 		r, err = scan(s.db.QueryRowContext(ctx, text, args...))
@@ -25,32 +33,37 @@ func (s *Store) write(ctx context.Context, id, text string, args ...any) (r row,
 	nothing := errors.Is(err, sql.ErrNoRows)
 	switch {
 	case err == nil && r.token != "":
-		return r, nil
+		return r, true, nil
 	case err != nil && !nothing:
-		return row{}, dbms.Failure(ctx, err, true)
+		return row{}, false, dbms.Failure(ctx, err, true)
 	}
 	r, err = s.read(ctx, id)
 	switch {
 	case err == nil:
-		return r, nil
+		return r, wrote, nil
 	case nothing:
-		return row{}, dbms.Failure(ctx, err, false)
+		return row{}, false, dbms.Failure(ctx, err, false)
 	}
 	if err = dbms.Failure(ctx, err, true); errors.Is(err, driver.ErrUnavailable) { // the statement was sent, so ErrUnavailable, which means "nothing was changed", would be wrong
-		return row{}, fmt.Errorf("%w: the database did not let the row be read afterwards", driver.ErrUncertain)
+		return row{}, false, fmt.Errorf("%w: the database did not let the row be read afterwards", driver.ErrUncertain)
 	}
-	return row{}, errors.Join(err, driver.ErrUncertain)
+	return row{}, false, errors.Join(err, driver.ErrUncertain)
+}
+
+// changedRow reports whether a statement changed a row.
+func changedRow(res sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
 }
 
 // remove carries out a statement that removes a row, and reports whether it did.
 func (s *Store) remove(ctx context.Context, text string, args ...any) (removed bool, err error) {
 	err = s.retry(ctx, func() error {
 		res, err := s.db.ExecContext(ctx, text, args...)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		removed = n > 0
+		removed, err = changedRow(res, err)
 		return err
 	})
 	return removed, dbms.Failure(ctx, err, true)
