@@ -381,3 +381,18 @@ func TestReleaseOfALostLockWithoutAStore(t *testing.T) {
 		store.heal()
 	})
 }
+
+// A release that begins before MaxHold is over, and is repeated after that, is too late for MaxHold
+// only. The lease has not ended, and the error does not say so.
+func TestMaxHoldEndsDuringARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRemote()
+		s.request("release", first(1, lost))
+		h := acquire(t, newLocker(t, s), "job", padlock.MaxHold(time.Second))
+		<-time.After(time.Second - 5*time.Millisecond)
+		wantOnly(t, h.Release(), "release", padlock.ErrMaxHold)
+		if !free(t, s, "job") {
+			t.Error("the lock is left behind")
+		}
+	})
+}

@@ -107,6 +107,9 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	}
 	if before == nil && unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil) {
 		before = ErrLost // the lease or the connection may have ended before the lock was released
+		if usable == h.maxHoldAt && (bond == nil || bond.Err() == nil) {
+			before = ErrMaxHold // the lease lasts longer
+		}
 	}
 	err = verdict(before, out, unsure && !exported, err)
 	if events != nil && !events.counts() {

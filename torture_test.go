@@ -18,15 +18,23 @@ import (
 // of a hundred requests and replies; now and then a Locker is closed under them. No two hold a
 // name, fences grow, nobody waits for a lock that nobody has, and nothing is left.
 func TestTorture(t *testing.T) {
-	for name, opts := range map[string][]padlock.LockerOption{
-		"by the store": nil,
-		"locally":      {padlock.PassLocally(4, 20*time.Millisecond)},
+	locally := []padlock.LockerOption{padlock.PassLocally(4, 20*time.Millisecond)}
+	for name, kind := range map[string]struct {
+		able bool
+		opts []padlock.LockerOption
+	}{
+		"by the store":                {},
+		"locally":                     {false, locally},
+		"with every ability":          {true, nil},
+		"locally, with every ability": {true, locally},
+		"observed":                    {true, []padlock.LockerOption{padlock.OnEvent(func(padlock.Event) {})}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 4 {
 				seed := rand.Uint64()
 				synctest.Test(t, func(t *testing.T) {
-					(&torture{t: t, random: rand.New(rand.NewPCG(seed, 0)), server: memstore.New(), opts: opts}).run()
+					random := rand.New(rand.NewPCG(seed, 0))
+					(&torture{t: t, random: random, server: memstore.New(), opts: kind.opts, able: kind.able}).run()
 				})
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)
@@ -48,6 +56,7 @@ type torture struct {
 	t      *testing.T
 	server *memstore.Store
 	opts   []padlock.LockerOption
+	able   bool // the server has every ability, and some calls take both names
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -81,20 +90,25 @@ func (x *torture) connect() padlock.Store {
 		}
 		return nil
 	}
-	for _, op := range []string{"acquire", "pass", "release", "extend", "convert", "raise"} {
+	for _, op := range []string{"acquire", "pass", "release", "extend", "convert", "raise", "shared"} {
 		s.request(op, bad)
 		s.reply(op, bad)
 	}
-	s.reply("pass", func(ctx context.Context, n int) error {
-		err := bad(ctx, n)
-		if x.n(4) == 0 {
-			x.giveUp()
-			if err == nil && x.n(2) == 0 {
-				err = errReset
+	for _, op := range []string{"pass", "shared"} {
+		s.reply(op, func(ctx context.Context, n int) error {
+			err := bad(ctx, n)
+			if x.n(4) == 0 {
+				x.giveUp()
+				if err == nil && x.n(2) == 0 {
+					err = errReset
+				}
 			}
-		}
-		return err
-	})
+			return err
+		})
+	}
+	if x.able {
+		return able{s, x}
+	}
 	return s
 }
 
@@ -156,12 +170,19 @@ func (x *torture) one(closing *sync.WaitGroup) {
 	if x.n(10) == 0 {
 		opts = append(opts, padlock.Shared())
 	}
+	kind := x.n(8)
+	if x.able {
+		opts, kind = append(opts, x.further()...), x.n(9)
+	}
 	start := time.Now()
 	var h *padlock.Lock
 	var err error
-	switch x.n(8) {
+	switch kind {
 	case 0:
 		h, err = l.TryAcquire(ctx, name, opts...)
+	case 8:
+		x.several(ctx, l, opts)
+		err = context.Canceled
 	case 1:
 		l.Do(ctx, name, func(ctx context.Context) error { sleep(ctx, x.ms(3)); return nil }, opts...)
 		err = context.Canceled
