@@ -34,14 +34,14 @@ type Tally interface {
 	Count(c Count)
 }
 
-// Count has those fields of an Event that a Tally needs. The events differ from those that an
-// Observer gets:
+// Count has the fields of an Event that a Tally needs. A Tally gets the same events as an Observer,
+// with these differences:
 //
 //   - EventReleased and EventConverted are not counted.
 //   - Mode is set only in EventAcquired, EventRefused and the events of a hold.
-//   - EventAcquiring is counted when the Locker asks the store. If the store is in this process,
-//     EventAcquiring is counted later, when EventContended is counted. So it is not counted if the
-//     name was free.
+//   - EventAcquiring is counted when the Locker asks the store. A store in this process is an
+//     exception: EventAcquiring is counted only if the caller finds the name taken, together with
+//     EventContended.
 //   - EventReleasing is counted before the Locker releases the lock. If the store is in this
 //     process, EventReleasing is counted directly after the release.
 type Count struct {
@@ -54,14 +54,14 @@ type Count struct {
 	AtOnce   bool // in EventAcquired and EventRefused: no EventAcquiring was counted for this acquire
 }
 
-// If the only observer of a Locker is a Counter, the Locker counts events and does not queue them:
-// its eventQueues have a tally. All attempts and holds for one name share one eventQueue. These
-// eventQueues differ from the others in two points:
+// If a Counter is the only observer of a Locker, the Locker counts each event at once. Its
+// eventQueues have a tally and queue nothing. All attempts and holds for one name share one such
+// eventQueue. An eventQueue with a tally differs in two points from an eventQueue that queues
+// events:
 //
-//   - If the caller does not wait, EventAcquired is counted when the store grants the lock. If the
-//     caller waits, EventAcquired is counted when the caller gets the lock. Until EventAcquired has
-//     been counted, the hold has no eventQueue. If the hold ends during this time, its end is
-//     counted after EventAcquired.
+//   - EventAcquired is counted when the store grants the lock. If the caller has to wait,
+//     EventAcquired is counted when the caller gets the lock. Until then, the hold has no
+//     eventQueue. If the hold ends before that, its end is counted after EventAcquired.
 //   - If the store returns the time of a release, EventReleasing is counted after the release, with
 //     that time. This saves a reading of the clock.
 
@@ -74,15 +74,15 @@ type tallies struct {
 	release timedRelease // nil if the store does not return the time of a release
 }
 
-// timedRelease is a function that releases a lock as Release of a store does, and also returns the
-// time of the release.
+// A timedRelease releases a lock as the Release of a store does, and also returns the time of the
+// release.
 type timedRelease func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 
-// A releaseTimer is a store that can release a lock and read the clock in one step. ReleaseTimed
-// returns the function that does so. The argument of ReleaseTimed is the store that the Locker
-// uses. That store may be a wrapper around the releaseTimer. Then ReleaseTimed returns nil, and the
-// Locker calls the Release of the wrapper. The interface is not in package driver, because only a
-// store in memory gains by it.
+// A releaseTimer is a store that has a timedRelease. A wrapper that embeds such a store is a
+// releaseTimer too, but its own Release must not be bypassed. So the Locker passes the store that
+// it uses to ReleaseTimed. If that store is a wrapper, ReleaseTimed returns nil, and the Locker
+// calls the wrapper's Release. The interface is not in package driver, because only a store in
+// memory gains by it.
 type releaseTimer interface {
 	ReleaseTimed(driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 }

@@ -17,7 +17,8 @@ import (
 //	releasing  h.released is releaseBegun, or points to a releaseState with an open channel; h is not
 //	           in the heap
 //	over       h.cause is set, h.usable is 0, and h is not in the heap
-//	released   h.released points to a different releaseState, whose channel is closed or nil
+//	released   h.released is not releaseBegun, and points to a releaseState whose channel is closed
+//	           or nil
 //
 // While a hold is held, it may also be renewing (h.renewing is set), converting (h.converting is
 // set) and exported (h.exported is true), all at the same time. The transitions are:
@@ -69,7 +70,7 @@ type hold struct {
 	usable atomic.Int64
 
 	noRenewal bool
-	detached  bool // the store ends its other holds with this process or its connection, but not this one
+	detached  bool // this hold outlives the process and its connection; the store's other holds do not
 	within    bool // this is a hold of Do: Context also ends when the caller's context ends
 
 	// Guarded by locker.mu.

@@ -228,7 +228,7 @@ func (l *Locker) unlist(h *hold, wake bool) {
 	}
 }
 
-// wakeHead ends the wait of the head of the line for name if the head is parked. The waiter then
+// wakeHead wakes the first waiter in the line for name, if that waiter is parked. The waiter then
 // asks the store. The caller holds mu.
 func (l *Locker) wakeHead(name string) {
 	if q := l.queues[name]; q.headParked() {

@@ -92,11 +92,11 @@ func (k *Lock) Slot() int {
 	return -1
 }
 
-// Shared reports whether the lock is shared, as far as this process knows. Only another program
-// that knows the token can demote the lock without the knowledge of this process. If that happens,
-// Shared reports false until the next renewal, Check or Extend. Some stores cannot report the mode.
-// With such a store, Shared reports false even later. If no other program knows the token, the
-// result false means that no other reader holds the name.
+// Shared reports whether the lock is shared, as far as this process knows. Another program that
+// knows the token can demote the lock. This process learns of that only by its next renewal, Check
+// or Extend, or not at all if the store cannot report the mode. Until then, Shared still reports
+// false. If no other program knows the token, the result false means that no other reader holds the
+// name.
 func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 
 // Fence returns the fencing token, a number that grows with each exclusive grant of this name. Send

@@ -134,12 +134,12 @@ const lookEvery = 2 * time.Second
 // Then the renewal is due after a third of the lease.
 //
 // A hold may be renewed earlier than planned, together with other holds; renewEarlyBy returns by
-// how much. Suppose that the lease is not longer than the TTL, and that third is a third of the
-// lease. Then the following bounds hold, counted from the beginning of the lease:
+// how much. If the lease is not longer than the TTL, these bounds hold, counted from the beginning
+// of the lease:
 //
-//	0.9 × third                  the earliest renewal
-//	0.9 × third + renewEarlyBy   the earliest planned time
-//	1.1 × third                  the latest planned time, and so the latest renewal
+//	0.9 × lease/3                  the earliest renewal
+//	0.9 × lease/3 + renewEarlyBy   the earliest planned time
+//	1.1 × lease/3                  the latest planned time, and so the latest renewal
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = farFuture
 	if g.From != 0 {

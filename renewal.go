@@ -77,12 +77,12 @@ type renewalBatch struct {
 	unsupported bool // the store has turned out not to support batches
 }
 
-// A Release waits for a renewal of its lock that is under way. That request may also renew other
-// holds. In this case the Release waits only for firstPatience, and then cancels the request. The
-// other holds are renewed again at once, with a second request. A Release of one of these holds
-// waits longer for the second request: up to secondPatience. If it did not wait longer, and the
-// replies of the store took longer than firstPatience, a series of Releases could cancel request
-// after request. The remaining holds would then not be renewed in time.
+// A Release waits for a renewal of its hold that is under way. The request for this renewal may
+// also renew other holds. In this case, the Release waits only for firstPatience and then cancels
+// the request. The Locker at once sends a second request for the other holds. A Release of one of
+// these holds waits longer, up to secondPatience, before it cancels the second request. Otherwise,
+// if the store takes longer than firstPatience to reply, a series of Releases could cancel one
+// request after another. The remaining holds would then not be renewed in time.
 const (
 	firstPatience  = 50 * time.Millisecond
 	secondPatience = time.Second

@@ -45,6 +45,6 @@ func (s *callMemory) nextToken() (token string) {
 	return token
 }
 
-// nextHold has returned a hold for the next lock. keepHold is called when that lock has been taken,
-// and makes the hold an element of s.holds.
+// keepHold is called when a lock has been taken. It keeps the lock's hold, which nextHold has
+// returned, as the last element of s.holds.
 func (s *callMemory) keepHold() { s.holds = s.holds[:len(s.holds)+1] }

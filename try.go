@@ -15,7 +15,7 @@ type call struct {
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
 	part     bool // a request of a permitCall; only the permitCall is counted and reported
-	gate     bool // takes the lock that puts callers of a name with slots in order; see permitCall
+	gate     bool // takes the gate, a lock that only the first waiter for a permit holds; see permitCall
 	anySlot  bool // takes any permit of a name with slots
 	overtake bool // with anySlot: may overtake callers that wait for the gate
 	single   bool // returns one Lock
@@ -177,7 +177,7 @@ func (a *attempt) giveUpToken() {
 	a.cleanUp, a.unsure = false, false
 }
 
-// mayHold returns the names on which the token of a may have a hold.
+// mayHold returns the names on which this attempt's token may have a hold.
 func (a *attempt) mayHold() []string {
 	if !a.anySlot || a.h.name != a.request.Name {
 		return []string{a.h.name}

@@ -345,10 +345,12 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 }
 
 // tolerates reports whether a waiter goes on waiting after err. A server that restarts must not end
-// all waits, so a waiter goes on until requests have failed for the time graceUnavailable. The time
-// of the first of these failures is in the variable since. A single request may have lasted longer
-// than graceUnavailable. Then the store was in reach for most of that request, because a store that
-// is out of reach rejects requests soon. So the failure of that request counts as the first one.
+// all waits. So a waiter goes on until requests have failed for graceUnavailable. The caller keeps
+// the time of the first failure in *since.
+//
+// A store that is out of reach soon rejects a request. So if a request has lasted graceUnavailable
+// or longer, the store was in reach for most of that time. The failure of this request then counts
+// as the first failure.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false
