@@ -40,12 +40,12 @@ type cleanupGroups struct {
 	watching     bool           // the next garbage collection calls dropLocks
 }
 
-// Time is divided into periods. The first locks of each period have a cleanup of their own, and the
-// following locks share cleanups.
+// Time is divided into periods. In each period, the first locks get a cleanup of their own. All
+// later locks of the period share cleanups.
 const (
-	groupPeriod   = 100 * time.Millisecond // the length of a period
-	groupAfter    = 100                    // how many locks of a period have a cleanup of their own
-	maxGroupLocks = 128                    // how many locks share one cleanup, at most
+	groupPeriod    = 100 * time.Millisecond // the length of a period
+	maxOwnCleanups = 100                    // how many locks get a cleanup of their own in one period
+	maxGroupLocks  = 128                    // how many locks share one cleanup, at most
 )
 
 // watchedHandle returns the Lock that the program gets for h. A cleanup (runtime.AddCleanup)
@@ -56,7 +56,7 @@ func (h *hold) watchedHandle() *Lock {
 		c.since, c.taken, c.rest = h.grantedAt, 0, nil
 	}
 	if len(c.rest) == 0 {
-		if c.taken++; c.taken <= groupAfter {
+		if c.taken++; c.taken <= maxOwnCleanups {
 			return h.handleAlone()
 		}
 		c.beginGroup(h.locker)

@@ -75,10 +75,10 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// passingOver is called when it is known what a turn in turnPassing gets. It sets the new state of
-// the turn and wakes the waiter. But a waiter that has given up is not woken, and its turn keeps
-// its state. Such a turn is out of the line, and its new state is not turnGiven. The caller holds
-// mu.
+// passingOver is called when it is known what a turn in the state turnPassing gets. It gives the
+// turn its new state and wakes the waiter. If the waiter has given up, passingOver does neither.
+// Such a turn has left the line, so the field gone is true. The field is also true if the new state
+// is turnGiven, because the turn has left the line with the lock. The caller holds mu.
 func (l *Locker) passingOver(t *turn, becomes turnState) {
 	if !t.gone || becomes == turnGiven {
 		t.state = becomes
@@ -93,9 +93,9 @@ func (l *Locker) passingOver(t *turn, becomes turnState) {
 // On other stores each of these readers becomes the head of the line and sends a request of its
 // own.
 
-// readers are the turns of readers for which one request is sent. Their state is turnPassing until
-// the reply has come.
-type readers []*turn
+// A readerBatch contains the turns of readers that get their locks with one request. The turns are
+// in the state turnPassing until the reply has arrived.
+type readerBatch []*turn
 
 // mostReaders is the largest number of readers in one request. When the last of them has its lock,
 // the next request follows for the readers behind it.
@@ -105,7 +105,7 @@ const mostReaders = 128
 // readers directly behind this attempt that can get their locks with one request, or nil if there
 // are fewer than two. They must all ask for the same TTL and name the same Holder. The caller holds
 // mu.
-func (a *attempt) readersBehind() (come readers) {
+func (a *attempt) readersBehind() (come readerBatch) {
 	l, q := a.l, a.line
 	if l.sharers == nil || !a.h.shared || l.closed || len(q.line) == 0 || q.line[0] != a.place {
 		return nil
@@ -131,7 +131,7 @@ func (a *attempt) readersBehind() (come readers) {
 }
 
 // canJoin reports whether this attempt can get its lock with the same request as the given readers.
-func (a *attempt) canJoin(come readers) bool {
+func (a *attempt) canJoin(come readerBatch) bool {
 	r := &a.request
 	if !r.Shared || r.AtLeast != 0 || r.FenceAbove != 0 || r.Detached || a.part {
 		return false
@@ -144,7 +144,7 @@ func (a *attempt) canJoin(come readers) bool {
 }
 
 // acquireShared sends one request for the shared holds of all these readers.
-func (come readers) acquireShared(l *Locker, q *queue) {
+func (come readerBatch) acquireShared(l *Locker, q *queue) {
 	rs := make([]driver.Request, len(come))
 	l.mu.Lock()
 	for i, t := range come {
@@ -187,9 +187,10 @@ func (come readers) acquireShared(l *Locker, q *queue) {
 	l.unlock()
 }
 
-// sharedReply ends the state turnPassing of t when the store has replied. It returns true if the
-// store may have granted a lock that no waiter will take. The caller must then begin a clean-up.
-// The caller holds mu.
+// sharedReply is called with a turn in the state turnPassing, when the store has replied. It gives
+// the turn its next state, unless the waiter has given up. It returns true if the store may have
+// granted a lock that no waiter will take. The caller must then begin a clean-up. The caller holds
+// mu.
 func (t *turn) sharedReply(sent, now driver.Instant, g driver.Grant, lost bool) (cleanUp bool) {
 	l := t.a.l
 	granted := g.TTL > 0
