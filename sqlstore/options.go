@@ -66,7 +66,8 @@ func promised(e Engine) driver.Guarantees {
 }
 
 // Open returns a store that keeps its locks in tables of db. It creates the tables if they do not
-// exist. ctx limits only the opening, which ends after 10 seconds in any case. Close leaves db open.
+// exist. ctx limits only the opening, which ends after 10 seconds in any case. Close leaves db
+// open.
 func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, error) {
 	d := dialects[e]
 	if d == nil {

@@ -63,8 +63,8 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-// oneLine returns the text of err with one blank for each line break. pgx formats a missing error as
-// %!w(<nil>).
+// oneLine returns the text of err with one blank for each line break. pgx formats a missing error
+// as %!w(<nil>).
 func oneLine(err error) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(err.Error()), " "), ": %!w(<nil>)", "")
 }

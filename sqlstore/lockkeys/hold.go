@@ -64,8 +64,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 // replace gives the live hold of the token r.Replaces to another token.
 func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
 	is, adopted, err := s.writeRow(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, storedToken(r.Replaces))
-	// If an earlier try of this request already gave the hold to the token, only the lease has to be
-	// renewed.
+	// If an earlier try of this request already gave the hold to the token, only the lease has to
+	// be renewed.
 	if err == nil && !adopted && is.token == token && is.live() {
 		is, err = s.write(ctx, id, s.sql.extend, s.seconds(r.TTL), id, token)
 	}

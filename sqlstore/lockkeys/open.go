@@ -9,7 +9,8 @@ import (
 )
 
 // Open returns a store that keeps its locks in a table of db. It creates the table if it does not
-// exist. ctx limits only the opening, which ends after 10 seconds in any case. Close leaves db open.
+// exist. ctx limits only the opening, which ends after 10 seconds in any case. Close leaves db
+// open.
 func Open(ctx context.Context, db *sql.DB, e sqlstore.Engine, l Layout, opts ...Option) (*Store, error) {
 	c, err := configure(e, l, opts)
 	if err != nil {

@@ -19,9 +19,9 @@ func (c *connector) wrap(conn driver.Conn) driver.Conn {
 }
 
 // A simpleConn is a connection that uses the simple protocol. If the reply to a statement is lost
-// there, pgx (5.12) says that the statement was not sent, and package database/sql sends it again on
-// another connection. But the server may have carried the statement out. The second statement then
-// finds nothing to change, and its caller believes that the database refused the change. So a
+// there, pgx (5.12) says that the statement was not sent, and package database/sql sends it again
+// on another connection. But the server may have carried the statement out. The second statement
+// then finds nothing to change, and its caller believes that the database refused the change. So a
 // simpleConn returns errLostReply instead, unless the connection had ended before.
 type simpleConn struct{ *stdlib.Conn }
 
