@@ -30,8 +30,9 @@ type Waiter interface {
 	//     over.
 	//   - The hold itself, if From is set and TTL is above MaxReservation. It needs no claim, so
 	//     the waiter may use the name without another request. The lease counts from From and may
-	//     be shorter than r.TTL at first. Extend and Acquire with the same token give the hold its
-	//     full lease. If the caller calls neither, the store gives it the full lease.
+	//     be shorter than r.TTL at first. If the caller needs the full lease at once, it calls
+	//     Extend, or Acquire with the same token. Otherwise the store itself gives the hold its
+	//     full lease later.
 	//
 	// A store with Guarantees.InProcess makes no reservations. Each Grant that it hands over is a
 	// hold with its full lease, even if its TTL is not above MaxReservation.
@@ -104,8 +105,8 @@ type SlotTaker interface {
 
 // SlotWaiter waits until one of the permits of a name with slots may be free.
 type SlotWaiter interface {
-	// WaitSlot returns nil when a try for one of the n permits of r.Name may succeed. It waits for
-	// all these permits at once. Like Wait with reserve false, it takes no place in a queue, and
+	// WaitSlot watches all n permits of r.Name at the same time. It returns nil when a try for any
+	// one of them may succeed. Like Wait with reserve false, it takes no place in a queue, and
 	// keeps nothing for r.Token. It ignores the lock SlotGate(r.Name, n).
 	WaitSlot(ctx context.Context, r Request, n int) error
 }
@@ -150,9 +151,9 @@ type Extended struct {
 type Passer interface {
 	// Pass hands a lock from one caller of a process to the next with one request. It ends the
 	// exclusive hold of token, as Release without a cool-down does, and then makes one try for r,
-	// as Acquire does. The two are a single step: only a waiter in the store's queue may get the
-	// name in between. The request r must be exclusive, without Replaces, and for the same name. It
-	// has a token of its own.
+	// as Acquire does. Between the two, nobody can get the name except a waiter in the store's
+	// queue. The request r must be exclusive, without Replaces, and for the same name. It has a
+	// token of its own.
 	//
 	// The Outcome is that of the Release. If the Grant has a TTL above 0, it is the new hold. This
 	// is possible only if the Outcome is Released. Pass grants nothing if other callers wait, if
@@ -167,13 +168,12 @@ type Passer interface {
 
 // QueuePasser is a Passer that can also put the next caller into the store's queue.
 type QueuePasser interface {
-	// PassOrQueue does what Pass does. If the name goes to a waiter in the store's queue, it may
-	// also give the request r the last place in the queue, in the same step. Then queued is true,
-	// the Grant is empty, and r.Token is not spent. The caller soon calls Wait with the same
-	// request and with reserve, and Wait waits at that place. If the caller does not want the name
-	// any more, it calls Release with r.Token instead. If the caller does neither, the place delays
-	// the waiters behind it by at most Guarantees.DeadWaiter. After ErrUncertain, r may have a
-	// place, too.
+	// PassOrQueue does what Pass does. If a waiter in the store's queue gets the name, PassOrQueue
+	// may also put r at the end of that queue, in the same step. Then queued is true, the Grant is
+	// empty, and r.Token is not spent. The caller soon calls Wait with the same request and with
+	// reserve, and Wait waits at that place. If the caller does not want the name any more, it
+	// calls Release with r.Token instead. If the caller does neither, the place delays the waiters
+	// behind it by at most Guarantees.DeadWaiter. After ErrUncertain, r may have a place, too.
 	//
 	// If PassOrQueue is repeated with the same tokens before Wait or Release, it returns the same
 	// result as the first time: r keeps its place, and Wait waits at that place.

@@ -27,8 +27,8 @@
 //   - [SharedTaker]: many readers of a process acquire a name with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
-//   - [QueuePasser]: a request that hands a lock over to another process also queues the next
-//     caller of this one.
+//   - [QueuePasser]: a process hands a lock over to another process, and its own next waiter joins
+//     the queue, with one request.
 //   - [QueueAdviser]: a caller that will certainly have to wait can join the queue at once.
 //   - [Enqueuer]: waiters need no goroutine each; for a store in the memory of the process.
 //   - [Identifier]: a key that was made at another store is refused.
@@ -240,10 +240,11 @@ type Grant struct {
 	// tell the mode never sets it. So false may also mean that the mode is not known.
 	Shared bool
 
-	// Bound, if not nil, ends with the hold. All holds of one connection or session share it, and
-	// the store cancels it, with a cause, when the connection ends. The store itself checks that
-	// the connection is alive. It cancels Bound within Guarantees.LossDelay even if the server is
-	// silent. From then on every method but Release returns ErrLost for the token.
+	// Bound, if not nil, belongs to the connection or session of the hold. All holds of one
+	// connection or session share it. When the connection ends, the hold ends too, and the store
+	// cancels Bound with a cause. The store itself checks that the connection is alive. It cancels
+	// Bound within Guarantees.LossDelay even if the server is silent. From then on every method but
+	// Release returns ErrLost for the token.
 	Bound context.Context
 }
 

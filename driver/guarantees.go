@@ -20,8 +20,8 @@ type Guarantees struct {
 	// server that has failed. It is No for a server without replicas.
 	SurvivesFailover Promise
 
-	// SafeClockJump says that a name never gets two holders because somebody set the clock by which
-	// the store measures leases.
+	// SafeClockJump says that setting the clock never gives a name two holders. This is the clock
+	// by which the store measures leases.
 	SafeClockJump Promise
 
 	// SafeEviction says that the store never drops a live hold to make room.
@@ -31,7 +31,8 @@ type Guarantees struct {
 	// does.
 	Bound Bound
 
-	// Detached says that the store supports Request.Detached although Bound is not ToNothing.
+	// Detached matters only for a store that binds its holds to a connection or a process. It says
+	// that such a store supports Request.Detached.
 	Detached bool
 
 	// Fence says how long fences keep growing.

@@ -111,8 +111,8 @@ func ValidateShared(rs []Request, g *Guarantees) error {
 	return nil
 }
 
-// CheckName returns ErrInvalid for a name that is empty, or longer than MaxName or g allows. A
-// method of a store that has a name but no token among its arguments calls CheckName first.
+// CheckName returns ErrInvalid if a name is empty, longer than MaxName, or longer than g allows. A
+// store calls CheckName first in each method that takes a name but no token.
 func CheckName(name string, g *Guarantees) error {
 	if name == "" {
 		return invalid("name", "is empty")
@@ -127,8 +127,8 @@ func CheckName(name string, g *Guarantees) error {
 	return nil
 }
 
-// CheckHold returns the error of CheckName or CheckToken. Every method of a store that takes a name
-// and a token, such as Extend and Release, calls it first.
+// CheckHold returns the error of CheckName or CheckToken. A store calls CheckHold first in each
+// method that takes a name and a token, such as Extend and Release.
 func CheckHold(name, token string, g *Guarantees) error {
 	if err := CheckName(name, g); err != nil {
 		return err

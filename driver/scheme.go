@@ -38,9 +38,9 @@ type Scheme struct {
 	// the URL is wrong, the error is ErrInvalid and tells the user what to write instead.
 	Open func(ctx context.Context, u *url.URL, o Opening) (Store, error)
 
-	// PHP's Symfony Lock writes the address of a store as a DSN. Symfony lists the schemes of those
-	// DSNs whose locks this store can share. FromSymfony translates such a DSN to a URL of the
-	// store.
+	// PHP's Symfony Lock writes the address of a store as a DSN. This store can share the locks of
+	// some DSNs: the field Symfony lists the schemes of these DSNs, and FromSymfony translates such
+	// a DSN to a URL of the store.
 	Symfony     []string
 	FromSymfony func(dsn string) (*url.URL, error)
 	// Instead helps a user who writes the address of this kind of store in the form of another
@@ -63,10 +63,10 @@ type Scheme struct {
 	// Schema returns, in order, the statements that create what the store at u needs on its server.
 	// It does not ask the server. Schema is nil for a store that needs nothing.
 	Schema func(u *url.URL) ([]string, error)
-	// Upgrade changes the tables that an older padlock created on the server to the version of this
-	// program, and creates those that are missing. It returns the versions before and after. The
-	// version before is 0 if there was no table. ErrUnavailable means that the server has a version
-	// that this program does not know. Upgrade is nil if Schema is nil.
+	// Upgrade brings the tables on the server to the version of this program. It changes tables
+	// that an older padlock created, and creates missing ones. It returns the versions before and
+	// after. The version before is 0 if there was no table. ErrUnavailable means that the server
+	// has a version that this program does not know. Upgrade is nil if Schema is nil.
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 

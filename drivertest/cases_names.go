@@ -213,8 +213,8 @@ func collide(hash func([]byte) uint32) [2]string {
 	var number [8]byte
 	var buf [16]byte
 	end := func(i uint32) []byte {
-		// Without the factor, the endings would be consecutive numbers. A linear hash of them would
-		// be no better than a counter, and would not collide.
+		// Without the factor, the endings would be consecutive numbers. A linear hash gives each of
+		// these numbers a value of its own, so no two endings would collide.
 		binary.BigEndian.PutUint64(number[:], uint64(i)*0x9e3779b97f4a7c15)
 		hex.Encode(buf[:], number[:])
 		return buf[:]

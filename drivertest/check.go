@@ -24,8 +24,8 @@ type check struct {
 	unit time.Duration // the unit of time for leases that are meant to run out
 
 	// patience is how long a result may take in this attempt. It is longer than run.patience,
-	// because the leases of this attempt may be longer. The embedded run has fields named unit and
-	// patience too, which are hidden by those of check.
+	// because the leases of this attempt may be longer. The fields patience and unit hide the
+	// fields of the same names in the embedded run.
 	patience time.Duration
 
 	stem string // the beginning of all names of this attempt

@@ -23,9 +23,9 @@ func watchStandstill() *standstill {
 	return s
 }
 
-// watch measures by how much each wake-up comes too late. The case may end during a standstill,
-// before the late wake-up. So at the end of the case, watch also measures by how much the wake-up
-// is late already.
+// watch sets one timer after another, and measures by how much each timer fires too late. If the
+// case ends during a standstill, the last timer has not fired yet. So at the end of the case, watch
+// also measures how long that timer is overdue.
 func (s *standstill) watch() {
 	var longest time.Duration
 	for {
