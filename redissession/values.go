@@ -75,13 +75,14 @@ func (v *values) Load(ctx context.Context, key string) (stampede.Entry, error) {
 	}
 	data, err := reply[2].ToString()
 	if err != nil {
-		return stampede.Entry{Version: version}, notNil(err)
+		return stampede.Entry{Version: version}, ignoreMissing(err)
 	}
 	return parseEntry(now, version, data)
 }
 
-// notNil returns nil if err is the reply that there is no value. Otherwise it returns errValue.
-func notNil(err error) error {
+// ignoreMissing returns nil if err is the reply that there is no value, and errValue for any other
+// error.
+func ignoreMissing(err error) error {
 	if rueidis.IsRedisNil(err) {
 		return nil
 	}
