@@ -196,9 +196,9 @@ func lost(err error) bool {
 		errors.Is(err, padlock.ErrReleased) || errors.Is(err, padlock.ErrMaxHold)
 }
 
-// take waits for the lock. If the campaign before this one failed, take tries once before it waits:
-// an answer that the lock is held shows that the store can be used again, while a wait would not
-// end before the present leader's term.
+// take waits for the lock. If the last campaign failed, take first tries once without waiting. If
+// the store replies that the lock is held, the store works again. A wait would show that only when
+// the present leader's term ends.
 func (e *Election) take(ctx context.Context) (*padlock.Lock, error) {
 	e.mu.Lock()
 	failed := e.trouble != nil

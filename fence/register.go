@@ -47,8 +47,8 @@ func (r *Register) Do(ctx context.Context, name string, fence uint64, write func
 }
 
 // Check remembers fence, and returns a *StaleError if name has had a greater one already. A write
-// after the Check is guarded only if the caller holds a mutex during the Check and the write. Do
-// needs no such mutex.
+// after the Check is guarded only if the caller holds a mutex during the Check and the write. To
+// write without such a mutex, use Register.Do.
 func (r *Register) Check(name string, fence uint64) error {
 	if err := check(fence); err != nil {
 		return err

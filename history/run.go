@@ -215,10 +215,10 @@ func (r *Run) records() []driver.Record {
 	return records
 }
 
-// MarkRunning finds the runs that are still going on, and sets Running for them. A run is still
-// going on if it has no end, and its process on its host is a holder of the lock. The holders come
-// from the argument, which is the state of the lock. For runs that used a slot, the argument must
-// be the state of their permit: see driver.SlotName.
+// MarkRunning finds the runs that are still going on, and sets Running for them. The argument is
+// the state of the lock. A run is still going on if it has no end, and if the state lists its
+// process as a holder. For runs that used a slot, the argument must be the state of their permit:
+// see driver.SlotName.
 func MarkRunning(runs []Run, state driver.State) {
 	name, slot, isSlot := driver.SplitSlot(state.Name)
 	if !isSlot {

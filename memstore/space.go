@@ -50,7 +50,7 @@ type entry struct {
 	lost     []string // tokens of holds that ran out or were broken before other callers got the name
 	fence    uint64   // the highest fence minted
 	cooling  driver.Instant
-	cooled   driver.Holder // the holder that left the cool-down
+	cooled   driver.Holder // the holder whose release began the cool-down
 	intent   intent
 	queue    []*waiter // in the order in which they came
 	watchers []*waiter // waiters without a place: all are woken when a try may succeed
@@ -76,9 +76,9 @@ type intent struct {
 
 const maxSpare = 64
 
-// maxLead is in microseconds. When a name is forgotten, later fences of all names must be greater
-// than the last fence of that name; see space.floor. If the last fence is ahead of the clock by
-// more than maxLead, only later fences of the same name must be greater; see space.aheadOfClock.
+// maxLead is how far the fence of a forgotten name may be ahead of the clock, in microseconds, to
+// count for space.floor. A fence that is further ahead must not raise the fences of other names, so
+// it is kept in space.aheadOfClock.
 const maxLead = 1_000_000
 
 func (s *space) entry(name string) *entry {

@@ -28,11 +28,13 @@ type histogram struct {
 	sum     time.Duration
 }
 
-// The field histogram.shortTimes has a count of durations in its upper 20 bits and their sum in its
-// lower 44 bits. Only durations of at most a millisecond are added, which have at most 20 bits. So
-// the sum does not overflow before the count. When the count has reached half of its range,
-// shortTimes is at least shortMost, and the count and the sum are moved to other fields. So even
-// many goroutines that add durations at the same time do not make the count overflow.
+// The field histogram.shortTimes has a count of durations in its upper 20 bits and their sum, in
+// nanoseconds, in its lower 44 bits. Only durations of at most a millisecond are added. Each of
+// them has at most 20 bits, so the sum does not overflow before the count.
+//
+// When the count has reached half of its range, shortTimes is at least shortMost. The count and the
+// sum are then moved to other fields. The other half of the range is for goroutines that add
+// durations before that is done.
 const (
 	shortOne  = 1 << 44
 	shortMost = 1 << 63

@@ -231,9 +231,9 @@ func newAt(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Count) *hi
 	return slot.Load()
 }
 
-// within returns the index of an array with n elements at which the value i is counted. That is i
-// itself if the array has such an index. A later version of padlock may add greater values: they
-// are counted at the last index.
+// An array has n counters, for the values 0 to n-1. The function within returns the index of the
+// counter for the value i. A later version of padlock may add greater values: they are counted at
+// the last index.
 func within(i, n int) int {
 	if i < 0 || i >= n {
 		return n - 1

@@ -25,8 +25,8 @@ func Store(ctx context.Context, rawURL string, opts ...Option) (driver.Store, er
 }
 
 // Parse returns the URL of the store that rawURL names, and the scheme that serves it. If rawURL is
-// symfony+ with a DSN, Parse translates the DSN. Otherwise it returns rawURL itself. Parse opens
-// nothing. The returned URL contains the password.
+// a DSN with "symfony+" before it, Parse translates the DSN. Otherwise it returns rawURL itself.
+// Parse opens nothing. The returned URL contains the password.
 func Parse(rawURL string, opts ...Option) (*url.URL, driver.Scheme, error) {
 	return newOpener(opts).parse(rawURL)
 }

@@ -88,9 +88,9 @@ func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) 
 // request twice, so the first renewal counts as missed.
 //
 // Only a hold that was seen to be renewed can miss a renewal. Nobody renews the locks of other
-// programs, or the locks that the command "padlock acquire" takes. If a lease is much longer than
-// the leases after other renewals, the caller has extended the hold. The holder renews such a lease
-// when a third of the TTL is left.
+// programs, or the locks that the command "padlock acquire" takes. If the lease is now much longer
+// than after earlier renewals, the program has asked for a long lease with Lock.Extend. The holder
+// renews such a lease when a third of the TTL is left.
 func (n *live) lateRenewals(left time.Duration) int {
 	switch {
 	case n.renewals == 0:

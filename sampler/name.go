@@ -114,7 +114,7 @@ func (t *tracked) update(s *sight) []Ended {
 	return over
 }
 
-// updatePart compares the holds that a sample saw with the holds that the sample before saw.
+// updatePart compares the holds in this sample with the holds in the previous sample.
 func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	p.path = cmp.Or(state.Path, p.path)
 	if state.Fence > 0 {

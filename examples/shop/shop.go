@@ -216,8 +216,9 @@ func (s *shop) remove(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// order runs under the session's lock. A request that adds something meanwhile waits for the lock,
-// and its article is in the next cart. The form contains the total that the visitor saw.
+// order runs under the session's lock. If another request adds an article to the cart meanwhile,
+// that request waits for the lock. Its article goes into the next cart. The form contains the total
+// that the visitor saw.
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	v, err := s.shownCart(r.Context())
 	switch {
