@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// The store uses these of memcached's meta commands (docs/protocol.txt of memcached 1.6). In the
-// table, T60 stands for T and a number of seconds, and C7 stands for C and the ID of a value:
+// The store uses the following meta commands of memcached (docs/protocol.txt of memcached 1.6). In
+// the table, T60 stands for T and a number of seconds, and C7 stands for C and the ID of a value:
 //
 //	command               what it does                       reply
 //	ms KEY LENGTH ME T60  adds a value that lasts for 60 s   HD, or NS if the key has a value

@@ -142,10 +142,12 @@ func newNote(r *driver.Request) *note {
 // nextValue returns the value by which Acquire replaces the current value of a name. It returns an
 // error if the current value has to stay.
 //
-//	token of the current value  result
-//	r.Token                     the same hold again, with a full lease
-//	r.Replaces                  a new hold, with the rest of AtLeast
-//	another, or none            driver.ErrLost if r has Replaces, else a *driver.HeldError
+//	the current value         result
+//	has the token r.Token     a value for the same hold, with a full lease
+//	has the token r.Replaces  a value for a new hold; if some of the minimum time (AtLeast) of the old
+//	                          hold is left, the new hold keeps the name for that time, too
+//	has another or no token   driver.ErrLost if r.Replaces is set, otherwise a *driver.HeldError
+//	does not exist            driver.ErrLost
 func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 	next := newNote(r)
 	switch {
