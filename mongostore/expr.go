@@ -104,8 +104,8 @@ func text(s string) any {
 	return bson.Binary{Data: []byte(s)}
 }
 
-// fromText turns a value that the function text has made into a string again. The result ok is
-// false for a value that text never returns.
+// fromText is the reverse of the function text. If v is neither a string nor binary data, ok is
+// false.
 func fromText(v bson.RawValue) (s string, ok bool) {
 	if s, ok = v.StringValueOK(); ok {
 		return s, true

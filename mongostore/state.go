@@ -15,7 +15,7 @@ type record struct {
 	Version int32         `bson:"v"`
 	Token   bson.RawValue `bson:"token"` // what padlock wrote to the document's field token
 	Until   bson.DateTime `bson:"until"` // what padlock wrote to expires_at
-	Old     bool          `bson:"old"`   // the index may remove the document a week after expires_at
+	Old     bool          `bson:"old"`   // the fence is so low that an index may remove the document a week after expires_at
 	Fence   int64         `bson:"fence"` // the highest fence so far
 	Holds   []hold        `bson:"holds"` // including lapsed holds, until somebody else gets the name
 	Intent  intent        `bson:"intent"`
@@ -186,7 +186,7 @@ func (s *state) acquireResult(r *driver.Request) (driver.Grant, error) {
 	}
 }
 
-// convertResult returns the result of a Convert after which the name has this state.
+// convertResult returns the result of a Convert. The receiver s is the state after the operation.
 func (s *state) convertResult(r *driver.Request) (driver.Grant, error) {
 	h, err := s.held(r.Token)
 	switch {

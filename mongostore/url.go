@@ -23,9 +23,9 @@ import (
 //	lazy=yes             Lazy
 //	password-file=FILE   the password
 //
-// For any other parameter FromURL returns driver.ErrInvalid. For mongodb+srv: it asks the name
-// server, even with Lazy. opts are applied after the parameters of the URL. ctx bounds only the
-// opening. No error contains a password.
+// For any other parameter FromURL returns driver.ErrInvalid. If the URL begins with mongodb+srv,
+// FromURL asks the name server, even with Lazy. opts are applied after the parameters of the URL.
+// ctx bounds only the opening. No error contains a password.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	t, err := parseURL(u)
 	if err != nil {
