@@ -137,7 +137,7 @@ func (p *pool) choose() (*conn, *slot, error) {
 	return best, nil, nil
 }
 
-// A caller that got a connection from the method reserve calls finish after it has tried to take
+// finish must be called for a connection that reserve returned, after the caller has tried to take
 // the lock. gotLock is true if the session has the lock now.
 func (p *pool) finish(c *conn, gotLock bool) {
 	p.mu.Lock()

@@ -18,9 +18,9 @@ const (
 	now      = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 	maxFence = "9007199254740992"
 
-	// describe and describeRest are the two parts of the first statement of a session, which also
-	// takes the lock of the session's mark. The name of that lock is inserted between the two. The
-	// last column of the result identifies the server.
+	// describe and describeRest are the two parts of the first statement of a session. The
+	// statement also takes the session's mark, a lock with a random name (see holderColumns). This
+	// name is inserted between the two parts. The last column of the result identifies the server.
 	describe     = "SELECT CONNECTION_ID(), DATABASE(), VERSION(), @@global.read_only, GET_LOCK('"
 	describeRest = "', 0), CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)"
 	clusters     = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'"
@@ -114,12 +114,12 @@ func (s *statements) fence(key string) string {
 
 // holderColumns is a list of columns about the holder of a lock. They come from the row f, which
 // the holder wrote when it got the lock. The columns are the fence, the holder, the time in
-// microseconds since the holder got the lock, and the number of its session.
+// microseconds since the holder got the lock, and the number of the holder's session.
 //
-// The row identifies the session by its mark, the random name of a lock that only that session has.
-// IS_USED_LOCK returns the number of the session that has the mark. If this is not the session that
-// has the lock itself, the row is about an earlier holder. If there is no row, '-' takes the place
-// of the mark, because MySQL does not allow NULL as the name of a lock.
+// To find that number, each session has a mark: it holds a second lock, whose random name is also
+// in the row. IS_USED_LOCK returns the number of the session that holds this second lock. If a
+// different session holds the lock itself, the row is about an earlier holder. If there is no row,
+// '-' takes the place of the random name, because MySQL does not allow NULL as the name of a lock.
 const holderColumns = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.

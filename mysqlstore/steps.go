@@ -132,7 +132,8 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 
 var errUnclaimed = errors.New("a reservation was not claimed")
 
-// clear notes that h no longer has its lock, and wakes the waiters of this process for that lock.
+// clear is called when h no longer has its lock. It wakes the waiters of this process for that
+// lock.
 func (s *Store) clear(h *hold) {
 	c, back := h.c, h.back
 	if c != nil {

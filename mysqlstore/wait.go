@@ -30,9 +30,13 @@ const (
 
 var errCancelled = errors.New("a wait was cancelled")
 
-// Wait implements driver.Waiter. If reserve is set and one of the 8 sessions for waiters is free,
-// Wait waits in the server's queue and is granted the lock in that session. Otherwise Wait looks at
-// the lock from time to time. With reserve, it does so only until one of these sessions is free.
+// Wait implements driver.Waiter. The store has 8 sessions for waiters. What Wait does depends on
+// reserve and on these sessions:
+//
+//	reserve  sessions      what Wait does
+//	true     one is free   waits in the server's queue, and is granted the lock in that session
+//	true     all are used  looks at the lock from time to time, until a session is free
+//	false    any           looks at the lock from time to time
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
