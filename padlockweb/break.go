@@ -134,8 +134,8 @@ func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	w.reallyBreak(rw, r, v, t, reason)
 }
 
-// maxLogged is how many holders of a broken lock the audit record names at most. Many readers can
-// hold one lock.
+// maxLogged is the maximum number of holders that the audit record of a broken lock names. Many
+// readers can hold one lock.
 const maxLogged = 10
 
 // reallyBreak breaks the hold if it still has the fence that the visitor saw, and writes the audit

@@ -29,8 +29,9 @@
 // visitor whose right is bound to a prefix sees and breaks only names that begin with it, on every
 // page, in the events, the JSON and the metrics.
 //
-// A break always needs a visitor with a name and with RightBreak, the fence that was seen, and a
-// reason. The option Logger gets a record for each break and for each refused request.
+// Only a visitor with a name and with RightBreak can break a lock. The visitor must give a reason,
+// and the request must contain the fence that the visitor saw. The option Logger gets a record for
+// each break and for each refused request.
 //
 // # Limits
 //

@@ -38,8 +38,8 @@ func detail(text string) markup.Part {
 	return markup.If(text != "", markup.El("span", markup.Class("why"), markup.Text(text)))
 }
 
-// summary returns the heading of a page and the sentence that a screen reader speaks when the
-// sentence changes.
+// summary returns the heading of a page and a sentence below it. A screen reader speaks the
+// sentence whenever the text of the sentence changes.
 func summary(title, sentence string, badges ...markup.Part) markup.Part {
 	return markup.El("div", markup.Class("summary"),
 		markup.El("h1", markup.Text(title)), markup.Group(badges),
@@ -72,7 +72,7 @@ func (c column) cell(parts ...markup.Part) markup.Part {
 	return tableCell(class, markup.Data("head", c.title), markup.Group(parts))
 }
 
-// optional returns a cell that a narrow screen does not show if it is empty.
+// optional returns a cell. If the cell is empty, a narrow screen does not show the cell.
 func (c column) optional(filled bool, parts ...markup.Part) markup.Part {
 	class := c.class
 	if !filled {

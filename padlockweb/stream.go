@@ -15,9 +15,10 @@ const (
 	heartbeat     = 15 * time.Second // the longest silence of a stream, to find readers that have gone
 )
 
-// stream sends the part of a page that changes, as server-sent events: "locks" whenever it has
-// changed, and "bye" when the visitor must open a new stream. A stream ends when the Handler is
-// closed, when the visitor loses the right to read, or when the reader is too slow.
+// stream sends server-sent events. The event "locks" contains the part of the page that changes,
+// and is sent whenever this part has changed. The event "bye" says that the visitor must open a new
+// stream. A stream ends when the Handler is closed, when the visitor loses the right to read, or
+// when the reader is too slow.
 func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	values := r.URL.Query()
 	kind := values.Get("view")

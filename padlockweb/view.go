@@ -221,7 +221,8 @@ func sum(rows []row) (t totals) {
 	return t
 }
 
-// spokenSummary returns the sentence that a screen reader speaks when the sentence changes.
+// spokenSummary returns a sentence with the totals. When the totals change, a screen reader speaks
+// the new sentence.
 func (t totals) spokenSummary() string {
 	text := count(t.Held, "name is", "names are") + " held"
 	if t.Waiters > 0 {
