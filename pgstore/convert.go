@@ -120,8 +120,8 @@ func (s *Store) intend(h *hold) error {
 		case parse(rows[0][1]) > 0:
 			return driver.ErrPromotionConflict
 		default:
-			// No reader waits for its promotion. A new reader has checked this by locking the
-			// intent for a moment.
+			// No other reader waits for its promotion. The error comes from a new reader: it locks
+			// the intent for a moment, to check that no reader waits for its promotion.
 			return s.heldBy(h.c, h.key)
 		}
 	} else if err != nil {

@@ -14,8 +14,8 @@ type keyring struct {
 	symfony   bool
 }
 
-// lockNumber returns the number for a name. It is 64 bits of a hash, or, with SymfonyLayout, the
-// CRC-32 that PHP's Symfony locks.
+// lockNumber returns the number for a name. It is 64 bits of a hash of the name. With
+// SymfonyLayout, it is the CRC-32 of the name, because PHP's Symfony locks that number.
 func (k *keyring) lockNumber(name string) int64 {
 	if k.symfony {
 		return int64(crc32.ChecksumIEEE([]byte(name)))

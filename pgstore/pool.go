@@ -143,9 +143,10 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	return best, nil, false, nil
 }
 
-// add records that the session has the lock once more, or that it now asks for the lock. If sole is
-// true, the hold or the request is exclusive. Until an exclusive one ends, the store must not use
-// the session for this lock again, because the server never excludes a session from its own locks.
+// add records that the session has one more hold of the lock, or asks for one more hold now. If
+// sole is true, this hold is exclusive. Until an exclusive hold or request ends, the store must not
+// use the session for this lock again, because the server never excludes a session from its own
+// locks.
 func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
 	if sole {

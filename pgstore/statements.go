@@ -9,8 +9,8 @@ import (
 type statement struct{ name, sql string }
 
 // statements holds the SQL of one store. In each statement, $1 is the key of the lock unless the
-// field says otherwise. Of two statements, the first is for an exclusive hold and the second for a
-// shared one.
+// field says otherwise. If a field has two statements, the first one is for an exclusive hold, and
+// the second one is for a shared hold.
 type statements struct {
 	take      [2]statement // $2 the intent's key, $3 FenceAbove, $4 the name
 	mint      [2]statement // $2 FenceAbove, $3 the name
@@ -89,10 +89,10 @@ var (
 	countExclusive = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
-	// awaitLock waits for the lock. This process may be stopped when its session gets the lock, and
-	// would then keep the lock. So the statement also sets the session's idle_session_timeout: if
-	// the process sends nothing soon after that moment, the server ends the session. If the
-	// statement fails, the server undoes its settings.
+	// awaitLock waits for the lock. If this process is suspended when its session gets the lock,
+	// the process cannot release the lock. So the statement also sets the session's
+	// idle_session_timeout: if the process sends nothing soon after the session got the lock, the
+	// server ends the session. If the statement fails, the server undoes its settings.
 	awaitLock = [2]statement{
 		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
 		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
@@ -138,9 +138,9 @@ func newSweepStatements(table string) sweepStatements {
 			" ON CONFLICT (key) DO UPDATE SET fence = EXCLUDED.fence WHERE abs(EXCLUDED.fence - f.fence) >= " + every + " RETURNING 1"},
 		// The statement keeps a row if any session has the lock or waits for it, because a reader
 		// that joins other readers gets its fence from that row. A reader may also take the lock
-		// just after the statement has read pg_locks. Then both of them write to the row, and
-		// either order is safe. If the reader is first, it changes xmin of the row, and the DELETE
-		// skips the row. If the DELETE is first, the reader makes a new row.
+		// just after the statement has read pg_locks. Then the reader and the statement both write
+		// to the row, and either order is safe. If the reader is first, it changes xmin of the row,
+		// and the DELETE skips the row. If the DELETE is first, the reader makes a new row.
 		next: statement{"padlock_sweep", "WITH l AS MATERIALIZED (SELECT key, xmin AS x FROM " + table + " WHERE key > $1::bigint AND key <> $3::bigint AND fence < " + now + " - $2::bigint" +
 			" ORDER BY key LIMIT " + strconv.Itoa(sweepBatch) + ")," +
 			" d AS (DELETE FROM " + table + " f USING l WHERE f.key = l.key AND f.xmin = l.x AND NOT EXISTS (SELECT FROM pg_locks l WHERE" +
