@@ -11,9 +11,9 @@ import (
 )
 
 // Inspect implements driver.Inspector. It takes no lock and makes no semaphore. If another process
-// has the lock, Inspect reports only its process id. The number of waiters is the number of those,
-// of all programs, that wait in the kernel. With MaxThreads(0), the waiters of this store do not
-// wait in the kernel, and Inspect reports the number as unknown.
+// has the lock, Inspect reports only its process id. Inspect counts the waiters of all programs, if
+// they wait in the kernel. With MaxThreads(0), the waiters of this store do not wait in the kernel,
+// and Inspect reports the number of waiters as unknown.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &guarantees); err != nil {
 		return driver.State{}, err

@@ -83,8 +83,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return nil, invalid(strings.Replace(whichHash, "in semaphore:", "in symfony+semaphore:", 1))
 }
 
-// urlForDSN returns the URLs to write instead of the DSN of PHP's Symfony, or "" for any other
-// text.
+// urlForDSN returns text for a message. If the argument is the DSN of PHP's Symfony, the text lists
+// the two URLs that can be written instead. Otherwise the text is empty.
 func urlForDSN(text string) string {
 	if text == "semaphore" {
 		return "semaphore:?hash=md5 or semaphore:?hash=xxh128"

@@ -88,8 +88,9 @@ func meaning(errno syscall.Errno) error {
 	return fmt.Errorf("semaphore: %w", errno)
 }
 
-// threadID returns the number of the calling thread, for nudge. The function nudge interrupts a
-// system call in which that thread waits. Go's own handler for this signal has no other effect.
+// threadID returns the number of the calling thread. The function nudge takes this number, and
+// interrupts a system call in which the thread waits. It sends SIGURG, because Go's own handler for
+// this signal has no other effect.
 func threadID() int { return syscall.Gettid() }
 
 func nudge(thread int) {
