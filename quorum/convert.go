@@ -199,14 +199,14 @@ func (c *conversion) promote(ctx context.Context) (driver.Grant, error) {
 }
 
 // failed returns the error of a promotion that failed and left the shared hold as it was. Each
-// member was asked to convert the hold back to shared, and the argument reverted has the answers to
-// that request.
-func (c *conversion) failed(ctx context.Context, conflicted bool, reverted []answer, cause error) error {
+// member was then asked to convert the hold back to shared. revertAnswers are the members' answers
+// to that request.
+func (c *conversion) failed(ctx context.Context, conflicted bool, revertAnswers []answer, cause error) error {
 	s := c.s
-	unknown := count(reverted, unsure) + count(reverted, pending) + count(reverted, busy)
+	unknown := count(revertAnswers, unsure) + count(revertAnswers, pending) + count(revertAnswers, busy)
 	switch err := refusal(c.answers); {
 	case cause != nil || unknown >= s.need:
-		return s.fail(driver.ErrUncertain, reverted, ctx.Err())
+		return s.fail(driver.ErrUncertain, revertAnswers, ctx.Err())
 	case err != nil:
 		return err
 	case conflicted:

@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// failure is an error that quotes the members' errors in its text and does not wrap them. For
-// example, ErrHeld or ErrUncertain from one member may be wrong for the quorum as a whole.
+// failure is an error that quotes the members' errors in its text and does not wrap them. An error
+// of one member, such as ErrHeld or ErrUncertain, may be wrong for the quorum as a whole.
 type failure struct {
 	is   error // an error of package driver
 	text string
@@ -136,8 +136,8 @@ func (s *Store) heldError(answers []answer) error {
 type merger struct{ groups []group }
 
 // dropReleased drops holds that have been released, if the release has not reached all members yet.
-// The members that it has reached report a cool-down of the same holder. dropReleased drops the
-// hold if at least as many members report this cool-down as report the hold.
+// The members that it has reached report a cool-down of the same holder. The other members still
+// report the hold. dropReleased drops the hold if it has no more reports than the cool-down.
 func (m *merger) dropReleased() {
 	left := func(g group) bool {
 		return !g.who.cooling && slices.ContainsFunc(m.groups, func(c group) bool {

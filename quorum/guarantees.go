@@ -96,10 +96,11 @@ func smallestLimit[T int | time.Duration](s *Store, of func(*member) T) (limit T
 	return limit
 }
 
-// promotion returns Atomic if enough members for a quorum promote a hold in one step. These members
-// keep the hold during the promotion, so no other caller can get the name at a quorum. All other
-// members end the shared hold and then grant an exclusive one (Regrant). If that fails, these
-// members lose the shared hold, but the others are enough to keep it.
+// promotion returns Atomic if enough members for a quorum promote a hold in one step. Such members
+// keep the hold during the promotion, so no other caller can get the name at a quorum. The
+// remaining members use two steps (Regrant): they end the shared hold, and then grant an exclusive
+// one. If the second step fails, the remaining members lose the shared hold, but the hold still has
+// its quorum.
 func (s *Store) promotion() driver.Promotion {
 	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
 	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })

@@ -155,8 +155,8 @@ func (h *hold) unwatch() {
 }
 
 // watch makes this process notice when member i loses the hold because a connection or a process
-// has ended. The member provides a context that ends at that moment, the argument bound. watch
-// calls boundEnded as soon as this context ends. The caller holds mu.
+// has ended. The member provides the context bound, which ends at that moment. Then watch calls
+// boundEnded. The caller of watch holds mu.
 func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl := &h.slots[i]
 	if bound == nil || bound == sl.bound {

@@ -70,9 +70,9 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	return answers, ask
 }
 
-// outcome returns what became of the hold, and whether that is certain. It is not enough that this
-// hold has certainly ended, because the name must be free for other callers when Release returns.
-// If some members have not answered, another caller may not find enough free members for a quorum.
+// outcome returns what became of the hold, and whether that is certain. When Release succeeds, the
+// name must be free for other callers. So it is not enough to know that this hold has ended: if
+// some members have not answered, another caller may not find enough free members for a quorum.
 //
 // A member may answer that it does not have the hold. Usually this shows that the hold ended before
 // the release. It shows nothing if this process had already asked that member to release the hold,

@@ -21,8 +21,8 @@ type round struct {
 }
 
 // memberCall sends requests to one member and reports one answer. It may continue after that. If
-// the round has a hold, the memberCall is in the gate slot.turn while it runs. So no other request
-// of the same hold goes to that member at the same time.
+// the round has a hold, memberCalls for this hold and the same member run one after the other,
+// because each of them first waits for slot.turn.
 type memberCall func(ctx context.Context, i int, m *member, report func(answer))
 
 // newRound returns a round for at most n answers.
@@ -44,8 +44,8 @@ func (r *round) endRound() {
 }
 
 // askMember runs f for member i in a new goroutine. If several requests of one hold go to the same
-// member, they arrive there in the order of the calls of askMember. For that, askMember takes a
-// place in the queue of the gate slot.turn before it returns.
+// member, they arrive there in the order of the calls of askMember: before askMember returns, it
+// joins the queue of slot.turn.
 func (r *round) askMember(i int, f memberCall) { r.beginAt(r.ctx, i, f) }
 
 // askLater is like askMember, but the timeout begins now, not when the round began.

@@ -193,9 +193,9 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
 	}
-	// Unlock mu only after the report. t.win and t.lose lock mu, change the stage, and read all
-	// answers that were reported until then. So an answer that found the old stage is not too late
-	// for them.
+	// mu must stay locked until the answer has been reported. t.win and t.lose lock mu, change the
+	// stage, and then read all answers that have been reported. So if this answer still saw the old
+	// stage, t.win or t.lose will read it.
 	report(a)
 	s.mu.Unlock()
 	if stage != won {
