@@ -15,27 +15,28 @@ import (
 // nothing: the follower may have been cut off from the leader.
 //
 // The answer to a request that went through the leader proves more. Followers send a report every
-// half tick, and a session timeout is at least two ticks. So when the leader handled the request,
-// it had heard of everything that the session sent at least a third of the timeout earlier.
+// half tick, and a session timeout is at least two ticks. So a follower reports what a session
+// sends before a third of the timeout has passed. When the leader has handled a request, it has
+// heard of everything that the session sent at least a third of the timeout before that request.
 type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration
-	// At the time proven, the session sent a request of which the leader has certainly heard. The
-	// leader counts the timeout from that time or from a later one.
-	proven driver.Instant
-	// marks are the times of later requests that the leader has answered, in order. The leader may
-	// not have heard of them through a report of the follower yet.
+	// provenAt is when the session sent a request of which the leader has certainly heard. The
+	// leader counts the timeout from provenAt or from a later time.
+	provenAt driver.Instant
+	// marks are the times of later requests that the leader has answered, in order. The follower's
+	// report about these requests may not have reached the leader yet.
 	marks []driver.Instant
 }
 
-// resumed is called after the servers have accepted the session for a new connection. A follower
-// asks the leader before it accepts a session. The argument sent is when the connection was opened,
-// so the leader has heard of the session since that time.
+// resumed is called after the servers have accepted the session for a new connection. The first
+// argument is the time at which the connection was opened. A follower asks the leader before it
+// accepts a session, so the leader has heard of the session since that time.
 func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timeout = timeout
-	c.proven = max(c.proven, sent)
+	c.provenAt = max(c.provenAt, sent)
 	c.marks = c.marks[:0]
 }
 
@@ -49,7 +50,7 @@ func (c *sessionClock) answered(sent driver.Instant) {
 		known++
 	}
 	if known > 0 {
-		c.proven = max(c.proven, c.marks[known-1])
+		c.provenAt = max(c.provenAt, c.marks[known-1])
 		c.marks = append(c.marks[:0], c.marks[known:]...)
 	}
 	if n := len(c.marks); n == 0 || sent.Sub(c.marks[n-1]) >= c.timeout/30 {
@@ -62,7 +63,7 @@ func (c *sessionClock) answered(sent driver.Instant) {
 func (c *sessionClock) endTime() driver.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.proven.Add(c.timeout - c.timeout/100 - 2*time.Millisecond)
+	return c.provenAt.Add(c.timeout - c.timeout/100 - 2*time.Millisecond)
 }
 
 // length returns the session timeout.

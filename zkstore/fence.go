@@ -24,8 +24,8 @@ import (
 // Readers that hold the lock together have the same fence, which is in the data of their nodes. The
 // fence of the first reader is computed from the number of its node. A reader that joins reads the
 // fence in the first reader's node and writes it into its own node. If several processes write a
-// fence into the same node, the first one succeeds. After that, only the reader itself may replace
-// the fence in its node, because of FenceAbove or RaiseFence.
+// fence into the same node, the first one succeeds. After that, only the reader itself replaces the
+// fence in its node, when it needs a greater fence for FenceAbove or RaiseFence.
 
 // maxLag is how far a new fence may be behind the server's clock.
 const maxLag = 10 * time.Second

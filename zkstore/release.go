@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// reservationTTL is how long the lock stays reserved for a waiter that got it.
+// reservationTTL is how long a lock that was granted to a waiter stays reserved for that waiter.
 const reservationTTL = 400 * time.Millisecond
 
 // Release implements driver.Store.

@@ -88,10 +88,10 @@ func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
 
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next returns the server to which the client connects next. If the second result is true, the
-// client pauses for a second, and then checks whether the client was closed. A second is too long
-// for a session with a short timeout. So Next makes a shorter pause itself, and returns true only
-// after the end of the session.
+// Next returns the server to which the client connects next. If it also returns true, the client
+// pauses for 1 s, and then checks whether the client was closed. That pause is too long for a
+// session with a short timeout. So Next makes a shorter pause itself, and returns true only after
+// the end of the session.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
