@@ -144,8 +144,8 @@ func newNote(r *driver.Request) *note {
 //
 //	the current value         result
 //	has the token r.Token     a value for the same hold, with a full lease
-//	has the token r.Replaces  a value for a new hold; if some of the minimum time (AtLeast) of the old
-//	                          hold is left, the new hold keeps the name for that time, too
+//	has the token r.Replaces  a value for a new hold; if the minimum time (AtLeast) of the old hold
+//	                          is not over, the new hold keeps the name for the rest of it
 //	has another or no token   driver.ErrLost if r.Replaces is set, otherwise a *driver.HeldError
 //	does not exist            driver.ErrLost
 func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
