@@ -30,8 +30,8 @@ const (
 
 var errCancelled = errors.New("a wait was cancelled")
 
-// Wait implements driver.Waiter. The store has 8 sessions for waiters. Wait uses one of them only if
-// reserve is true:
+// Wait implements driver.Waiter. The store has 8 sessions for waiters. Wait uses one of them only
+// if reserve is true:
 //
 //	reserve  sessions      what Wait does
 //	true     one is free   waits in the server's queue, and is granted the lock in that session
