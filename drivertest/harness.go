@@ -32,9 +32,9 @@ type Harness struct {
 	// Parallel is how many cases run at the same time. 0 means 32.
 	Parallel int
 
-	// Alone leaves out the cases that can run at the same time as others. What remains are the
-	// cases that need the store for themselves, for example because they inject faults. Set Alone
-	// in a second run over a store to repeat only those.
+	// Alone leaves out the cases that can run at the same time as others. The remaining cases need
+	// the store for themselves, for example because they inject faults. Set Alone in a second run
+	// over a store to repeat only the remaining cases.
 	Alone bool
 
 	// Advance moves the clock by which the store measures leases. It is for a store that was opened

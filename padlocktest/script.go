@@ -116,8 +116,8 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	return func() { s.mem.Release(context.Background(), name, token, 0) }
 }
 
-// Script.Hold takes a lock for a holder that the test describes. disguise replaces each such hold by
-// the description.
+// Script.Hold takes a lock for a holder that the test describes. disguise replaces each such hold
+// by the description.
 func (s *Script) disguise(holds []padlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

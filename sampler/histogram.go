@@ -31,8 +31,9 @@ func (h *histogram) add(d time.Duration) {
 }
 
 // percentile returns a duration that is long enough for the fraction p of the recorded durations.
-// For example, if p is 0.95, at least 95 % of the recorded durations are not longer than the result.
-// The result is the upper bound of a bucket, or the longest recorded duration if that is less.
+// For example, if p is 0.95, at least 95 % of the recorded durations are not longer than the
+// result. The result is the upper bound of a bucket, or the longest recorded duration if that is
+// less.
 func (h *histogram) percentile(p float64) time.Duration {
 	rank := uint64(math.Ceil(p * float64(h.sum)))
 	seen := uint64(0)
