@@ -18,10 +18,10 @@ import (
 //
 //	what happens                                          what the Store does
 //	a release hands a name over to another process        remembers the name
-//	one more name is handed over while mostHandOvers      forgets all names, and then remembers
-//	names are remembered                                  the new one
-//	the time memoryOfHandOver has passed since the        forgets the name
-//	name was handed over
+//	the same, but the Store already remembers             forgets all names, and then remembers
+//	4,096 names (mostHandOvers)                           the new one
+//	1 s has passed since the name was handed over         forgets the name
+//	(memoryOfHandOver)
 //	join.lua finds the name free                          forgets the name
 //
 // The gate is closed after a connection was made or lost, until the servers have been checked.

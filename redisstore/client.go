@@ -60,9 +60,9 @@ func newDialer() net.Dialer {
 
 // dial makes a connection. Store.Close cancels a dial that has not ended.
 //
-// A new connection closes the gate only when the first reply arrives on it. The kernel of a frozen
-// server still accepts connections, but no reply comes. Such a connection leaves the gate open, so
-// requests to the other nodes need not wait.
+// A new connection closes the store's gate (gate.go) only when the first reply arrives on it. A
+// frozen server can still accept connections, but sends no reply. If such a connection closed the
+// gate, requests to the other nodes would have to wait.
 func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

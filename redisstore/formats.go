@@ -20,7 +20,7 @@ type formats struct {
 type holderFormat struct {
 	holder driver.Holder
 	text   string
-	note   string // how the note of a new hold ends: the state and the holder; see note.go
+	note   string // the last fields in the note of a new hold: the state and the holder; see note.go
 }
 
 type ttlFormat struct {

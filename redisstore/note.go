@@ -121,8 +121,8 @@ var speller = sync.OnceValue(func() *strings.Replacer {
 // not in that table.
 func spell(text string) string { return speller().Replace(text) }
 
-// counted returns the length of a token, followed by the token. The note of a name begins its
-// fields for the token in the same way.
+// counted returns the length of a token, followed by the token. A note contains its token in the
+// same form.
 func counted(token string) string {
 	var b strings.Builder
 	return countedIn(&b, token)

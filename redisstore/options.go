@@ -64,8 +64,8 @@ func PlainStrings() Option { return func(c *config) { c.strings = true } }
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
-// DefaultFenceKeep. A fence is a time on the server's clock. The store forgets a fence when d has
-// passed since that time, and d has passed since the last lease ended. So fences never decrease
+// DefaultFenceKeep. A fence is a time on the server's clock. The store keeps the fence until d
+// after that time, and at least until d after the end of the last lease. So fences never decrease
 // unless the clock is set back by more than d. A name takes about 310 bytes until its fence is
 // forgotten; docs/stores/redis.md has the formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }

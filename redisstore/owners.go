@@ -55,9 +55,9 @@ func readOwners(resp rueidis.RedisResult) (all slotOwners) {
 	return all
 }
 
-// shardedDigits is the length of the id of a subscription at one primary. The ids of other
-// subscriptions have 16 digits. By the length, scripts see that a waiter has subscribed at the
-// primary of its channel's slot; publish.lua says what follows from that.
+// shardedDigits is the number of digits in the id of a sharded channel. Its waiters subscribe at
+// the primary of the channel's slot. The ids of all other channels have 16 digits. So a script sees
+// from the id how to send a message to the waiter; see publish.lua.
 const shardedDigits = 17
 
 // channelOf returns the id of a channel whose slot belongs to primary, or false if primary has no

@@ -125,8 +125,8 @@ type gapError struct {
 func (e *gapError) Unwrap() error { return e.HeldError }
 
 // heldError reads a reply of the kind replyHeld. The reply has the server's time, the number of
-// waiters and the holds. Its last number is 0, or for how many ms padlock will still leave the name
-// free for other programs; see gapError.
+// waiters, the holds, and a number of milliseconds. If the last number is not 0, padlock leaves the
+// name free for other programs for that time; see gapError.
 func (a *answer) heldError() error {
 	if len(a.rest) < 3 {
 		return unreadable()

@@ -72,12 +72,12 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 	return 0, nil, s.unreached(ctx, err)
 }
 
-// These constants tell scripts how to send messages. In a cluster, PUBLISH and SPUBLISH return the
-// number of subscribers at one node only.
+// These constants tell scripts how to send messages. PUBLISH and SPUBLISH return a number of
+// subscribers. In a cluster, that number counts only the subscribers at one node.
 const (
-	messagesToAll   = "0" // PUBLISH
-	messagesCounted = "1" // PUBLISH, which returns the number of all subscribers
-	messagesSharded = "2" // SPUBLISH, and PUBLISH if that reaches nobody
+	messagesToAll   = "0" // PUBLISH in a cluster
+	messagesCounted = "1" // PUBLISH without a cluster: the number counts all subscribers
+	messagesSharded = "2" // SPUBLISH in a cluster, and PUBLISH if SPUBLISH reaches nobody
 )
 
 // connected returns c with the settings that scripts need.

@@ -36,7 +36,7 @@ type message struct {
 	// With msgHandedOver, it is the time at which the message arrived.
 	from   driver.Instant
 	handed int64    // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
-	clock  *samples // with msgHandedOver in a cluster: samples of the sender's clock, or nil
+	clock  *samples // samples of the sender's clock, or nil; only for msgHandedOver, in a cluster
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {

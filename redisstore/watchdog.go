@@ -137,7 +137,7 @@ func (c *watchedConn) stopClock(writes int64) error {
 		return err
 	}
 	if c.writes.Load() != writes {
-		c.armed.Store(true) // a Write in the meantime may have found a deadline, and so set none
+		c.armed.Store(true) // a Write may have come just before armed was cleared, and so set no deadline
 	}
 	if c.armed.Load() {
 		return c.Conn.SetReadDeadline(time.Now().Add(tick))

@@ -30,8 +30,8 @@ import (
 //	unknown  the message has arrived, and the window is    Wait returns no From. The caller claims
 //	         not known; or a look found the reservation    before it uses the name.
 //	held     the claim has arrived                         it has a full lease
-//	over     its release has arrived, which hands the      nothing; a claim that arrives later gets
-//	         name over; or its time has passed             ErrLost
+//	over     a Release has ended it, or its time has       nothing; a claim that arrives later gets
+//	         passed                                        ErrLost
 //
 // The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over;
 // held → over.
@@ -40,8 +40,8 @@ import (
 //
 //	case                                             because
 //	the store has no fences                          nothing would protect a resource from a late holder
-//	Foreign, Replicas                                the hand-over is not the one of pass.lua, or is
-//	                                                 not confirmed
+//	the option Foreign                               pass.lua does not hand the name over
+//	the option Replicas                              the hand-over may still be missing at the replicas
 //	a cluster, and the message came by PUBLISH       each server has its own clock
 //	the message has no time                          an older padlock sent it
 //	the sample is older than maxSampleAge            the two clocks may have drifted apart
@@ -56,8 +56,9 @@ import (
 //
 // If the slot moves to another server, the subscription ends. But a message of the other server may
 // arrive before the subscription ends. The time in that message comes from another clock, so the
-// window may begin too early or too late. A window that begins after the message arrived is not
-// used. So the window is too late by at most the time that the message travelled.
+// window may begin too early or too late. If it begins too early, it also ends too early. If it
+// began after the message arrived, it would not be used. So a window that is used begins too late
+// by at most the time that the message travelled.
 
 // maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
 // which is one per cent.

@@ -6,9 +6,8 @@ local ttl, holder, out = tonumber(ARGV[2]), ARGV[3], { 'G' }
 purge()
 dispatch()
 local released = redis.call('EXISTS', X) == 1
--- The variable inside is true after the script has granted a hold to one token. Every later token
--- then gets a hold with the same fence and the same end, without further checks, because readers
--- share a name.
+-- This variable becomes true when the script grants a hold to a token. Readers share a name, so
+-- every later token then gets a hold with the same fence and the same end, without further checks.
 local inside = false
 for i = 4, #ARGV do
   local token = ARGV[i]

@@ -2,11 +2,11 @@ end
 -- Joins the queue of a name that is held, to get an exclusive hold. If nobody holds the name and
 -- nobody waits for it, the script takes the name at once.
 --
--- slot_begin.lua and a fast acquire script come before this text. Together they are a function
--- called one(KEYS, ARGV), which this text calls to take the name.
+-- The whole script consists of slot_begin.lua, a fast acquire script and this text. The first two
+-- texts define the function one(KEYS, ARGV). This text calls the function to take the name.
 -- KEYS: 1 name  2 note  3 records  4 queue
 -- ARGV: 1 token  2 channel, id, mode, above and holder
--- If the script may take the name, there are two more: 3 ttl  4 ttl + KEEP
+--       3 ttl  4 ttl + KEEP: both are absent if the script must not take the name
 -- Returns {ms until the waiter must look again, the server's time in µs}, the fence if the name was
 -- free, or an empty list if wait.lua must run.
 local call, token = redis.call, ARGV[1]

@@ -41,8 +41,8 @@ end
 
 -- If the waiter that got the reservation never claims it, another waiter must notice when the
 -- reservation ends. No message is needed if the others will look at the name anyway. Every waiter
--- does so once, MS_RESERVE after it joined the queue. So if the first waiter joined less than
--- MS_RESERVE ago, all waiters behind it still have this look before them.
+-- looks once, MS_RESERVE after it joined the queue. So if the first waiter joined less than
+-- MS_RESERVE ago, all waiters behind it have not looked yet and will do so.
 --
 -- Otherwise the script asks five waiters to look, at most four times a second: the next three, the
 -- waiter in the middle of the queue, and the last waiter. If the next three have left, the other

@@ -6,7 +6,7 @@
 -- ARGV: 1 the settings of the store: "KEEP COUNTS YIELDS ALONE"
 local K, F, H, Q, B, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local keep, counts, yields, alone = string.match(ARGV[1], '^(%d+) (%d) (%d) (%d)$')
-local KEEP = tonumber(keep)  -- ms for which the note is kept after its lease and the time of its fence
+local KEEP = tonumber(keep)  -- for how many ms the note is kept; see finish in queue.lua
 local YIELDS = yields == '1' -- programs that poll use the same names
 local ALONE = alone == '1'   -- every program that uses the names is padlock
 
@@ -20,9 +20,9 @@ local T = redis.call('TIME') -- read only once, because before Redis 7.2 the tim
 local us = T[1] * 1000000 + T[2]
 local ms = math.floor(us / 1000)
 -- A server without memory refuses commands that may need memory, unless the script has already
--- written something. So the function begin makes a write that changes nothing. Scripts that end or
--- keep a hold call this function first. They need hardly any memory, so they should work on such a
--- server.
+-- written something. So the function begin makes a write that changes nothing. A script that ends a
+-- hold or keeps it alive calls begin first. Such a script needs hardly any memory, so it should
+-- work on such a server.
 local function begin() redis.call('ZREM', X, '') end
 local function int(x) return string.format('%.0f', x) end
 

@@ -1,6 +1,6 @@
 -- publish sends a message to a waiter. It returns false if it knows that the waiter's process is
 -- gone. If the message was about a reservation, the script then takes the reservation away again.
--- The variable counts says how messages travel; see messagesToAll in serverinfo.go.
+-- The setting COUNTS decides how messages travel; see messagesToAll in serverinfo.go.
 --
 -- In a cluster, a waiter usually subscribes to a sharded channel, whose id has CHANNEL_LENGTH
 -- digits. It subscribes at the primary of the channel's slot. If this script runs at the same

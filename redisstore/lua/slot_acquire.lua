@@ -3,14 +3,14 @@ end
 -- a name of its own. Callers that wait for any of the permits wait at another name, which is called
 -- the gate.
 --
--- slot_begin.lua and a fast acquire script come before this text. Together they are a function
--- called one(KEYS, ARGV), which this text calls to take a permit.
+-- The whole script consists of slot_begin.lua, a fast acquire script and this text. The first two
+-- texts define the function one(KEYS, ARGV). This text calls the function to take a permit.
 -- KEYS: 1 the gate  2 the gate's queue; then the name and the note of each permit
 -- ARGV: 1 to 4 as in the fast acquire script
 --       5 "1" if the caller may take a permit even though other callers wait at the gate
 -- Returns
 --   {G, slot, fence}  if a permit was granted
---   {F, slot}         if the token may have this permit, so acquire.lua must run for it
+--   {F, slot}         if the token is in the note of this permit, so acquire.lua must run for it
 --   {B, …}            if no permit was granted, and other callers are at the gate
 --   {H, …}            if no permit was granted, and the caller need not wait at the gate
 -- In the last two replies, each permit has one more element: the hold that is in the way, or 0. In

@@ -1,5 +1,5 @@
--- Some scripts do the same for each of several permits or leases. Such a script consists of this
--- text, the text of a script for one name, and a last text such as slot_acquire.lua. The first two
--- texts are the function one, which the last text calls. The function ends at the beginning of the
--- last text.
+-- Some scripts run a script for one name several times, once for each permit or lease. They consist
+-- of this text, the script for one name, and a last text such as slot_acquire.lua. This text begins
+-- the function one(KEYS, ARGV). The script for one name is the body of the function. The last text
+-- ends the function and calls it.
 local function one(KEYS, ARGV)
