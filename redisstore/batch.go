@@ -195,13 +195,13 @@ func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Ext
 		if forgotten(resp) {
 			resp = sc.do(ctx, c, all[i].keys, all[i].args)
 		}
-		s.readSlowlyExtended(ctx, all[i], resp, out)
+		s.readFullReply(ctx, all[i], resp, out)
 	}
 }
 
-// readSlowlyExtended reads the reply of a full script that has extended the holds of b. It stores
-// the result of each hold in out.
-func (s *Store) readSlowlyExtended(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
+// readFullReply reads the reply of a full script that has extended the holds of b. It stores the
+// result of each hold in out.
+func (s *Store) readFullReply(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
 	replies, err := resp.ToArray()
 	switch {
 	case err != nil:

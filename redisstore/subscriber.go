@@ -71,7 +71,7 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	primary := ""
-	if c.owners != nil && !sub.refuses(c.owners) {
+	if c.owners != nil && !sub.hasRefused(c.owners) {
 		_, note := sub.s.keys.pair(w.r.Name)
 		primary = c.owners.primaryOf(slotOf(note))
 	}
@@ -90,10 +90,10 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	return n, nil
 }
 
-// refuses reports whether the server has refused sharded messages while the slots had these owners.
-// The owners are read again after each new connection, so refuses compares the contents of the
-// lists. The caller holds mu.
-func (sub *subscriber) refuses(owners slotOwners) bool {
+// hasRefused reports whether the server has refused sharded messages while the slots had these
+// owners. The owners are read again after each new connection, so the contents of the lists are
+// compared. The caller holds mu.
+func (sub *subscriber) hasRefused(owners slotOwners) bool {
 	return slices.Equal(sub.refused, owners)
 }
 

@@ -123,7 +123,7 @@ func (n *subscription) subscribe() error {
 	if n.primary != "" {
 		err := d.Do(s.ctx, d.B().Ssubscribe().Channel(shardChannel(n.channel)).Build()).Error()
 		if unknownOrForbidden(err) {
-			n.sub.refuse(c.owners)
+			n.sub.noteRefusal(c.owners)
 			return errOver
 		}
 		if err != nil {
@@ -141,9 +141,9 @@ func unknownOrForbidden(err error) bool {
 	return ok && (strings.HasPrefix(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "unknown command"))
 }
 
-// refuse records that sharded messages do not work while the slots have these owners. The waiters
-// of this store use PUBLISH until the owners change.
-func (sub *subscriber) refuse(owners slotOwners) {
+// noteRefusal is called when the server has refused sharded messages. As long as the slots have
+// these owners, the waiters of this store use PUBLISH.
+func (sub *subscriber) noteRefusal(owners slotOwners) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	sub.refused = owners
