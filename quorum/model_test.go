@@ -59,7 +59,7 @@ func (f *referee) judge() []string {
 	})
 	for i, a := range f.stays {
 		for _, b := range f.stays[i+1:] {
-			if a.shared && b.shared {
+			if a.shared && b.shared || a.who == b.who && a.fence == b.fence {
 				continue
 			}
 			if b.began.Before(a.end) {
@@ -121,11 +121,23 @@ func (a *actor) act(ctx context.Context) {
 func (a *actor) hold(ctx context.Context, r driver.Request, g driver.Grant, sent time.Time) {
 	s := stay{a.who, r.Shared, g.Fence, time.Now(), time.Time{}}
 	until := sent.Add(g.TTL)
-	over := func() { s.end = earliest(time.Now(), until); a.ref.note(s) }
+	least := sent.Add(r.AtLeast) // the name stays taken until then, even if the hold is over
+	over := func() {
+		s.end = earliest(time.Now(), until)
+		if !s.shared && !r.Shared && least.After(s.end) {
+			s.end = least
+		}
+		a.ref.note(s)
+	}
 	for a.chance(60) && time.Now().Before(until) {
 		a.nap(400 * time.Millisecond)
 		sent := time.Now()
-		if s.shared && a.chance(30) {
+		if !s.shared && r.AtLeast == 0 && a.chance(20) {
+			over() // readers may come in from now on
+			if !a.demote(ctx, r, &s) {
+				break
+			}
+		} else if s.shared && a.chance(30) {
 			request := r
 			request.Shared = false
 			if g, err := a.Convert(ctx, request); err == nil {
@@ -152,6 +164,21 @@ func (a *actor) hold(ctx context.Context, r driver.Request, g driver.Grant, sent
 		}
 		a.nap(50 * time.Millisecond)
 	}
+}
+
+// demote tries to make the hold of s shared. It returns false if the hold is lost.
+func (a *actor) demote(ctx context.Context, r driver.Request, s *stay) bool {
+	r.Shared = true
+	g, err := a.Convert(ctx, r)
+	s.began = time.Now()
+	switch {
+	case err == nil && g.Fence != s.fence:
+		a.ref.blame("a demotion changed fence %d to %d", s.fence, g.Fence)
+	case err == nil || errors.Is(err, driver.ErrUncertain):
+		a.ref.count("demotions")
+		s.shared = true
+	}
+	return !lost(err)
 }
 
 func lost(err error) bool { return errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) }
@@ -249,7 +276,7 @@ func TestModel(t *testing.T) {
 		}
 	}
 	t.Log(total)
-	for _, what := range []string{"grants", "refused", "failures", "promotions"} {
+	for _, what := range []string{"grants", "refused", "failures", "promotions", "demotions"} {
 		if total[what] == 0 {
 			t.Errorf("the model made no %s", what)
 		}
