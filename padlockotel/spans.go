@@ -31,10 +31,12 @@ type call struct {
 	shown                  *trace.SpanContext // the entry for this hold in Observer.holders, or nil
 }
 
-type callKey struct{}
+// callKey is the key of a call in a context. A Locker can have several Observers, and each has a
+// call of its own.
+type callKey struct{ o *Observer }
 
-func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
+func (o *Observer) callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{o}).(*call)
 	return c
 }
 
@@ -47,11 +49,11 @@ func (o *Observer) start(ctx context.Context, c *call, what string, e *padlock.E
 func (o *Observer) startAcquire(ctx context.Context, e *padlock.Event) context.Context {
 	c := &call{parent: trace.SpanFromContext(ctx)}
 	ctx, c.acquire = o.start(ctx, c, "acquire", e)
-	return context.WithValue(ctx, callKey{}, c)
+	return context.WithValue(ctx, callKey{o}, c)
 }
 
 func (o *Observer) startHold(ctx context.Context, e *padlock.Event) context.Context {
-	c := callOf(ctx)
+	c := o.callOf(ctx)
 	if c == nil {
 		return ctx
 	}
@@ -67,7 +69,7 @@ func (o *Observer) startHold(ctx context.Context, e *padlock.Event) context.Cont
 }
 
 func (o *Observer) startRelease(ctx context.Context, e *padlock.Event) context.Context {
-	c := callOf(ctx)
+	c := o.callOf(ctx)
 	if c == nil {
 		return ctx
 	}
@@ -90,7 +92,7 @@ func (o *Observer) endHold(c *call, e *padlock.Event, failed bool) {
 
 // trace updates the spans for an event.
 func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
-	c := callOf(ctx)
+	c := o.callOf(ctx)
 	if c == nil {
 		return
 	}

@@ -150,3 +150,19 @@ func TestTraceparent(t *testing.T) {
 		t.Errorf("the traceparent is %q", got)
 	}
 }
+
+// Two observers of one Locker have spans of their own.
+func TestTwoObserversOfALocker(t *testing.T) {
+	t.Parallel()
+	one, two := newTelemetry(t), newTelemetry(t)
+	l := padlock.New(memstore.New(), padlock.Observe(one.observer), padlock.Observe(two.observer))
+	defer l.Close(context.Background())
+	if err := l.Do(t.Context(), "job", func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*telemetry{one, two} {
+		for _, name := range []string{"padlock acquire", "padlock hold", "padlock release"} {
+			s.span(t, name)
+		}
+	}
+}

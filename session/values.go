@@ -87,6 +87,9 @@ func (s *Session) Put(key string, v any) error {
 	if err != nil {
 		err = fmt.Errorf("session: value of %q: %w", key, err)
 	}
+	if raw == nil {
+		raw = []byte{} // nil would be no value for Take
+	}
 	return s.write(s.ctx, Op{Kind: OpPut, Key: key, Value: raw}, err)
 }
 

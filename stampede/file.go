@@ -242,6 +242,11 @@ func (f *file) mode() (mode fs.FileMode, exists bool) {
 
 // createBeside makes a new file in the directory of path.
 func createBeside(path string, mode fs.FileMode) (*os.File, error) {
-	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text())
+	const longest = 200 // bytes; a file system allows 255, and the random text follows
+	name := "." + filepath.Base(path) + "."
+	if len(name) > longest {
+		name = "."
+	}
+	name = filepath.Join(filepath.Dir(path), name+rand.Text())
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 }

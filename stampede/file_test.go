@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,5 +162,20 @@ func TestFileNotReady(t *testing.T) {
 	}
 	if err := c.Ensure(t.Context(), page); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLongFileNames: a file with a name of almost 255 bytes is made as any other.
+func TestLongFileNames(t *testing.T) {
+	c := newFiles(t, time.Hour, func(_ context.Context, _ string, w io.Writer) error {
+		_, err := io.WriteString(w, "x")
+		return err
+	})
+	page := filepath.Join(t.TempDir(), strings.Repeat("p", 230)+".html")
+	if err := c.Ensure(t.Context(), page); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(page); string(text) != "x" {
+		t.Errorf("the file is %q: %v", text, err)
 	}
 }
