@@ -19,9 +19,9 @@ var historyDir = func() (string, error) {
 	return filepath.Join(dir, "history"), err
 }
 
-// history returns the history that is kept on this machine and in a store. If the parameter store
-// is nil, the history has only what this machine has. If the user has no directory for data, it has
-// only what the store has.
+// history returns the history that is kept on this machine and in a store. Without a store (nil),
+// it has only the part on this machine. If the user has no directory for data, it has only the part
+// in the store.
 func (a *app) history(store driver.Store) *history.Log {
 	dir, err := historyDir()
 	if err != nil {

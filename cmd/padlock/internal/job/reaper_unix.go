@@ -30,7 +30,7 @@ func (r *Reaper) Rest() []int { return r.job.Rest() }
 func (r *Reaper) Group(group int) { r.job.pid = group }
 
 // TakeOver kills the remaining processes of the job, and returns when none is left. The starter
-// must have been reaped. Set the parameter ended if the command had already ended when the starter
+// must have been reaped. The argument says whether the command had already ended when the starter
 // died.
 //
 // To reach all processes, TakeOver also signals the command's process group. This is risky if the

@@ -132,8 +132,7 @@ func notForUsers() {
 }
 
 // Main is the supervisor's program. It passes signals to the front, which handles them. If the
-// front has died, Main calls the function orphan, with the command's process group, before it ends
-// the job.
+// front has died, Main first calls orphan with the command's process group, and then ends the job.
 func Main(signals <-chan os.Signal, orphan func(group int)) {
 	var fds []int
 	for _, f := range bytes.Fields([]byte(os.Getenv(variable))) {

@@ -51,8 +51,8 @@ type server struct {
 }
 
 // serve runs a job, which is in the first message that arrives on conn. It returns when no process
-// of the job is left or, with Leave, when the command has ended. If the front has died, serve calls
-// the function orphan, with the command's process group, before it ends the job.
+// of the job is left or, with Leave, when the command has ended. If the front has died, serve first
+// calls orphan with the command's process group, and then ends the job.
 func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
 	go receive(conn, first, orders)
@@ -111,8 +111,8 @@ func transmit(out io.Writer, all <-chan *news, sent chan<- struct{}) {
 	}
 }
 
-// sendNews sends news to the front. It does not wait for a front that hangs. The only news that
-// such a front can miss are reports that the command was stopped.
+// sendNews sends news to the front. It does not wait for a front that hangs. A front that hangs can
+// miss reports that the command was stopped, but no other news.
 func (s *server) sendNews(n *news) {
 	switch {
 	case s.alone:
