@@ -102,7 +102,7 @@ func (p *place) reads() []*pb.RequestOp {
 	return []*pb.RequestOp{getRange(p.dir, p.end()), getKey(p.fence)}
 }
 
-// stateOf decodes the results of the two operations of place.reads. If the result of the second one
+// stateOf decodes the two results of the operations that place.reads returns. If the second result
 // is missing, the last fence is unknown. Then the state has the highest fence of the holds instead.
 func stateOf(p place, name string, reply *pb.TxnResponse) *state {
 	st := &state{place: p, name: name, revision: reply.Header.Revision}
