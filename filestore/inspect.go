@@ -97,7 +97,7 @@ const (
 //     that process, but the record may be old: the process may have released the lock and may be a
 //     waiter now.
 //
-// The argument looks is how many times the state has been read again so far.
+// The second argument is how many times the state has been read again so far.
 func doubtful(state *driver.State, looks int) bool {
 	foreign := foreigners(state.Holds) > 0
 	if state.Waiters > 0 {
@@ -107,17 +107,17 @@ func doubtful(state *driver.State, looks int) bool {
 	return looks < looksForRecord && foreign
 }
 
-// keepClearer replaces a state of a lock by the state that was read later (the argument next). It
-// keeps the earlier state if the later one has more locks without a record, because a lock without
-// a record may belong to a waiter that has the lock for an instant only.
+// keepClearer replaces an earlier state of a lock by a later one. It keeps the earlier state if the
+// later state has more locks without a record. A lock without a record may belong to a waiter that
+// has the lock for an instant only.
 func keepClearer(state *driver.State, next driver.State) {
 	if foreigners(next.Holds) <= foreigners(state.Holds) {
 		*state = next
 	}
 }
 
-// locksOn returns the locks on the file of c. The result complete is false if there may be locks
-// that are not visible.
+// locksOn returns the locks on the file of c. If there may be locks that are not visible, complete
+// is false.
 func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kernelLock, complete bool, err error) {
 	if s.config.probes {
 		locks, err = s.locksByTrying(path, slots)
@@ -215,10 +215,10 @@ func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (st
 	return states, err
 }
 
-// stateOfEntry returns the state of the lock in one file. The result ok is false if the lock is
-// free, or if its name does not begin with prefix. If the file does not contain the name of its
-// lock, stateOfEntry compares prefix with the part of the name that is in the file's name. It
-// returns an error only if a newer padlock has written the file.
+// stateOfEntry returns the state of the lock in one file. If the lock is free, or if its name does
+// not begin with prefix, ok is false. If the file does not contain the name of its lock,
+// stateOfEntry compares prefix with the part of the name that is in the file's name. It returns an
+// error only if a newer padlock has written the file.
 func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (state driver.State, ok bool, err error) {
 	a, ok := readablePart(file)
 	if !ok || !compatible(a, prefix) {

@@ -65,10 +65,9 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble returns how often a waiter got no ticket, and when that last happened. It also returns an
-// error. If a new waiter would get no ticket now, it is the error that the new waiter would get.
-// Otherwise it is the error of the last waiter that got no ticket, or nil if all waiters got
-// tickets.
+// trouble returns how often a waiter got no ticket, and when that last happened. The returned error
+// is the one that a new waiter would get now. If a new waiter would get a ticket, the returned
+// error is that of the last waiter that got no ticket, or nil if there was no such waiter.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.openPipe(s)
 	o.mu.Lock()
@@ -136,16 +135,15 @@ func (s *Store) position(w *waiter) (ahead int) {
 	return ahead
 }
 
-// hasNewerQueue reports whether the file of c has a queue that this build cannot read. The argument
-// start has the first bytes of the file.
+// hasNewerQueue reports whether the file of c has a queue that this build cannot read. start is the
+// beginning of the file.
 func (s *Store) hasNewerQueue(c *conn, start []byte) bool {
 	return s.guarantees.FIFO && c.queueHeader(start).isNewer()
 }
 
-// yield makes the caller give way to a living waiter that is ahead of the caller in the queue: if
-// there is such a waiter, yield returns a refusal. The caller is a newcomer or a waiter itself, and
-// has taken the kernel's lock through c. The argument start has the first bytes of the file. The
-// caller holds f.mu.
+// yield checks whether a living waiter is ahead of the caller in the queue. If so, the caller must
+// give way, and yield returns a refusal. The caller is a newcomer or a waiter itself, and has taken
+// the kernel's lock through c. start is the beginning of the file. The caller holds f.mu.
 func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal) {
 	if !s.guarantees.FIFO {
 		return nil
@@ -185,10 +183,10 @@ func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal)
 // yieldTo makes the caller of yield give way to the waiter that has the given ticket. If that
 // waiter's process is dead or stopped, yieldTo removes the ticket and returns nil.
 //
-// The argument convert is true if the caller wants a shared lock and the waiter is a writer.
-// Readers may have the lock, and then the writer cannot take it yet. To find out, yieldTo tries to
-// make the shared lock of c exclusive. If the kernel refuses that, other readers have the lock, and
-// the writer does not count as stopped.
+// convert is true if the caller wants a shared lock and the waiter is a writer. Readers may have
+// the lock, and then the writer cannot take it yet. To find out, yieldTo tries to make the shared
+// lock of c exclusive. If the kernel refuses that, other readers have the lock, and the writer does
+// not count as stopped.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
 		if s.reachWaiter(q, number, word, false) != reachedDead {
@@ -227,8 +225,8 @@ func (w *waiter) noteHeld() {
 }
 
 // noteFree writes the current time into the queue of the lock file, because the lock of c is about
-// to be free. If the queue is empty, noteFree does nothing. The argument size is the size of the
-// file. The caller holds f.mu and has the lock.
+// to be free. If the queue is empty, noteFree does nothing. size is the size of the file. The
+// caller holds f.mu and has the lock.
 func (s *Store) noteFree(f *file, c *conn, size int64) {
 	if !s.guarantees.FIFO || size <= ticketOffset {
 		return

@@ -35,8 +35,8 @@ type calibration struct {
 // the list is longer, locksOf reads it less often: reading takes at most a tenth of the time.
 const tooLong = 1 << 17
 
-// locksOf returns the locks on the file of c, for an error that names the holders. The result
-// complete is false if locks of other containers are not visible.
+// locksOf returns the locks on the file of c, for an error that names the holders. If locks of
+// other containers are not visible, complete is false.
 func (k *calibration) locksOf(dir string, c *conn) (locks []kernelLock, complete bool, err error) {
 	k.mu.Lock()
 	dear := k.size > tooLong && time.Since(k.at) < 10*k.cost
@@ -187,7 +187,7 @@ func (l kernelLock) compare(other kernelLock) int {
 const page = 4096
 
 // readLocks reads /proc/locks with as many system calls as it needs. Each call returns a part of
-// the list. A part of less than a page is the last one, so readLocks stops there. A further call
+// the list. A part of less than a page is the last part, so readLocks stops there. A further call
 // might return locks that were added in the meantime.
 //
 // The list can lack a lock at the place where one part ends and the next one begins. The caller can
