@@ -166,7 +166,7 @@ func (s *state) grant(h *hold) driver.Grant {
 	return driver.Grant{Fence: uint64(h.Fence), TTL: h.Until.Time().Sub(s.Now.Time())}
 }
 
-// acquireResult returns the result of an Acquire after which the name has this state.
+// acquireResult returns the result of an Acquire. The receiver s is the state after the operation.
 func (s *state) acquireResult(r *driver.Request) (driver.Grant, error) {
 	if h := s.live(r.Token); h != nil {
 		g := s.grant(h)
