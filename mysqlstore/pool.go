@@ -85,8 +85,8 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 }
 
 // reserve chooses a connection on which the caller then tries to take a lock. It prefers idle
-// connections and makes a new one only if all others are busy. When the caller has finished its
-// try, it calls the method finish.
+// connections and makes a new one only if all others are busy. After the try, the caller must call
+// finish.
 func (p *pool) reserve() (*conn, error) {
 	for {
 		c, sl, err := p.choose()
@@ -137,8 +137,8 @@ func (p *pool) choose() (*conn, *slot, error) {
 	return best, nil, nil
 }
 
-// finish must be called for a connection that reserve returned, after the caller has tried to take
-// the lock. gotLock is true if the session has the lock now.
+// finish is called after the caller of reserve has tried to take the lock. gotLock is true if the
+// session has the lock now.
 func (p *pool) finish(c *conn, gotLock bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -116,10 +116,11 @@ func (s *statements) fence(key string) string {
 // the holder wrote when it got the lock. The columns are the fence, the holder, the time in
 // microseconds since the holder got the lock, and the number of the holder's session.
 //
-// To find that number, each session has a mark: it holds a second lock, whose random name is also
-// in the row. IS_USED_LOCK returns the number of the session that holds this second lock. If a
-// different session holds the lock itself, the row is about an earlier holder. If there is no row,
-// '-' takes the place of the random name, because MySQL does not allow NULL as the name of a lock.
+// Each session has a mark: a second lock with a random name, which no other session holds. The row
+// contains the random name of the session that wrote it. IS_USED_LOCK returns the number of that
+// session. If a different session holds the lock itself, the row is about an earlier holder. If
+// there is no row, '-' takes the place of the random name, because MySQL does not allow NULL as the
+// name of a lock.
 const holderColumns = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.
