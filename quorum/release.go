@@ -55,8 +55,8 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 }
 
 // whomToRelease finds out which members may still have the hold, and must be asked to release it.
-// It returns the indexes of these members in ask. The other members need not be asked, and answers
-// has what they would answer. The caller holds mu.
+// It returns their indexes. The other members need not be asked: the returned answers contain what
+// these members would answer. The caller holds mu.
 func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
 	for i := range h.slots {
@@ -241,8 +241,8 @@ type settlement struct {
 }
 
 // settle releases the hold at member i in the background, by means of a settlement. If a settlement
-// is already under way there, settle waits for that one in the background. The result says whether
-// the member is known to have granted the hold.
+// is already under way there, settle waits in the background until that settlement ends. settle
+// reports whether the member is known to have granted the hold.
 func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	s.work.Add(1)
 	s.mu.Lock()
@@ -314,7 +314,7 @@ func (x *settlement) run(p place) {
 }
 
 // askAgain sends the release again until the hold is settled or the lease is over. When the store
-// closes, askAgain makes one last try. The argument a is the last answer so far.
+// closes, askAgain makes one last try. The first argument is the last answer so far.
 func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	pause := firstPause
 	for !a.settled && a.verdict != refused {
@@ -335,7 +335,7 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 }
 
 // askOnce sends the release to the member once. An earlier request may still be on its way to the
-// member. The result late is how long it may still take to arrive.
+// member. The second result is how long that request may still take to arrive.
 func (x *settlement) askOnce() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.slots[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)

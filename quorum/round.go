@@ -99,7 +99,7 @@ func (r *round) askEveryMember(f memberCall) []answer {
 	return r.s.ballot(pending)
 }
 
-// collect waits for answers and puts them into the slice answers. It returns when isEnough returns
+// collect waits for answers and puts them into the given slice. It returns when isEnough returns
 // true, when all members have answered, or after the time limit. If ctx ends first, it returns the
 // error of ctx. Members that have not answered stay pending.
 func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, isEnough func() bool) error {
@@ -118,7 +118,7 @@ func (r *round) collect(ctx context.Context, answers []answer, limit time.Durati
 	return nil
 }
 
-// drain puts the answers that have arrived so far into the slice answers. It does not wait for more
+// drain puts the answers that have arrived so far into the given slice. It does not wait for more
 // answers. The caller holds mu.
 func (r *round) drain(answers []answer) {
 	for {
