@@ -15,9 +15,9 @@ import (
 // nothing: the follower may have been cut off from the leader.
 //
 // The answer to a request that went through the leader proves more. Followers send a report every
-// half tick, and a session timeout is at least two ticks. So a follower reports what a session
-// sends before a third of the timeout has passed. When the leader has handled a request, it has
-// heard of everything that the session sent at least a third of the timeout before that request.
+// half tick, and a session timeout is at least two ticks. So whatever a session sends, the follower
+// reports it within a third of the timeout. When the leader has handled a request, it has heard of
+// everything that the session sent at least a third of the timeout before that request.
 type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration

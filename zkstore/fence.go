@@ -11,8 +11,8 @@ import (
 )
 
 // padlock computes the fence of an exclusive hold from the number of its node. ZooKeeper gives each
-// new node a greater number, so the fences grow too, and most grants need not write a fence. How to
-// compute a fence from a number is called the mapping. It is stored in the data of the lock's node.
+// new node a greater number, so the fences grow too, and most grants need not write a fence. The
+// mapping says how to compute a fence from a number. It is stored in the data of the lock's node.
 // The store changes the mapping only in these cases, and only so that fences become greater:
 //
 //	when                                                   the new fence is
