@@ -114,7 +114,7 @@ func (h *Hold) closeSpan(at int64) {
 	last.To = min(last.To, at, h.Until)
 }
 
-// killed notes that the hold's worker has died, so nobody relies on the hold any more. If the
+// killed is called when the hold's worker has died, so nobody relies on the hold any more. If the
 // worker had begun a call, the store may have carried out that call, even if the hold was lost
 // meanwhile.
 func (h *Hold) killed(at int64) {

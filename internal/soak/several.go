@@ -20,7 +20,7 @@ const severalReleased = "AcquireAll's locks were released"
 
 // severalNames returns the three names that a worker takes together, in the order in which
 // AcquireAll takes them. Only this worker uses the first and the last name. All workers want the
-// middle name. The argument own is the result of [ownName].
+// middle name. The second argument is the result of [ownName].
 func severalNames(prefix, own string, middle int) []string {
 	id := strings.TrimPrefix(own, prefix)
 	return []string{prefix + "several:a:" + id, middleName(prefix, middle), prefix + "several:z:" + id}

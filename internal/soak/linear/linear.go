@@ -53,9 +53,9 @@ const (
 )
 
 // A Judge finds out whether operations can be ordered so that [Op.Step] allows each one, beginning
-// with the zero State. When the time limit has passed, it gives up with the result Unknown. If
-// there is no such order, the Judge draws the operations. The parameter picture is the name of the
-// file for the drawing. If picture is "", there is no drawing.
+// with the zero State. If there is no such order, the Judge draws the operations into the file
+// whose name is the third argument, unless that name is "". When the time limit has passed, the
+// Judge gives up with the result Unknown.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
 // Check cuts the history of each name into pieces, and lets the Judge examine the pieces. Pictures

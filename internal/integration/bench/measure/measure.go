@@ -37,7 +37,7 @@ type Experiment struct {
 	Rows    []Row
 
 	// Base and Ratio add one more column to the table. Ratio is the name of an existing column, and
-	// Base is the name of a row. The added column shows the row's figure in the column Ratio,
+	// Base is the name of a row. The added column shows each row's figure in the column Ratio,
 	// divided by the figure of the row Base in the same round. If Base and Ratio are empty, no
 	// column is added.
 	Base, Ratio string

@@ -15,7 +15,7 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// pinned makes the same experiment as the method uncontended, with one goroutine. The server has
+// pinned makes the experiment with an uncontended lock again, with one goroutine. The server has
 // one processor for itself, and the client has another one. So the figures depend neither on the
 // kernel's choice of a processor nor on that processor's clock speed. If awake is true, two more
 // processes, which yield to every other process, keep both processors from sleeping.
@@ -45,8 +45,8 @@ func (b *bench) pinned(awake bool) *measure.Experiment {
 // the goroutine that sent the request, on a connection from a pool.
 const pinnedBase = "redislock-lin10"
 
-// pin gives the server the first processor and this process the second one. The function undo lets
-// both use all processors again.
+// pin gives the server the first processor and this process the second one. The returned function
+// lets both use all processors again.
 func (r *rig) pin(awake bool) (undo func() error, err error) {
 	info, err := r.info("server")
 	if err != nil {

@@ -225,7 +225,7 @@ func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 		return nil, err
 	}
 	time.Sleep(span)
-	f, err := b.gaps(c, ps[n].db, cr, name, before)
+	f, err := b.gapFigures(c, ps[n].db, cr, name, before)
 	cancel()
 	c.all.Wait()
 	return f, err
@@ -331,10 +331,10 @@ func (b *bench) count(db *sql.DB, e sqlstore.Engine, name string) (c counts, err
 	return c, err
 }
 
-// The method gaps returns the figures for waiters that poll. A hand-over itself needs three
-// statements: the process that releases the lock reads and writes the table's row, and the process
-// that gets the lock writes the row. All other statements count as polling.
-func (b *bench) gaps(c *contest, db *sql.DB, cr crowd, name string, before counts) (measure.Figures, error) {
+// gapFigures returns the figures for waiters that poll. A hand-over itself needs three statements:
+// the process that releases the lock reads and writes the table's row, and the process that gets
+// the lock writes the row. All other statements count as polling.
+func (b *bench) gapFigures(c *contest, db *sql.DB, cr crowd, name string, before counts) (measure.Figures, error) {
 	c.mu.Lock()
 	hands := slices.Clone(c.hands)
 	c.mu.Unlock()
