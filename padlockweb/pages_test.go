@@ -296,3 +296,25 @@ func (broken) Inspect(context.Context, string) (driver.State, error) {
 func (broken) List(context.Context, string) ([]driver.State, error) {
 	return nil, driver.ErrUnavailable
 }
+
+// A visitor that goes away while the histories are read leaves no incomplete figures for the next
+// visitors.
+func TestFiguresAfterAVisitorThatWentAway(t *testing.T) {
+	past := history.Open(t.TempDir(), nil)
+	for _, name := range []string{"hourly", "nightly"} {
+		record(t, past, history.Run{Name: name, Start: time.Now(), End: time.Now(), Slot: -1})
+	}
+	s := newSite(t, padlockweb.History(past))
+	figures := func(ctx context.Context) string {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, s.url+"metrics", nil)
+		s.web.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	figures(gone)
+	if text := figures(t.Context()); !strings.Contains(text, "hourly") || !strings.Contains(text, "nightly") {
+		t.Errorf("the next visitor gets not all figures of the runs:\n%s", text)
+	}
+}

@@ -115,9 +115,10 @@ func (w *Web) writeRuns(ctx context.Context, out io.Writer, v *visitor) error {
 	defer kept.mu.Unlock()
 	var err error
 	if at := timeNow(); at.Sub(kept.made) > keepRuns {
-		var text bytes.Buffer
-		ctx, cancel := context.WithTimeout(ctx, runsPatience)
+		// The visitor may go away, but the figures are also for the next visitors.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
 		defer cancel()
+		var text bytes.Buffer
 		err = w.history.WriteMetrics(ctx, &text, v.prefix)
 		kept.text, kept.made = text.Bytes(), at
 	}
