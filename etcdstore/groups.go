@@ -56,8 +56,9 @@ func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int6
 // its length. In that time, Extend need not renew the lease again.
 func freshFor(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
 
-// join adds a hold to a group that is not full and whose lease was just renewed. If there is none,
-// it makes a new group.
+// join adds a hold to a group that is not full and whose lease was just renewed. The lease of the
+// group must not end before the present lease of the hold. If there is no such group, join makes a
+// new one.
 func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error) {
 	if n := g.enter(h, length); n != nil {
 		return n, nil
@@ -84,18 +85,17 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	return n, nil
 }
 
-// enter looks for a group that is not full and whose lease was just renewed. It adds the hold to
-// such a group and returns the group. If there is no such group, it returns nil. It also drops
-// older groups that have no members.
+// enter looks for a group that the hold can join. It adds the hold to the group and returns the
+// group. If there is no such group, it returns nil. It also drops older groups without members.
 func (g *groups) enter(h *hold, length int64) (in *group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.clock.Now()
+	now, ends := g.clock.Now(), h.endsAt()
 	var left []*group
 	for _, n := range g.all[length] {
 		n.mu.Lock()
 		young := now.Sub(n.lease.from) <= freshFor(length)
-		if in == nil && young && len(n.members) < maxMembers {
+		if in == nil && young && len(n.members) < maxMembers && n.lease.endTime() >= ends {
 			in = n
 			n.members[h] = false
 			h.setGroup(n)

@@ -77,3 +77,49 @@ func TestSharedLeases(t *testing.T) {
 		t.Errorf("the hold keeps the lease that another process gave it: %+v, %v", now, err)
 	}
 }
+
+// TestMovesToLaterLeases: an Extend never moves a hold to a lease that ends earlier than its own.
+// The grant would promise more than the server keeps.
+func TestMovesToLaterLeases(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	clock := &laterClock{Clock: driver.SystemClock()}
+	s, c := mustOpen(t, []string{srv.Addr()}, etcdstore.WithClock(clock)), newClient(t, srv.Addr())
+	const ttl = 300 * time.Second
+	later := func(d time.Duration) { clock.plus.Add(int64(d)) }
+	lease := func(name string) int64 {
+		t.Helper()
+		keys, err := c.Get(t.Context(), "padlock/l/"+name+"/", clientv3.WithPrefix())
+		if err != nil || len(keys.Kvs) != 1 {
+			t.Fatalf("%+v, %v", keys, err)
+		}
+		return keys.Kvs[0].Lease
+	}
+	acquire := func(name string) {
+		t.Helper()
+		r := request(name, "token")
+		r.TTL = ttl
+		take(t, s, r)
+	}
+	extend := func(name string) driver.Grant {
+		t.Helper()
+		g, err := s.Extend(t.Context(), name, "token", ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	acquire("early") // the first leases last for 310 s
+	later(11 * time.Second)
+	acquire("late")
+	later(2 * time.Second)
+	g := extend("early") // makes a lease of 300 s, which others can share for 30 s
+	end := g.From.Add(g.TTL)
+	later(15 * time.Second)
+	if g = extend("late"); lease("late") == lease("early") && g.From.Add(g.TTL) > end {
+		t.Errorf("the lease ends at %v, and the grant says %v", end, g.From.Add(g.TTL))
+	}
+	if g.TTL < ttl*9/10 {
+		t.Errorf("Extend for %v: %+v", ttl, g)
+	}
+}
