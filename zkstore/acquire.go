@@ -221,7 +221,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		if fence <= h.fence {
 			return struct{}{}, s.verify(h)
 		}
-		if _, err = h.ss.raiseAgain(h.dir, h.node, fence, fence); err != nil {
+		if _, err = h.ss.raiseAgain(h, h.node, fence, fence); err != nil {
 			return struct{}{}, err
 		}
 		if h.node.kind.shared() {

@@ -131,6 +131,7 @@ func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.Dele
 	}
 	path := join(h.dir, newNode.String())
 	ops := []any{
+		&zk.SetDataRequest{Path: h.path(), Version: -1}, // tells the next waiter; see place
 		&zk.DeleteRequest{Path: h.path(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: info.encode(), Acl: ss.cfg.acl(), Flags: zk.FlagEphemeral},
 	}
@@ -149,7 +150,7 @@ func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.Dele
 		if newNode.kind.shared() || ss.cfg.noFences {
 			return ss.transact(ops)
 		}
-		m, err := ss.raiseMapping(h.dir, h.node, h.node.number, fence, 0, ops...)
+		m, err := ss.raiseMapping(h, h.node, fence, 0, ops...)
 		if err == nil {
 			fence = m.Fence
 		}

@@ -136,10 +136,16 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	return q, err
 }
 
-// raiseMapping changes the mapping from numbers of nodes to fences, so that the node with this
-// number has a fence of at least minFence. It returns ErrLost if ownNode, the caller's node, does
-// not exist. The transaction that writes the mapping also carries out extraOps.
-func (ss *session) raiseMapping(dir string, ownNode node, number int32, minFence, floor uint64, extraOps ...any) (mapping, error) {
+// raiseMapping changes the mapping from numbers of nodes to fences, so that the node of h, which is
+// own, has a fence of at least minFence. It returns ErrLost if that node does not exist. The
+// transaction that writes the mapping also carries out extraOps. If the node is exclusive, the
+// transaction first writes its data anew, which tells the next waiter that the fences have changed.
+func (ss *session) raiseMapping(h *hold, own node, minFence, floor uint64, extraOps ...any) (mapping, error) {
+	dir, number := h.dir, own.number
+	var first any = &zk.SetDataRequest{Path: join(dir, own.String()), Data: h.info.encode(), Version: -1}
+	if own.kind.shared() { // other processes may write its fence into its data
+		first = &zk.CheckVersionRequest{Path: join(dir, own.String()), Version: -1}
+	}
 	for {
 		m, err := ss.readMapping(dir)
 		if err != nil {
@@ -153,7 +159,7 @@ func (ss *session) raiseMapping(dir string, ownNode node, number int32, minFence
 		}
 		next := mapping{Fence: minFence, Number: number, Floor: max(floor, m.Floor)}
 		ops := append([]any{
-			&zk.CheckVersionRequest{Path: join(dir, ownNode.String()), Version: -1},
+			first,
 			&zk.SetDataRequest{Path: dir, Data: next.encode(), Version: m.version},
 		}, extraOps...)
 		switch err := ss.transact(ops); {
@@ -206,7 +212,7 @@ func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, e
 	}
 	if minFence > f || m.Fence == 0 {
 		var err error
-		if m, err = ss.raiseAgain(h.dir, n, minFence, floor); err != nil {
+		if m, err = ss.raiseAgain(h, n, minFence, floor); err != nil {
 			return m, err
 		}
 	}
@@ -216,11 +222,10 @@ func (ss *session) advance(h *hold, n node, m mapping, above uint64) (mapping, e
 	return m, nil
 }
 
-// raiseAgain calls raiseMapping for the number of the node n. If the reply is lost, it calls
-// raiseMapping again.
-func (ss *session) raiseAgain(dir string, n node, minFence, floor uint64) (m mapping, err error) {
+// raiseAgain calls raiseMapping. If the reply is lost, it calls raiseMapping again.
+func (ss *session) raiseAgain(h *hold, n node, minFence, floor uint64) (m mapping, err error) {
 	err = ss.retryRequest(func() error {
-		m, err = ss.raiseMapping(dir, n, n.number, minFence, floor)
+		m, err = ss.raiseMapping(h, n, minFence, floor)
 		return err
 	})
 	return m, err

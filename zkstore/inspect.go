@@ -165,8 +165,11 @@ func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
 		return 0, err
 	}
 	var ops []any
-	for _, n := range q.holders() {
-		ops = append(ops, &zk.DeleteRequest{Path: join(dir, n.String()), Version: -1})
+	holders := q.holders()
+	for _, n := range holders {
+		path := join(dir, n.String())
+		ops = append(ops, &zk.SetDataRequest{Path: path, Version: -1}, // tells the next waiter; see place
+			&zk.DeleteRequest{Path: path, Version: -1})
 	}
 	fence := uint64(0)
 	if !s.cfg.noFences && q.stat.Czxid != 0 {
@@ -178,6 +181,9 @@ func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
 		fence = max(m.fenceAt(last), seen) + 1
 		if fence >= driver.MaxFence {
 			return 0, driver.ErrFencesUsedUp
+		}
+		if n := len(holders); n > 0 {
+			last = holders[n-1].number // the waiters behind it get greater fences
 		}
 		set := mapping{Fence: fence, Number: last, Floor: max(fence, m.Floor)}
 		ops = append(ops, &zk.SetDataRequest{Path: dir, Data: set.encode(), Version: m.version})

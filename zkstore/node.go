@@ -174,10 +174,14 @@ type data struct {
 	Plan  time.Duration `json:"plan,omitempty"`
 	Trace string        `json:"trace,omitempty"`
 	Fence uint64        `json:"fence,omitempty"` // of a shared hold; see decide
+
+	// Announces means that the store changes this data before it changes the fences or the kind of
+	// the node. Older padlocks did not. See place.
+	Announces bool `json:"announces,omitempty"`
 }
 
 func dataOf(h driver.Holder) data {
-	return data{Host: h.Host, PID: h.PID, Label: h.Label, Plan: h.Plan, Trace: h.Trace}
+	return data{Host: h.Host, PID: h.PID, Label: h.Label, Plan: h.Plan, Trace: h.Trace, Announces: true}
 }
 
 func (d data) encode() []byte {

@@ -143,7 +143,7 @@ type wireTest struct {
 func newWireTest(t *testing.T, size int) *wireTest {
 	ours, server := net.Pipe()
 	x := &wireTest{t: t, server: server, size: size, clock: &fixedClock{now: 1}, known: &sessionClock{}}
-	x.w = newWire(ours, x.clock, x.known)
+	x.w = newWire(ours, x.clock, x.known, false)
 	t.Cleanup(func() { ours.Close(); server.Close() })
 	go func() {
 		buf := make([]byte, 1024)
@@ -221,7 +221,7 @@ func TestWire(t *testing.T) {
 // A failed write looks like a success to the client, whose next read then fails.
 func TestWireHidesFailedWrites(t *testing.T) {
 	ours, server := net.Pipe()
-	w := newWire(ours, driver.SystemClock(), &sessionClock{})
+	w := newWire(ours, driver.SystemClock(), &sessionClock{}, false)
 	server.Close()
 	if n, err := w.Write(packet(1, 2)); n != 12 || err != nil {
 		t.Errorf("Write returns %d, %v", n, err)

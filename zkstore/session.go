@@ -30,14 +30,15 @@ type session struct {
 	bound context.Context // cancelled when the session is lost
 	end   context.CancelCauseFunc
 
-	mu       sync.Mutex
-	wire     *wire
-	loggedIn bool          // the credentials were accepted
-	up       chan struct{} // closed while connected
-	down     chan struct{} // closed while no server can be reached
-	dialErr  error         // the last error of dial
-	watches  map[string]chan struct{}
-	kept     map[string]*hold // holds whose nodes are watched
+	mu         sync.Mutex
+	wire       *wire
+	loggedIn   bool          // the credentials were accepted
+	up         chan struct{} // closed while connected
+	down       chan struct{} // closed while no server can be reached
+	dialErr    error         // the last error of dial
+	watches    map[string]*nodeWatch
+	hasWatched bool             // the client may have watches
+	kept       map[string]*hold // holds whose nodes are watched
 }
 
 // storeParts contains the parts of a store that its sessions need.
@@ -52,7 +53,7 @@ type storeParts struct {
 
 // newSession returns a new session, which connects in the background.
 func newSession(of storeParts) (*session, error) {
-	ss := &session{storeParts: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]chan struct{}{}, kept: map[string]*hold{}}
+	ss := &session{storeParts: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]*nodeWatch{}, kept: map[string]*hold{}}
 	ss.bound, ss.end = context.WithCancelCause(context.Background())
 	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers report the timeout that they chose
 	ready := make(chan struct{})
@@ -131,7 +132,7 @@ func (ss *session) dial(network, addr string) (net.Conn, error) {
 		ss.dialErr = err
 		return nil, err
 	}
-	ss.wire = newWire(conn, ss.clock, &ss.known)
+	ss.wire = newWire(conn, ss.clock, &ss.known, ss.hasWatched)
 	return ss.wire, nil
 }
 
@@ -139,7 +140,7 @@ func (ss *session) dial(network, addr string) (net.Conn, error) {
 func (ss *session) event(e zk.Event) {
 	switch {
 	case e.Type == zk.EventNodeDeleted || e.Type == zk.EventNodeDataChanged:
-		ss.fire(e.Path)
+		ss.fire(e.Path, e.Type == zk.EventNodeDeleted)
 	case e.Type != zk.EventSession:
 	case e.State == zk.StateHasSession:
 		ss.connected()
@@ -190,8 +191,8 @@ func (ss *session) trouble() (<-chan struct{}, error) {
 }
 
 // setConnected records that the session can be used. It wakes all waiters, which then look at their
-// queues again, because a watch may have been lost with the old connection. The caller must hold
-// ss.mu.
+// queues again, because a watch or an event may have been lost with the old connection. The client
+// calls it before it passes on the events of the new connection. The caller must hold ss.mu.
 func (ss *session) setConnected() {
 	select {
 	case <-ss.up:
@@ -201,7 +202,7 @@ func (ss *session) setConnected() {
 	close(ss.up)
 	ss.down = make(chan struct{})
 	for _, w := range ss.watches {
-		close(w)
+		close(w.done)
 	}
 	clear(ss.watches)
 }

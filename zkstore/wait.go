@@ -10,9 +10,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. If reserve is true, the waiter joins the queue and watches the
-// node before its own. Otherwise it stays outside the queue and watches the first node that keeps
-// it from getting the lock.
+// Wait implements driver.Waiter. If reserve is true, the waiter joins the queue and watches the one
+// or two nodes before its own. Otherwise it stays outside the queue and watches the first node that
+// keeps it from getting the lock.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -47,13 +47,6 @@ func (s *Store) wait(ctx context.Context, r *driver.Request, reserve bool) (driv
 	return s.queueUp(ctx, ss, r)
 }
 
-// A place is the node of a waiter in the queue of a lock.
-type place struct {
-	dir    string
-	node   node
-	joined time.Time // when the node was made, or a little later
-}
-
 // queueUp joins the queue and waits until its node has the lock. Then it reserves the lock for the
 // token of the caller.
 func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (driver.Grant, error) {
@@ -62,25 +55,10 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	if err != nil {
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
-	joined := time.Now()
-	var q *queue
-	look := ss.lookWithMapping // the mapping is read before the wait, so that the hand-over is quicker
-	err = s.await(ctx, ss, func() (string, bool, error) {
-		q, err = look(dir)
-		look = ss.readQueue
-		if err != nil {
-			return "", false, err
-		}
-		if _, there := q.find(n.guid); !there {
-			return "", false, nil // somebody deleted the node: the caller tries again
-		}
-		b, blocked := q.blocker(n)
-		return join(dir, b.String()), blocked, nil
-	})
-	if err == nil && ctx.Err() == nil {
-		if _, there := q.find(n.guid); there && ss.alive() {
-			return s.reserve(ctx, ss, place{dir, n, joined}, q, r)
-		}
+	p := &place{ss: ss, dir: dir, node: n, joined: time.Now()}
+	q, err := p.untilFirst(ctx)
+	if err == nil && q != nil && ctx.Err() == nil && ss.alive() {
+		return s.reserve(ctx, ss, p, q, r)
 	}
 	ss.deleteLater(dir, n)
 	return driver.Grant{}, s.orTryAgain(ctx, ss, err)
@@ -100,7 +78,7 @@ func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
 
 // reserve is called when the node of a waiter has got the lock. It reserves the lock for a short
 // time for the token that waited.
-func (s *Store) reserve(ctx context.Context, ss *session, p place, q *queue, r *driver.Request) (driver.Grant, error) {
+func (s *Store) reserve(ctx context.Context, ss *session, p *place, q *queue, r *driver.Request) (driver.Grant, error) {
 	dir, n := p.dir, p.node
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
 	if err != nil {
@@ -165,7 +143,7 @@ func (s *Store) await(ctx context.Context, ss *session, findBlocker func() (path
 		if err != nil || !blocked {
 			return err
 		}
-		deleted, there, err := ss.watchDeletion(path)
+		w, there, err := ss.watchDeletion(path)
 		if cutOff(err) {
 			if err := ss.waitConnected(ctx); err != nil && !ss.alive() {
 				return err
@@ -182,7 +160,7 @@ func (s *Store) await(ctx context.Context, ss *session, findBlocker func() (path
 		}
 		pause := time.NewTimer(s.cfg.timeout + rand.N(s.cfg.timeout))
 		select {
-		case <-deleted:
+		case <-w.done:
 		case <-pause.C:
 		case <-ctx.Done():
 		case <-ss.bound.Done():

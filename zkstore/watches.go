@@ -2,34 +2,91 @@ package zkstore
 
 import "github.com/go-zookeeper/zk"
 
-// watchDeletion returns a channel that is closed when a node is deleted. The channel may also be
-// closed earlier. If the node does not exist, ok is false. All goroutines that watch the same node
-// share one watch, because the client keeps each watch until the node is deleted.
-func (ss *session) watchDeletion(path string) (deleted <-chan struct{}, ok bool, err error) {
+// A nodeWatch is the watch on a node. All goroutines of a session that watch the same node share
+// one watch, because the client keeps each watch until the node is deleted.
+type nodeWatch struct {
+	path string
+	done chan struct{} // closed when the node was deleted or changed; it may also be closed earlier
+
+	// The next fields are guarded by session.mu.
+	announced bool // the watch has begun, and every change is announced; see data.Announces
+	unchanged bool // when the watch began, nobody had changed the node's data
+	deleted   bool // the event was the deletion of the node
+}
+
+// watchDeletion watches a node. If the node does not exist, ok is false.
+func (ss *session) watchDeletion(path string) (w *nodeWatch, ok bool, err error) {
 	ss.mu.Lock()
 	w, shared := ss.watches[path]
 	if !shared {
-		w = make(chan struct{})
-		ss.watches[path] = w
+		w = &nodeWatch{path: path, done: make(chan struct{})}
+		ss.watches[path], ss.hasWatched = w, true
 	}
 	ss.mu.Unlock()
 	if shared {
 		return w, true, nil
 	}
-	_, _, _, err = ss.conn.GetW(path)
+	text, stat, _, err := ss.conn.GetW(path)
 	if err != nil {
-		ss.fire(path)
+		ss.fire(path, false)
 	}
 	if err == zk.ErrNoNode {
 		return w, false, nil
 	}
+	if err == nil && decode(text).Announces {
+		ss.mu.Lock()
+		w.announced, w.unchanged = true, stat.Version == 0
+		ss.mu.Unlock()
+	}
 	return w, err == nil, err
+}
+
+// isOver reports whether the watch has ended.
+func (w *nodeWatch) isOver() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ended returns a channel that is closed when the watch has ended. If there is no watch, the
+// channel is nil.
+func (w *nodeWatch) ended() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.done
+}
+
+// onlyDeleted reports whether the node was deleted, and its data was not changed since the watch
+// began. So the holder has not raised the fences in that time, the node was not replaced by one of
+// another kind, and Break did not delete it.
+func (ss *session) onlyDeleted(w *nodeWatch) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return w.announced && w.deleted
+}
+
+// announced reports whether the watch has begun, and the holder announces every change.
+func (ss *session) announced(w *nodeWatch) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return w != nil && w.announced
+}
+
+// unchanged reports whether the node had its first data when the watch began.
+func (ss *session) unchanged(w *nodeWatch) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return w.unchanged
 }
 
 func (ss *session) watch(path string, h *hold) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.kept[path] = h
+	ss.kept[path], ss.hasWatched = h, true
 }
 
 func (ss *session) unwatch(path string) {
@@ -40,12 +97,13 @@ func (ss *session) unwatch(path string) {
 
 // fire is called when a node was deleted or changed. It wakes the goroutines that watch the node.
 // If the node is that of a hold, it also calls nodeGone.
-func (ss *session) fire(path string) {
+func (ss *session) fire(path string, deleted bool) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if w, ok := ss.watches[path]; ok {
 		delete(ss.watches, path)
-		close(w)
+		w.deleted = deleted
+		close(w.done)
 	}
 	if h, ok := ss.kept[path]; ok {
 		delete(ss.kept, path)

@@ -18,6 +18,11 @@ const headSize = 4 + 16
 // If the write of a request fails, the client reports the result of that request twice, which
 // blocks the client for ever (github.com/go-zookeeper/zk/pull/163). So a wire does not report a
 // failed write. It closes the connection, so the client's next read fails.
+//
+// When the client has connected again, it tells the server which nodes it watches, and which of the
+// server's changes it has seen. It reads the number of that change while another goroutine may
+// already write it, because an answer has come. So the wire keeps the first answers back until the
+// client has sent its watches.
 type wire struct {
 	net.Conn
 	clock driver.Clock
@@ -27,6 +32,9 @@ type wire struct {
 	opened  driver.Instant
 	joined  bool // the request to connect was answered
 	waiting map[int32]sentRequest
+
+	watches   bool          // the client may have watches to send
+	rewatched chan struct{} // closed when the client has sent its watches
 
 	// Only the goroutine that reads uses these fields.
 	head [headSize]byte
@@ -40,13 +48,16 @@ type sentRequest struct {
 	leader bool // the leader answers it
 }
 
-func newWire(conn net.Conn, clock driver.Clock, known *sessionClock) *wire {
-	return &wire{Conn: conn, clock: clock, known: known, opened: clock.Now(), waiting: map[int32]sentRequest{}}
+func newWire(conn net.Conn, clock driver.Clock, known *sessionClock, watches bool) *wire {
+	return &wire{Conn: conn, clock: clock, known: known, opened: clock.Now(), waiting: map[int32]sentRequest{},
+		watches: watches, rewatched: make(chan struct{})}
 }
 
 // byLeader contains the codes of the requests that go through the leader: create, delete, setData,
 // setACL, sync, multi, createContainer and createTTL.
 var byLeader = map[uint32]bool{1: true, 2: true, 5: true, 7: true, 9: true, 14: true, 19: true, 21: true}
+
+const setWatches = 101 // the code of the request with which a client sends its watches again
 
 // Write sends one packet. The client calls Write once for each packet.
 func (w *wire) Write(b []byte) (int, error) {
@@ -54,6 +65,10 @@ func (w *wire) Write(b []byte) (int, error) {
 	if len(b) >= 12 && w.joined {
 		if xid := int32(binary.BigEndian.Uint32(b[4:])); xid >= 0 {
 			w.waiting[xid] = sentRequest{w.clock.Now(), byLeader[binary.BigEndian.Uint32(b[8:])]}
+		}
+		if w.watches && binary.BigEndian.Uint32(b[8:]) == setWatches {
+			w.watches = false
+			close(w.rewatched)
 		}
 	}
 	w.mu.Unlock()
@@ -66,12 +81,33 @@ func (w *wire) Write(b []byte) (int, error) {
 // Read passes data from the server to the client, and records the answers that the data contains.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
+	w.awaitWatches()
 	for data := b[:n]; len(data) > 0; {
 		k := min(w.skip, len(data))
 		w.skip -= k
 		data = w.fill(data[k:])
 	}
 	return n, err
+}
+
+// awaitWatches waits until the client has sent its watches, or for a short time if it has none. It
+// returns at once while the request to connect is not answered yet.
+func (w *wire) awaitWatches() {
+	w.mu.Lock()
+	due := w.joined && w.watches
+	w.mu.Unlock()
+	if !due {
+		return
+	}
+	pause := time.NewTimer(min(50*time.Millisecond, w.known.length()/20))
+	defer pause.Stop()
+	select {
+	case <-w.rewatched:
+	case <-pause.C:
+		w.mu.Lock()
+		w.watches = false
+		w.mu.Unlock()
+	}
 }
 
 // fill copies the head of a packet from data, and calls handleHead when the head is complete. It

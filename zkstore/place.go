@@ -1,0 +1,158 @@
+package zkstore
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// A place is the node of a waiter in the queue of a lock.
+//
+// A waiter for a shared lock watches the last node that blocks it. When that node is gone, it reads
+// the queue again. A waiter for an exclusive lock watches the two nodes before its own, so that it
+// usually need not read the queue when it gets the lock:
+//
+//	event                                       what the waiter does
+//	the second node before its own is gone      reads the queue, while the lock is still held
+//	the node before its own is gone, after the  has the lock: new nodes come behind its own
+//	queue showed that this node is the first
+//	any other event, or a lost connection       reads the queue
+//
+// A first node that is deleted may have left something behind: a node of another kind with the same
+// number (promotion, demotion), or higher fences. In all these cases the same transaction changes
+// the data of the node before the deletion. The waiter then gets the event of that change instead
+// of the deletion, and reads the queue.
+type place struct {
+	ss     *session
+	dir    string
+	node   node
+	joined time.Time // when the node was made, or a little later
+
+	own    *nodeWatch // of the waiter's own node
+	before *nodeWatch // of the last node that blocks the waiter
+	second *nodeWatch // of the node before that one; or nil
+}
+
+// untilFirst waits until the node of p has the lock, and returns the queue. If somebody deleted the
+// node, the queue is nil, and the caller tries again.
+func (p *place) untilFirst(ctx context.Context) (*queue, error) {
+	ss := p.ss
+	look := ss.lookWithMapping // the mapping is read before the wait, so that the hand-over is quicker
+	for ctx.Err() == nil {
+		var older *nodeWatch // the watch of the node before p, if it is older than the list q
+		if ss.announced(p.before) {
+			older = p.before
+		}
+		q, err := look(p.dir)
+		look = ss.readQueue
+		if err != nil {
+			return nil, err
+		}
+		if _, there := q.find(p.node.guid); !there {
+			return nil, nil
+		}
+		if _, blocked := q.blocker(p.node); !blocked {
+			return q, nil
+		}
+		complete, err := p.watchBlockers(q)
+		switch {
+		case cutOff(err):
+			if err := ss.waitConnected(ctx); err != nil && !ss.alive() {
+				return nil, err
+			}
+			continue
+		case err != nil:
+			return nil, err
+		case !complete:
+			continue
+		}
+		next := q.followsHolder(p.node)
+		if next && p.before != older && !ss.unchanged(p.before) && ss.announced(p.before) {
+			continue // the holder may have changed something after q was read
+		}
+		if next && !ss.cfg.noFences {
+			_, _ = ss.mapping(p.dir, &q.stat) // for the fence; if this fails, the mapping is read later
+		}
+		if err := p.awaitEvent(ctx); err != nil {
+			return nil, err
+		}
+		if next && !p.own.isOver() && ss.onlyDeleted(p.before) {
+			q.nodes = q.nodes[1:]
+			return q, nil
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// followsHolder reports whether n waits for an exclusive lock, and only an exclusive holder is
+// before it.
+func (q *queue) followsHolder(n node) bool {
+	return len(q.nodes) > 1 && q.nodes[1] == n && n.kind == waitExclusive &&
+		(q.nodes[0].kind == tryExclusive || q.nodes[0].kind == waitExclusive)
+}
+
+// nodesBefore returns the last node that keeps n from getting the lock. If n waits for an exclusive
+// lock, it also returns the node before that one, if there is one.
+func (q *queue) nodesBefore(n node) []node {
+	b, _ := q.blocker(n)
+	if n.kind.shared() {
+		return []node{b}
+	}
+	for i, o := range q.nodes {
+		if o == b && i > 0 {
+			return []node{b, q.nodes[i-1]}
+		}
+	}
+	return []node{b}
+}
+
+// watchBlockers watches the nodes before p. A waiter for an exclusive lock also watches its own
+// node. If one of the nodes is gone, watchBlockers returns false.
+func (p *place) watchBlockers(q *queue) (complete bool, err error) {
+	before := q.nodesBefore(p.node)
+	second := p.second
+	p.second = nil
+	watches := []**nodeWatch{&p.before}
+	paths := []string{join(p.dir, before[0].String())}
+	if len(before) > 1 {
+		p.second = second
+		watches, paths = append(watches, &p.second), append(paths, join(p.dir, before[1].String()))
+	}
+	if !p.node.kind.shared() {
+		watches, paths = append(watches, &p.own), append(paths, join(p.dir, p.node.String()))
+	}
+	var missing []int
+	for i, path := range paths {
+		if w := *watches[i]; w == nil || w.path != path || w.isOver() && !p.ss.onlyDeleted(w) {
+			missing = append(missing, i)
+		}
+	}
+	var gone atomic.Bool
+	err = forEach(len(missing), func(i int) error {
+		w, there, err := p.ss.watchDeletion(paths[missing[i]])
+		*watches[missing[i]] = w
+		if !there {
+			gone.Store(true)
+		}
+		return err
+	})
+	return !gone.Load(), err
+}
+
+// awaitEvent waits until one of the watches of p has ended. It also returns from time to time, in
+// case a watch was lost.
+func (p *place) awaitEvent(ctx context.Context) error {
+	pause := time.NewTimer(p.ss.cfg.timeout + rand.N(p.ss.cfg.timeout))
+	defer pause.Stop()
+	select {
+	case <-p.before.done:
+	case <-p.second.ended():
+	case <-p.own.ended():
+	case <-pause.C:
+	case <-ctx.Done():
+	case <-p.ss.bound.Done():
+		return context.Cause(p.ss.bound)
+	}
+	return nil
+}
