@@ -88,8 +88,8 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 	return Result{}, &ConflictError{}
 }
 
-// replace replaces the value at key, unless it is no longer the value *current. The new value is
-// data. If the change c moves the session, the new value is a tombstone that contains data.
+// replace writes data at key if the value there still equals *current. If the change c moves the
+// session, replace writes a tombstone that contains data instead.
 func (b *blobSessions) replace(ctx context.Context, key string, current *Blob, data []byte, c Change) (bool, *Blob, error) {
 	switch {
 	case c.Move.To == "":

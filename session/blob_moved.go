@@ -180,9 +180,9 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 }
 
 // deleteBeside deletes a session whose tombstone has a key of its own. It removes the session
-// first, and then what is at the key of the tombstone: a claim or a tombstone. A move may have
-// removed the session already, and may be about to replace its claim by the tombstone. Then it does
-// not find the claim any more, and notices the deletion.
+// first, and then the claim or the tombstone at the other key. A move may have removed the session
+// already, and may be about to replace its claim by the tombstone. If deleteBeside has removed the
+// claim, the move does not find the claim any more. So the move notices the deletion.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {

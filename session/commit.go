@@ -27,7 +27,7 @@ func (s *state) saveState(ctx context.Context) error {
 	s.stage = saved
 	err := s.saveHeld(ctx)
 	if errors.Is(err, ErrClosed) {
-		s.stage = open // the answer began while Commit waited; its first byte will save the session
+		s.stage = open // the answer began while Commit waited; the writer of the answer will save the session
 		return err
 	}
 	s.release(ctx)

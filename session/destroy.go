@@ -79,9 +79,9 @@ func (s *state) destroy(ctx context.Context) error {
 	return nil
 }
 
-// find returns the key at which the session is now, or "" if there is none. If oldID is true, the
-// client sent an old id, with which a client cannot end the session. find succeeds even if the data
-// are unreadable.
+// find returns the key at which the session is now, or "" if there is none. oldID is true if the
+// client sent an id from before Regenerate. A client cannot end the session with such an id. find
+// succeeds even if the data are unreadable.
 func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
 	key = s.key
 	for range maxHops {

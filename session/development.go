@@ -10,7 +10,7 @@ func (s *state) handOut(key string, v any) {
 	}
 }
 
-// reportInPlace reports values that the handler changed in place and did not put.
+// reportInPlace reports values that the handler changed in place without calling Put.
 func (s *state) reportInPlace(ctx context.Context) {
 	reported := make(map[string]bool)
 	for _, h := range s.handed {

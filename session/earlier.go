@@ -1,9 +1,9 @@
 package session
 
-// earlierReads holds the values that a request had read before its session was loaded again, under
-// the lock. If the request then writes such a key, the key must still have the value that was read,
-// because the handler may have computed the new value from it. If a key is read again after the
-// load, the value that was read before no longer counts.
+// earlierReads is for a session that is loaded again, under the lock. It holds the values that the
+// request read before this load. If the request then writes a key that it read before, the key must
+// still have the old value: the handler may have computed the new value from the old one. If the
+// request reads a key again after the load, the value that it read before no longer counts.
 type earlierReads struct {
 	seenBefore map[string]Condition
 	sawAllKeys bool            // Keys was called: the request knows that only the keys in seenBefore existed

@@ -24,15 +24,16 @@ const (
 	EventFailed EventKind = "failed"
 	// EventLost: a write came too late, because the answer had begun. Err is set.
 	EventLost EventKind = "lost"
-	// EventLockLost: the lock ended before it was released. Either the conditions of the commit
-	// protect the session, or the commit fails. Err is set.
+	// EventLockLost: the lock ended before it was released. The conditions of the commit still
+	// protect the session. Only if Traits.CommitsNeedLock is true, they do not, and the commit
+	// fails. Err is set.
 	EventLockLost EventKind = "lock-lost"
 	// EventUnlocked: the session is saved without the lock, because the lock store cannot be
 	// reached. Err is set.
 	EventUnlocked EventKind = "unlocked"
 	// EventOldID: a client sent an id from before Regenerate.
 	EventOldID EventKind = "old-id"
-	// EventInPlace: the handler changed a value in place and did not put it. This event comes only
+	// EventInPlace: the handler changed a value in place without calling Put. This event comes only
 	// with the option Development. Key is set.
 	EventInPlace EventKind = "in-place"
 	// EventDestroyed: the session was destroyed.

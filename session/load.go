@@ -130,8 +130,8 @@ func (s *state) loadMoved(ctx context.Context, rec Record) error {
 		return nil
 	}
 	s.keepRecord(rec)
-	// A request that began before the id was changed may still write: if its write had come a
-	// little earlier, it would have gone to the old id, and Regenerate would have copied it.
+	// A request that began before the id was changed may still write. It could have written a
+	// little earlier, to the old id. Regenerate would then have copied what it wrote.
 	s.standing = followed
 	if !s.started.Before(rec.Moved.At) {
 		s.standing = frozen

@@ -212,9 +212,10 @@ func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait ti
 	return h, nil
 }
 
-// release releases the request's lock. The lock may have ended before that, without a release. Then
-// another program may have overwritten what this request has saved, unless the conditions of
-// commits protect the session. If so, release makes the session fail.
+// release releases the request's lock. The lock may have ended before that, without a release. That
+// does no harm if the conditions of commits protect the session. But if commits need the lock
+// (Traits.CommitsNeedLock), another program may have overwritten what this request has saved. Then
+// release makes the session fail.
 func (s *state) release(ctx context.Context) {
 	if s.held == nil {
 		return

@@ -36,8 +36,8 @@ func ForwardOldID() RegenerateOption {
 // answer, even if the answer is an error, or if the handler panics and an outer handler answers.
 //
 // During the grace period, a request with the old id reads the session as it was before and cannot
-// write (ErrMoved). So requests under way do not appear logged out, and a client that knows only
-// the old id does not get in.
+// write (ErrMoved). So requests under way do not appear logged out. But a client that knows only
+// the old id never gets the new id, and never sees the session as it is now.
 //
 // A request that began before Regenerate may still save its writes, if the values that it had read
 // are unchanged. The writes go into the session with the new id. The clocks of the servers decide

@@ -40,8 +40,8 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	reload     the session was loaded, but the mode     loads it again         loads it again
 //	           now needs the lock
 //	absent     there is no session yet; this state has  finds nothing          waits for the commit
-//	           no constant: it is the constant loaded
-//	           together with an empty key
+//	           no constant of its own (see "loaded"
+//	           below)
 //	loaded     there is a session                       gets the loaded value  waits for the commit
 //	followed   another request gave the session a new   gets the value from    waits for the commit, which
 //	           id after this request began              before the change      compares all that was read
@@ -86,9 +86,9 @@ const (
 	destroyed
 )
 
-// stage is how far the request has come. The stage only moves forward, with one exception. If the
-// answer begins while Commit waits, the stage goes back to open, and the session is saved when the
-// answer begins.
+// stage is how far the request has come. The stage only moves forward, with one exception. While
+// Commit waits, another goroutine may begin the answer. Commit then fails with ErrClosed, and the
+// stage goes back to open. The goroutine that begins the answer saves the session.
 //
 //	stage  meaning                                            a read                   a write
 //	open   the handler works, and nothing is saved yet        works                    works

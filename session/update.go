@@ -7,9 +7,9 @@ import (
 )
 
 // Update runs fn on the session as it is now, in a short exclusive section, and saves the writes of
-// fn at once. It works in a ReadOnly route too, and after Commit, which streaming handlers need.
-// With a Locker, other commits wait meanwhile. If the session changes in spite of that, fn runs
-// again on the new state, so fn must be safe to repeat.
+// fn at once. Update works in a ReadOnly route, too. It also works after Commit, so that streaming
+// handlers can use it. With a Locker, other commits wait meanwhile. But if the session changes all
+// the same, fn runs again on the new state, so fn must be safe to repeat.
 //
 // If fn returns an error, Update returns that error and nothing is saved, in any mode. Calls that
 // take effect at once (Incr, Take, Regenerate, Destroy) are not undone. fn does not see the
@@ -50,7 +50,7 @@ func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err
 	return err, own
 }
 
-// newTx returns the session that fn uses. It uses the id that this request knows. If that id is
+// newTx returns the session for fn. This session has the id that the request knows. If that id is
 // from before a Regenerate, fn sees only what the request itself sees.
 func (s *state) newTx() *state {
 	tx := &state{m: s.m, started: s.started, deadline: s.deadline, parent: s, sent: s.sent}

@@ -127,8 +127,8 @@ func (s *Session) Watch(keys ...string) error {
 }
 
 // Keys lists the keys, in the order in which they were first set if the store keeps that order. A
-// call of Keys counts as reading every key. So if the request then writes a key, the commit fails
-// with ErrConflict if another request has changed that key.
+// call of Keys counts as reading every key. Suppose that another request changes a key after this
+// call, and that this request writes the same key. Then the commit fails with ErrConflict.
 func (s *Session) Keys() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

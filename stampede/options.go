@@ -109,10 +109,11 @@ func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early
 func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jitter = share }) }
 
 // ErrorTTL sets how long the function is not called again after it has failed. During this time
-// callers get the error of the failed call. The default is 1 s; 0 turns ErrorTTL off. A Cache
-// shares the failure through Values for that time, so a caller in another process gets a
-// *RemoteError with the text of the error. With a Memory, the failure is not put into the Values,
-// because other processes do not see a Memory. With Files, only this process knows of the failure.
+// callers get the error of the failed call. The default is 1 s; 0 turns ErrorTTL off.
+//
+// A Cache shares the failure with other processes through its Values. A caller in another process
+// gets a *RemoteError with the text of the error. In two cases, only this process knows of the
+// failure: for Files, and for a Cache whose Values are a Memory.
 func ErrorTTL(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.errorTTL = d })
 }

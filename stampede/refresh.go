@@ -34,9 +34,9 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
-	// The Get that begins this refresh may have been called by the function that computes the value
-	// of another key. The context says so. The refresh gets a context that does not, because the
-	// other function does not wait for the refresh.
+	// The Get that begins this refresh may have been called by a function that computes the value
+	// of another key. The context of that Get says so. The refresh gets a context that does not say
+	// so, because that function does not wait for the refresh.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }

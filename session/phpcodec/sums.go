@@ -1,8 +1,8 @@
 package phpcodec
 
-// sums is a Fenwick tree. It represents a list of numbers, in such a way that changing one number
-// and adding up the first numbers both take few steps. If indices begin with 1, element i of the
-// slice is the sum of the numbers with the indices from i-(i&-i)+1 to i.
+// sums is a Fenwick tree. It represents a list of numbers. It takes only a few steps to change one
+// number, or to add up the numbers from the first one to any other. If indices begin with 1,
+// element i of the slice is the sum of the numbers with the indices from i-(i&-i)+1 to i.
 type sums []int
 
 // push appends n.
