@@ -56,8 +56,8 @@ type option func(*config)
 
 func (o option) applyManager(c *config) { o(c) }
 
-// isNil returns an option that makes New fail, because the argument with this name is nil.
-func isNil(what string) Option {
+// nilArgument returns an option that makes New fail. Its error says which argument is nil.
+func nilArgument(what string) Option {
 	return option(func(c *config) { c.broken = errors.New("session: New: " + what + " is nil") })
 }
 
@@ -66,7 +66,7 @@ func isNil(what string) Option {
 // same lock store. The Manager does not close the Locker.
 func Locker(l *padlock.Locker) Option {
 	if l == nil {
-		return isNil("the Locker")
+		return nilArgument("the Locker")
 	}
 	return option(func(c *config) { c.locks = &padlockLocks{l, &c.ids} })
 }
@@ -74,7 +74,7 @@ func Locker(l *padlock.Locker) Option {
 // CustomLocks is like Locker, for any other implementation of locks.
 func CustomLocks(l Locks) Option {
 	if l == nil {
-		return isNil("Locks")
+		return nilArgument("Locks")
 	}
 	return option(func(c *config) { c.locks = l })
 }
@@ -82,7 +82,7 @@ func CustomLocks(l Locks) Option {
 // ValueCodec sets how values are encoded; JSON is the default.
 func ValueCodec(codec Codec) Option {
 	if codec == nil {
-		return isNil("the Codec")
+		return nilArgument("the Codec")
 	}
 	return option(func(c *config) { c.codec = codec })
 }
@@ -95,8 +95,8 @@ func ValueCodec(codec Codec) Option {
 // been used for nine tenths of d may already end.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
-// Lifetime ends every session d after it was made, even if it is in use. With 0 there is no such
-// end, and an IdleTimeout is needed. The default is DefaultLifetime.
+// Lifetime sets how long a session lives after it was made, even if it is in use. With 0 the
+// lifetime has no limit, and IdleTimeout must have one. The default is DefaultLifetime.
 func Lifetime(d time.Duration) Option { return option(func(c *config) { c.lifetime = d }) }
 
 // MaxWaiters bounds how many requests of this process wait for one session's lock; further
@@ -122,7 +122,7 @@ func Logger(l *slog.Logger) Option {
 // quickly, be safe for concurrent use, and not use the session. OnEvent may be given several times.
 func OnEvent(f func(ctx context.Context, e Event)) Option {
 	if f == nil {
-		return isNil("the function of OnEvent")
+		return nilArgument("the function of OnEvent")
 	}
 	return option(func(c *config) { c.onEvent = append(c.onEvent, f) })
 }
