@@ -24,9 +24,9 @@ const (
 	EventFailed EventKind = "failed"
 	// EventLost: a write came too late, because the answer had begun. Err is set.
 	EventLost EventKind = "lost"
-	// EventLockLost: the lock ended before it was released. The conditions of the commit still
-	// protect the session. Only if Traits.CommitsNeedLock is true, they do not, and the commit
-	// fails. Err is set.
+	// EventLockLost: the lock ended before it was released. Normally the conditions of the commit
+	// still protect the session. But if Traits.CommitsNeedLock is true, another program may have
+	// changed the session, and the commit may fail. Err is set.
 	EventLockLost EventKind = "lock-lost"
 	// EventUnlocked: the session is saved without the lock, because the lock store cannot be
 	// reached. Err is set.

@@ -87,12 +87,12 @@ func ValueCodec(codec Codec) Option {
 	return option(func(c *config) { c.codec = codec })
 }
 
-// IdleTimeout ends a session that was not used for d. With 0, only its Lifetime ends it. The
-// default is DefaultIdleTimeout.
+// IdleTimeout sets how long a session lives without being used. With 0, only its Lifetime ends it.
+// The default is DefaultIdleTimeout.
 //
-// When a session is used, its end is put off. To save writes, this is not done at every use. It is
-// done only if at least a tenth of d has passed since it was last done. So a session that has not
-// been used for nine tenths of d may already end.
+// Each use of a session puts off its end. To save writes, the store is told of this only if at
+// least a tenth of d has passed since the last time. So a session may already end when it has not
+// been used for nine tenths of d.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
 // Lifetime sets how long a session lives after it was made, even if it is in use. With 0 the

@@ -104,8 +104,8 @@ func (s *Files) Ensure(ctx context.Context, path string) error {
 	return err
 }
 
-// Remove removes the file at path. The next Ensure makes the file again, even if the last try failed
-// and its ErrorTTL is not over. If the file does not exist, Remove returns nil.
+// Remove removes the file at path. The next Ensure makes the file again, even if the last try
+// failed and its ErrorTTL is not over. If the file does not exist, Remove returns nil.
 func (s *Files) Remove(path string) error {
 	f, err := s.file(path)
 	if err != nil {
