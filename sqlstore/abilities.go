@@ -53,7 +53,8 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	return s.passByState(ctx, token, next)
 }
 
-// checkNext returns an error if the request next cannot follow the hold of token.
+// checkNext checks the request for the hold that follows the hold of token. The request must be
+// exclusive, without Replaces, and with another token.
 func checkNext(token string, next *driver.Request) error {
 	if next.Shared || next.Replaces != "" || next.Token == token {
 		return fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)

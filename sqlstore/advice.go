@@ -19,7 +19,7 @@ import (
 // look.
 //
 // JoinFirst is only advice. The name may be free although JoinFirst returned true. Then Wait
-// acquires the name, which takes two statements more than a place in the queue would.
+// acquires the name instead of joining the queue, which takes two more statements.
 //
 // Names enter the state "handed" only on PostgreSQL. There the statement handOver (contended.go)
 // returns which waiter has got the name. While no notifications arrive, JoinFirst returns false for

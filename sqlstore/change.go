@@ -76,8 +76,8 @@ type result struct {
 
 // changeRow makes one change to a name. It loads the state of the name and calls decide, a function
 // that may change this state. Then it saves the state, and wakes the waiters that the change
-// concerns. If another call has written to the row meanwhile, changeRow starts again. If a
-// transaction has locked the row of the last grant, changeRow returns errRowLocked.
+// concerns. If another call has written to the name's row meanwhile, changeRow starts again. If a
+// transaction (CheckTx or LockTx) keeps the name locked, changeRow returns errRowLocked.
 //
 // If decide leaves the name free, changeRow reserves it for the waiters whose turn it is. It
 // reserves nothing while a transaction keeps the name. Those waiters acquire the name themselves
@@ -118,8 +118,8 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		saved, err := s.rows.saveState(ctx, name, st, res.grant)
 		switch {
 		case errors.Is(err, errRowLocked) && locked < 3 && s.retryPause(ctx, locked+2):
-			// The row may be locked by another grant, for a moment, and not by a transaction. That
-			// grant may be an earlier statement of this call whose reply was lost.
+			// Perhaps the row is not locked by a transaction, but only for a moment by another
+			// grant. The other grant may be an earlier statement of this call whose reply was lost.
 			locked++
 			handOver = true
 			continue

@@ -25,10 +25,10 @@ import (
 //
 // In all other cases the statement changes nothing, and the caller uses state.go.
 //
-// Like all statements that grant, handOver locks the row FOR UPDATE. If a transaction that checks
-// or holds the lock has locked the row, handOver skips the row. If another process is just writing
-// to the row, handOver waits for that process. To wait, it first locks the row FOR NO KEY UPDATE,
-// as every UPDATE does.
+// Like all statements that grant, handOver locks the row FOR UPDATE. If a transaction (CheckTx or
+// LockTx) has locked the row, handOver skips the row. If another process is writing to the row,
+// handOver waits until that write is done. For this wait, handOver first locks the row FOR NO KEY
+// UPDATE, as every UPDATE does.
 type contendedStatements struct {
 	handOver string
 	announce string // handOver that also leaves the notifications for the statement notifyHanded
@@ -100,10 +100,10 @@ type handedOver struct {
 	ahead int // how many places were before the one that the statement has added
 }
 
-// handOver releases an exclusive hold and reserves the name for the first waiter in the queue, in
-// one statement. It also releases a reservation, because a waiter may use its reservation as a hold
-// before it claims the reservation. If joins is not nil, it becomes the last place in the queue.
-// The result ok is false if nothing was changed.
+// handOver ends the exclusive hold of token and reserves the name for the first waiter in the
+// queue, in one statement. The token may also have a reservation, because a waiter may use the name
+// before it claims its reservation. If joins is not nil, the statement adds this place to the end
+// of the queue. The result ok is false if nothing was changed.
 func (t *table) handOver(ctx context.Context, name, token string, joins *place) (h handedOver, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return h, false, nil

@@ -18,9 +18,9 @@ type Pipeliner interface {
 	// own, and the server runs the second even if the first fails. Parameters and values are in
 	// PostgreSQL's text format.
 	//
-	// The result values is the row that the first statement returns, or nil if it returns none. The
-	// error first belongs to the first statement, and second to the second one. If conn cannot do
-	// this, nothing was sent, and first is errors.ErrUnsupported.
+	// SendBoth returns the row of the first statement as values, or nil if that statement returns
+	// no row. It returns one error for each statement. If conn cannot do this, SendBoth sends
+	// nothing, and the first error is errors.ErrUnsupported.
 	SendBoth(ctx context.Context, conn *sql.Conn, one, two Statement) (values []string, first, second error)
 }
 
@@ -46,8 +46,9 @@ type Statement struct {
 
 const handedSetting = "padlock.handed"
 
-// announceText is the expression that leaves the notifications of the statement "handOver" in the
-// setting. Its parameters are the number, the channel of this store twice, and the shared channel.
+// announceText returns an SQL expression for the statement "handOver". The expression leaves the
+// notifications in the setting padlock.handed. It has four parameters: NUMBER, the store's own
+// channel, the shared channel, and once more the own channel.
 func announceText() string {
 	hash := func(token string) string { return "encode(substr(sha256(" + token + "), 1, 12), 'hex')" }
 	second := "decode(rpad(second->>'t', (length(second->>'t') + 3) / 4 * 4, '='), 'base64')"
@@ -101,8 +102,8 @@ func parseMicros(text string) (micros, error) {
 
 func bytesText(b []byte) string { return `\x` + hex.EncodeToString(b) }
 
-// handOverRow runs the statement handOver. The text joins is the new last place of the queue in
-// JSON, or empty. notified is true if the notifications were sent too.
+// handOverRow runs the statement handOver. If joins is not empty, it is a place in JSON that the
+// statement adds to the end of the queue. notified is true if the notifications were sent too.
 func (t *table) handOverRow(ctx context.Context, name, token, joins string) (r row, notified bool) {
 	if t.pipeliner == nil || t.noPipeline.Load() {
 		return t.queryRow(ctx, t.sql.contended.handOver, []byte(name), joins, []byte(token)), false

@@ -11,7 +11,7 @@ import "time"
 //	                                               it did not, or if its reply was lost
 //	taken    the place is in the queue, and its    waited, by Wait with the same token; dropped, by
 //	         notifications arrive at takenPlace    Release with that token
-//	waited   a call of Wait uses the place as its  those of a wait (wait.go)
+//	waited   a call of Wait uses the place as its  see the table in wait.go
 //	         own
 //	dropped  the Store has forgotten the place     (none)
 //
@@ -19,8 +19,8 @@ import "time"
 // after placeFor.
 //
 // The place is registered for notifications before the statement is sent, so that none is missed.
-// If the connection for notifications is opened or lost in the state "taken", or if no
-// notifications arrive when Wait is called, Wait looks at the name at once.
+// Some may still be missed if the connection for notifications is opened or lost in the state
+// "taken". If that has happened, or if there is no such connection, Wait looks at the name at once.
 type takenPlace struct {
 	*waiting
 	remove func()

@@ -23,9 +23,9 @@ type moreColumn struct {
 	Cooled driver.Holder `json:"cooled,omitzero"`
 }
 
-// scan reads the state of a name from one row of a result. If the row has other columns before
-// those of the state, their values are stored in the variables to which the pointers in leading
-// point.
+// scan reads the state of a name from one row of a result. The row may have other columns before
+// those of the state. The argument leading has a pointer to a variable for each of these other
+// columns.
 func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int
@@ -172,8 +172,7 @@ func (t *table) saveState(ctx context.Context, name string, st *state, grant boo
 	if err := t.queryRow(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
-	// A transaction that checks the lock has locked the row, or another grant has locked it for a
-	// moment.
+	// The row is locked: by a transaction that checks the lock, or for a moment by another grant.
 	if locked == 0 {
 		return false, t.whyLocked(ctx, name)
 	}
@@ -239,12 +238,15 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 	return ok, err
 }
 
-// awaitWriter is called on MySQL and MariaDB when a grant has found a locked row. The row may be
-// locked by a transaction that checks the name, or for a moment by another grant. A grant also
-// locks the row in the table of locks, and such a transaction does not. So awaitWriter waits until
-// nobody writes to that row, and then returns errRowLocked. The other grant may be an earlier
-// statement of this caller, which the server still executes although the connection was lost. If
-// the wait fails, it is not known who has the name, so awaitWriter returns the error of the wait.
+// awaitWriter is called on MySQL and MariaDB when a grant has found a locked row in the table of
+// grants. A transaction that checks the name may have locked this row, or another grant for a
+// moment. Another grant also locks the name's row in the table of locks, but a transaction that
+// checks does not. So awaitWriter waits until nobody writes to the row in the table of locks, and
+// then returns errRowLocked.
+//
+// The other grant may be an earlier statement of this caller, which the server still executes
+// although the connection was lost. If the wait fails, it is not known who has the name, so
+// awaitWriter returns the error of the wait.
 func (t *table) awaitWriter(ctx context.Context, name string) error {
 	var version int64
 	err := t.db.QueryRowContext(ctx, t.sql.awaitWriter, []byte(name)).Scan(&version)

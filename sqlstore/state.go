@@ -166,7 +166,7 @@ func (s *state) mint(above uint64, now micros) error {
 }
 
 // add gives the name to a token. A reader that joins other readers gets their fence, and every
-// other grant gets a new fence. Lapsed holds count as lost from then on.
+// other grant gets a new fence. add also removes lapsed holds; they count as lost after that.
 func (s *state) add(token opaque, shared bool, above uint64, now micros) (*hold, error) {
 	reads := func(h hold) bool { return h.Shared && h.Until > now }
 	if !shared || above >= s.fence || !slices.ContainsFunc(s.holds, reads) {
@@ -350,7 +350,7 @@ func (s *state) handOver(now micros) (handed []reservation) {
 		}
 		h, err := s.add(p.Token, p.Shared, p.Above, now)
 		if err != nil {
-			break // the fences are used up: the waiter's own try returns that error
+			break // the fences are used up: the waiter gets this error when it tries to take the name itself
 		}
 		h.Reserved, h.Holder = true, p.Holder
 		h.extendLease(now, driver.MaxReservation)

@@ -131,7 +131,8 @@ func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, err
 }
 
 // handOverInOne is like releaseInOne, for a name that others wait for. It returns nil if the
-// statement changed nothing. If joins is not nil, it becomes the last place in the queue.
+// statement changed nothing. If joins is not nil, the statement adds this place to the end of the
+// queue.
 func (s *Store) handOverInOne(ctx context.Context, name, token string, joins *place) (*handedOver, error) {
 	h, ok, err := s.rows.handOver(ctx, name, token, joins)
 	if err != nil {

@@ -78,9 +78,9 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 // somebody else has the name or waits for it, LockTx returns a *driver.HeldError.
 //
 // While tx is open, others who try the name get a *driver.HeldError. Call LockTx at the start of
-// the transaction. This matters if the isolation level is REPEATABLE READ or SERIALIZABLE. Then tx
-// sees the data as they were at its first read, and an earlier holder may have changed the data
-// since. In this case LockTx fails.
+// the transaction. With the isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as
+// they were at its first read. If somebody has held the lock since that read, tx may not see what
+// that holder has changed. LockTx then fails.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -140,9 +140,9 @@ var (
 
 // pinRow runs the SQL text lockText, which locks a row of the name until the transaction ends. The
 // transaction may see an older version of that row. If pinRow notices this, it returns errStale. In
-// CheckTx on PostgreSQL it cannot always notice it. There sawFence is the fence that the
-// transaction sees, and the caller compares it with the current fence. In all other cases sawFence
-// is 0.
+// CheckTx on PostgreSQL, pinRow does not always notice it. So it returns the fence that the
+// transaction sees (sawFence), and CheckTx compares this fence with the current one. In all other
+// cases sawFence does not matter.
 func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (sawFence uint64, err error) {
 	if lockText == "" { // on SQLite, any write keeps all other writers out
 		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))

@@ -51,7 +51,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 // Nothing has to wake a placed waiter: it looks at the name again at the end of each pause. So a
 // lost notification only makes it notice a change later. These events end the pause early:
 //
-//   - A notification tells the waiter to look (its fence is 0).
+//   - A notification with the fence 0 tells the waiter to look.
 //   - The file has changed (watch.go).
 //   - This process has released the name.
 //   - The name was reserved for the waiter before it, and driver.MaxReservation has passed since.
@@ -64,7 +64,7 @@ type wait struct {
 	reserve bool
 	*waiting
 
-	taken  *takenPlace // the place that PassOrQueue has taken for this wait, until the first look
+	taken  *takenPlace // the place that PassOrQueue has taken for this wait; nil after the first look
 	joined bool        // this wait has a place in the queue
 	push   string      // the channel on which the database wakes this waiter; "" if this waiter polls
 	renew  time.Time   // when the place has to be renewed
@@ -295,11 +295,12 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 	return min(max(time.Duration(position)*step/3, headPause), most)
 }
 
-// wokenPause returns how long a waiter sleeps that is woken by a notification or by a change of the
-// file. The first waiter sleeps no longer than until the lease that it waits for ends. If the first
-// waiter is dead, the second may take the name after driver.MaxReservation, the third after twice
-// that time, and so on. So each of the others sleeps no longer than until then. In any case the
-// sleep has a limit, because a holder may have died or a notification may have been lost.
+// wokenPause is for waiters that are woken by a notification or by a change of the file. It returns
+// how long such a waiter sleeps if nothing wakes it. The first waiter sleeps at most until the end
+// of the lease that it waits for. If the first waiter is dead, the second may take the name
+// driver.MaxReservation later, the third twice that time later, and so on. Each of these waiters
+// sleeps at most until it may take the name. In any case the sleep has a limit, because a holder
+// may have died or a notification may have been lost.
 func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	d := lastPause
 	if position == 0 {

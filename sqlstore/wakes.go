@@ -29,9 +29,9 @@ func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16])
 
 // sharedChannel returns the name of a channel on which all stores of one table listen, in addition
 // to their own channels. It is there for processes with the first builds of this package, which
-// know only this channel and send all notifications on it. Such a build also removes the channels
-// of the waiters from each row that it writes: it drops the field "c" from every place in the
-// queue. The waiters in these places must then be notified on the shared channel.
+// know only this channel and send all notifications on it. When such a build writes a row, it also
+// drops the field "c" from every place in the queue. That field is the channel of a waiter, so
+// these waiters must then be notified on the shared channel.
 func (s *Store) sharedChannel() string {
 	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
 }
@@ -43,11 +43,11 @@ func (s *Store) sharedChannel() string {
 //	                        was reserved, by the server's clock
 //	HASH FENCE @TIME alone  the same, and nobody else waits
 //	HASH 0                  the waiter has to look
-//	- 0 HASH                the name is reserved for the waiter just before this one
+//	- 0 HASH                the name is reserved for the waiter directly ahead of the one with HASH
 //
-// A build of padlock from before @TIME sends texts without it, and ignores it in the texts that it
-// gets. Such a build may also send one text for two waiters: HASH FENCE HASH. The second hash is
-// that of the next waiter, and means the same as in "- 0 HASH".
+// Older builds of padlock do not send @TIME, and ignore it. They may also send one text for two
+// waiters: HASH FENCE HASH. The second hash is that of the next waiter, and means the same as in
+// "- 0 HASH".
 func (s *Store) notification(a address, h handedName, next bool) []any {
 	text := a.token.hash() + " " + strconv.FormatUint(h.fence, 10)
 	if h.since > 0 {

@@ -88,8 +88,8 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 }
 
 // stir makes waiters look at their rows after the file has changed. The more waiters are ahead of a
-// waiter in its queue, the less often it looks. The result says how near a waiter of this process
-// is to the head of its queue: it is the number of waiters ahead of the one that is nearest.
+// waiter in its queue, the less often it looks. For each waiter of this process, stir counts the
+// waiters ahead of it, and returns the smallest of these numbers.
 func (w *waits) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,7 +40,7 @@ type dialect struct {
 	// Some versions of PHP take over a lease too soon. The field early says by how much.
 	early   micros
 	greater string // the function for the greater of two numbers
-	wide    string // casts the time at which a lease ends to a type that has room for microseconds
+	wide    string // casts {end}, the end of a lease, to a type that has room for microseconds
 	take    string // takes a free name, or makes the lease of the token's own hold longer
 
 	create string // makes the table as PHP does
