@@ -90,8 +90,8 @@ func ValueCodec(codec Codec) Option {
 // IdleTimeout sets how long a session lives without being used. With 0, only its Lifetime ends it.
 // The default is DefaultIdleTimeout.
 //
-// Each use of a session puts off its end. To save writes, the store is told of this only if at
-// least a tenth of d has passed since the last time. So a session may already end when it has not
+// Each use of a session puts off its end. To save writes, the Manager writes the new end only if at
+// least a tenth of d has passed since it last did so. So a session may already end when it has not
 // been used for nine tenths of d.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
