@@ -139,11 +139,12 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 // at a time. It exists only if there is an observer. An eventQueue with a tally does not queue
 // events, and many attempts and holds share it; see counter.go.
 type eventQueue struct {
-	l       *Locker
-	name    string
-	tally   Tally
-	counter *watcher // the observer that tally belongs to
-	all     bool     // an observer wants events whose level is Debug
+	l        *Locker
+	name     string
+	tally    Tally
+	counter  *watcher  // the observer that tally belongs to
+	borrowed *borrowed // histograms of tally; nil if it does not lend any
+	all      bool      // an observer wants events whose level is Debug
 
 	// Guarded by Locker.mu.
 	ctx      context.Context // passed to the observers

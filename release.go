@@ -130,7 +130,13 @@ func (h *hold) countRelease(at driver.Instant) {
 	if at == 0 {
 		at = h.locker.clock.Now()
 	}
-	h.events.count(Count{Kind: EventReleasing, Mode: modeOf(h.shared), Outcome: OutcomeReleased, Took: at.Sub(h.grantedAt)})
+	mode, took := modeOf(h.shared), at.Sub(h.grantedAt)
+	if to := h.events.histogramFor(EventReleasing, mode); to != nil {
+		to.Add(took)
+		return
+	}
+	h.events.count(Count{Kind: EventReleasing, Mode: mode, Outcome: OutcomeReleased, Took: took})
+	h.events.borrow(EventReleasing, mode)
 }
 
 // announceRelease delivers EventReleased.

@@ -3,6 +3,7 @@ package padlock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -58,11 +59,20 @@ func (a *attempt) countGrant() {
 	if a.single {
 		a.handle = h.watchedHandle()
 	}
-	c := Count{Kind: EventAcquired, Mode: modeOf(h.shared), Outcome: OutcomeAcquired, HandOver: a.by, AtOnce: !a.pending}
+	mode, took := modeOf(h.shared), time.Duration(0)
 	if a.start != 0 {
-		c.Took = max(0, h.grantedAt.Sub(a.start))
+		took = max(0, h.grantedAt.Sub(a.start))
 	}
-	a.events.count(c)
+	if a.by != NoHandOver || a.pending { // there is more to count than the time
+		a.events.count(Count{Kind: EventAcquired, Mode: mode, Outcome: OutcomeAcquired, HandOver: a.by, Took: took, AtOnce: !a.pending})
+		return
+	}
+	if to := a.events.histogramFor(EventAcquired, mode); to != nil {
+		to.Add(took)
+		return
+	}
+	a.events.count(Count{Kind: EventAcquired, Mode: mode, Outcome: OutcomeAcquired, Took: took, AtOnce: true})
+	a.events.borrow(EventAcquired, mode)
 }
 
 // attemptOver counts an attempt as ended. If it was the last attempt, attemptOver wakes a Close

@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/group"
+	"github.com/padlock-go/padlock/internal/histogram"
 )
 
 // DefaultMaxGroups is how many groups a store has at most if MaxGroups is not given.
@@ -127,9 +128,9 @@ const (
 
 // series are the figures of one place.
 type series struct {
-	wait, use [modes][outcomes]atomic.Pointer[histogram]
-	slack     histogram
-	renewal   histogram
+	wait, use [modes][outcomes]atomic.Pointer[histogram.Histogram]
+	slack     histogram.Histogram
+	renewal   histogram.Histogram
 
 	pending                              atomic.Int64
 	contended, forgotten, failed, unsure atomic.Uint64
@@ -154,13 +155,13 @@ func (s *series) Count(e padlock.Count) {
 	case padlock.EventRefused:
 		s.began(e)
 	case padlock.EventRenewed:
-		s.slack.add(e.Slack)
-		s.renewal.add(e.Took)
+		s.slack.Add(e.Slack)
+		s.renewal.Add(e.Took)
 	case padlock.EventRenewFailed:
 		s.failed.Add(1)
 	case padlock.EventReleasing:
 		e.Outcome = padlock.OutcomeReleased
-		histogramOf(&s.use, e).add(e.Took)
+		histogramOf(&s.use, e).Add(e.Took)
 	case padlock.EventEnded, padlock.EventLost:
 		s.endHold(e)
 	case padlock.EventForgotten:
@@ -174,17 +175,26 @@ func (s *series) Count(e padlock.Count) {
 	}
 }
 
+// Lend returns the histogram to which Count adds the time of an acquire or of a hold, so that the
+// Locker can add it itself.
+func (s *series) Lend(kind padlock.EventKind, mode padlock.Mode) *histogram.Histogram {
+	if kind == padlock.EventReleasing {
+		return histogramOf(&s.use, padlock.Count{Mode: mode, Outcome: padlock.OutcomeReleased})
+	}
+	return histogramOf(&s.wait, padlock.Count{Mode: mode, Outcome: padlock.OutcomeAcquired})
+}
+
 // began counts the end of an acquire.
 func (s *series) began(e padlock.Count) {
 	if !e.AtOnce {
 		s.pending.Add(-1)
 	}
-	histogramOf(&s.wait, e).add(e.Took)
+	histogramOf(&s.wait, e).Add(e.Took)
 }
 
 // endHold counts the end of a hold.
 func (s *series) endHold(e padlock.Count) {
-	histogramOf(&s.use, e).add(e.Took)
+	histogramOf(&s.use, e).Add(e.Took)
 	if e.Kind == padlock.EventLost {
 		s.lost[within(int(e.Outcome), outcomes)].Add(1)
 	}
@@ -199,11 +209,11 @@ func (s *series) heldNow() int64 {
 }
 
 // count returns the number of durations in the histograms of the outcomes that are wanted.
-func count(all *[modes][outcomes]atomic.Pointer[histogram], wanted func(padlock.Outcome) bool) (n int64) {
+func count(all *[modes][outcomes]atomic.Pointer[histogram.Histogram], wanted func(padlock.Outcome) bool) (n int64) {
 	for mode := range all {
 		for outcome := range all[mode] {
 			if h := all[mode][outcome].Load(); h != nil && wanted(padlock.Outcome(outcome)) {
-				buckets, _ := h.drain()
+				buckets, _ := h.Drain()
 				for _, k := range buckets {
 					n += int64(k)
 				}
@@ -214,7 +224,7 @@ func count(all *[modes][outcomes]atomic.Pointer[histogram], wanted func(padlock.
 }
 
 // histogramOf returns the histogram for the mode and the outcome of an event.
-func histogramOf(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Count) *histogram {
+func histogramOf(all *[modes][outcomes]atomic.Pointer[histogram.Histogram], e padlock.Count) *histogram.Histogram {
 	if uint(e.Mode) < uint(modes) && uint(e.Outcome) < uint(outcomes) {
 		if h := all[e.Mode][e.Outcome].Load(); h != nil {
 			return h
@@ -225,9 +235,9 @@ func histogramOf(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Coun
 
 // newAt returns the histogram for an event, and makes it if there is none. It is not part of
 // histogramOf, so that the compiler can inline histogramOf.
-func newAt(all *[modes][outcomes]atomic.Pointer[histogram], e padlock.Count) *histogram {
+func newAt(all *[modes][outcomes]atomic.Pointer[histogram.Histogram], e padlock.Count) *histogram.Histogram {
 	slot := &all[within(int(e.Mode), modes)][within(int(e.Outcome), outcomes)]
-	slot.CompareAndSwap(nil, new(histogram))
+	slot.CompareAndSwap(nil, new(histogram.Histogram))
 	return slot.Load()
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/histogram"
 	"github.com/padlock-go/padlock/internal/promtext"
 )
 
@@ -167,18 +168,18 @@ func (p *page) labeledCounters(rows []row, name, help, labelName string, counter
 // of them has further labels of its own.
 type histograms []struct {
 	labels string
-	h      *histogram
+	h      *histogram.Histogram
 }
 
 // byOutcome returns the histograms that have been used.
-func byOutcome(all *[modes][outcomes]atomic.Pointer[histogram]) (used histograms) {
+func byOutcome(all *[modes][outcomes]atomic.Pointer[histogram.Histogram]) (used histograms) {
 	for mode := range all {
 		for outcome := range all[mode] {
 			if h := all[mode][outcome].Load(); h != nil {
 				labels := promtext.Label("mode", padlock.Mode(mode).String()) + "," + promtext.Label("outcome", padlock.Outcome(outcome).String())
 				used = append(used, struct {
 					labels string
-					h      *histogram
+					h      *histogram.Histogram
 				}{labels, h})
 			}
 		}
@@ -200,14 +201,14 @@ func (p *page) histograms(rows []row, name, help string, of func(*series) histog
 }
 
 // histogram writes one histogram.
-func (p *page) histogram(name, labels string, h *histogram) {
+func (p *page) histogram(name, labels string, h *histogram.Histogram) {
 	n := uint64(0)
-	counts, sum := h.drain()
+	counts, sum := h.Drain()
 	for i, k := range counts {
 		n += k
 		le := "+Inf"
-		if i < len(bounds) {
-			le = seconds(bounds[i])
+		if i < len(histogram.Bounds) {
+			le = seconds(histogram.Bounds[i])
 		}
 		fmt.Fprintf(p.w, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels, le, n)
 	}

@@ -21,7 +21,7 @@ var bites = []bite{
 	{"a store's test knows the face", checkArrows, "redisstore/x_test.go", "redisstore", imports(padlockPath), ""},
 	{"a store's test knows another", checkArrows, "redisstore/x_test.go", "redisstore", imports(padlockPath + "/memstore"), "allow it only"},
 	{"the quorum's test", checkArrows, "quorum/x_test.go", ".", imports(padlockPath + "/memstore"), ""},
-	{"the face knows a store", checkArrows, "x.go", ".", imports(padlockPath + "/memstore"), "allow it only driver;"},
+	{"the face knows a store", checkArrows, "x.go", ".", imports(padlockPath + "/memstore"), "allow it only driver, internal/histogram;"},
 	{"the face's test does", checkArrows, "x_test.go", ".", imports(padlockPath + "/memstore"), ""},
 	{"driver knows something", checkArrows, "driver/x.go", ".", imports(padlockPath), "allow it only the standard library;"},
 	{"session knows the contract", checkArrows, "session/x.go", ".", imports(padlockPath + "/driver"), "allow it only .;"},

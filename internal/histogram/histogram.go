@@ -1,4 +1,6 @@
-package metrics
+// Package histogram counts durations for package metrics. Package padlock adds short ones to a
+// Histogram without a call of package metrics.
+package histogram
 
 import (
 	"sync"
@@ -6,29 +8,30 @@ import (
 	"time"
 )
 
-// bounds are the upper bounds of the buckets. The last bucket has no upper bound.
-var bounds = [...]time.Duration{
+// Bounds are the upper bounds of the buckets. The last bucket has no upper bound.
+var Bounds = [...]time.Duration{
 	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
 }
 
-// buckets has the number of durations in each bucket. The sum of these is the number of all
+// Buckets has the number of durations in each bucket. The sum of these is the number of all
 // durations.
-type buckets [len(bounds) + 1]uint64
+type Buckets [len(Bounds) + 1]uint64
 
-// histogram counts durations. Locks in memory are often held for a very short time, so a duration
+// Histogram counts durations. Locks in memory are often held for a very short time, so a duration
 // in the first bucket costs only one atomic addition, to shortTimes. This field has the count of
 // such durations in its upper bits and their sum in its lower bits. Before one of them overflows,
-// drain moves both to the other fields.
-type histogram struct {
+// Drain moves both to the other fields. The zero Histogram is empty. Its methods are safe for
+// concurrent use.
+type Histogram struct {
 	shortTimes atomic.Uint64 // count * shortOne + sum in nanoseconds
 
 	mu      sync.Mutex // guards the fields below
-	buckets buckets
+	buckets Buckets
 	sum     time.Duration
 }
 
-// The field histogram.shortTimes has a count of durations in its upper 20 bits and their sum, in
+// The field Histogram.shortTimes has a count of durations in its upper 20 bits and their sum, in
 // nanoseconds, in its lower 44 bits. Only durations of at most a millisecond are added. Each of
 // them has at most 20 bits, so the sum does not overflow before the count.
 //
@@ -40,18 +43,22 @@ const (
 	shortMost = 1 << 63
 )
 
-func (h *histogram) add(d time.Duration) {
-	if uint64(d) > uint64(time.Millisecond) {
-		h.addLong(d)
-	} else if h.shortTimes.Add(shortOne+uint64(d)) >= shortMost {
-		h.drain()
+// Add counts a duration. The compiler inlines it.
+func (h *Histogram) Add(d time.Duration) {
+	if uint64(d) > uint64(time.Millisecond) || h.shortTimes.Add(shortOne+uint64(d)) >= shortMost {
+		h.addSlowly(d)
 	}
 }
 
-// addLong adds a duration that does not belong to the first bucket.
-func (h *histogram) addLong(d time.Duration) {
+// addSlowly does what Add leaves to do: it adds a duration that does not belong to the first
+// bucket, or makes room in shortTimes.
+func (h *Histogram) addSlowly(d time.Duration) {
+	if uint64(d) <= uint64(time.Millisecond) {
+		h.Drain()
+		return
+	}
 	i := 0
-	for i < len(bounds) && d > bounds[i] {
+	for i < len(Bounds) && d > Bounds[i] {
 		i++
 	}
 	h.mu.Lock()
@@ -60,9 +67,9 @@ func (h *histogram) addLong(d time.Duration) {
 	h.mu.Unlock()
 }
 
-// drain moves the count and the sum in shortTimes to the other fields. It returns the number of
+// Drain moves the count and the sum in shortTimes to the other fields. It returns the number of
 // durations in each bucket, and the sum of all durations.
-func (h *histogram) drain() (b buckets, sum time.Duration) {
+func (h *Histogram) Drain() (b Buckets, sum time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := h.shortTimes.Swap(0)

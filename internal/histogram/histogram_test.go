@@ -1,4 +1,4 @@
-package metrics
+package histogram
 
 import (
 	"testing"
@@ -8,12 +8,12 @@ import (
 // More durations of the first bucket than one word has room for.
 func TestManyShortDurations(t *testing.T) {
 	const many = 1<<20 + 5
-	var h histogram
+	var h Histogram
 	for range many {
-		h.add(time.Millisecond)
+		h.Add(time.Millisecond)
 	}
-	h.add(2 * time.Millisecond)
-	n, sum := h.drain()
+	h.Add(2 * time.Millisecond)
+	n, sum := h.Drain()
 	if n[0] != many || n[1] != 1 || sum != many*time.Millisecond+2*time.Millisecond {
 		t.Errorf("the buckets have %d and %d durations, the sum is %v", n[0], n[1], sum)
 	}
