@@ -31,8 +31,8 @@ type Statement struct {
 }
 
 // A hand-over changes a row and then notifies a waiter, in two transactions. In one transaction
-// this would be slow: PostgreSQL commits transactions with NOTIFY one after the other, and each
-// that has also changed a row would wait for the disk meanwhile.
+// this would be slow. PostgreSQL commits transactions with NOTIFY one after the other. If such a
+// transaction had also changed a row, it would keep the others waiting while it writes to the disk.
 //
 // Both statements are sent at once, so the second cannot get its parameters from the reply to the
 // first. Instead the first statement leaves the notifications in a setting of the session, and the

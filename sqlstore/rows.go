@@ -147,7 +147,8 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 	return err
 }
 
-// errRowLocked means that a transaction has locked the row of the last grant.
+// errRowLocked means that a row of the name is locked: by a transaction (CheckTx or LockTx), or for
+// a moment by another grant.
 var errRowLocked = errors.New("a transaction has locked the row of the last grant")
 
 // saveState writes the state if nobody has changed the row since it was loaded, and reports whether
@@ -188,9 +189,8 @@ func (t *table) whyLocked(ctx context.Context, name string) error {
 	return errRowLocked
 }
 
-// hasGrant reports whether a name has a row in the table of grants. Before an INSERT of that row,
-// hasGrant has to be asked, because the INSERT would wait for a transaction that has locked the
-// row.
+// hasGrant reports whether a name has a row in the table of grants. Call hasGrant before an INSERT
+// of that row. The INSERT alone would wait for a transaction that has locked the row.
 func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	var fence int64
 	err := t.db.QueryRowContext(ctx, t.sql.readGrant, []byte(name)).Scan(&fence)

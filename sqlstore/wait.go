@@ -54,7 +54,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //   - A notification with the fence 0 tells the waiter to look.
 //   - The file has changed (watch.go).
 //   - This process has released the name.
-//   - The name was reserved for the waiter before it, and driver.MaxReservation has passed since.
+//   - The name was reserved for the waiter directly ahead, and driver.MaxReservation has passed.
 //   - The connection that listens for notifications is opened or lost.
 //
 // A notification for another waiter does not end the pause.

@@ -83,7 +83,7 @@ type waiting struct {
 	token opaque          // "" if the waiter takes no place in the queue
 	look  chan struct{}   // signals that the waiter has to look
 	to    chan handedName // gets a reservation for the waiter
-	next  chan struct{}   // signals that the waiter before this one has a reservation
+	next  chan struct{}   // signals that the waiter directly ahead has a reservation
 
 	// For a fileWatch, guarded by waits.mu:
 	ahead   int       // how many waiters were ahead of this one at the last look
