@@ -34,7 +34,7 @@ func (h *hold) leaveCleanupGroup() {
 // cleanupGroups decides which Locks of a Locker share a cleanup. Locker.mu guards it.
 type cleanupGroups struct {
 	since        driver.Instant // when the present period began
-	taken        int            // how many locks were taken in this period
+	taken        int            // how many times a lock needed a new cleanup in this period
 	cleanupGroup *cleanupGroup  // the newest group of several Locks
 	rest         []Lock         // those Locks of the newest group that are still unused
 	watching     bool           // the next garbage collection calls dropLocks

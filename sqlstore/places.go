@@ -20,7 +20,8 @@ import "time"
 //
 // The place is registered for notifications before the statement is sent, so that none is missed.
 // Some may still be missed if the connection for notifications is opened or lost in the state
-// "taken". If that has happened, or if there is no such connection, Wait looks at the name at once.
+// "taken". If that has happened, or if there is no such connection any more, Wait looks at the name
+// at once.
 type takenPlace struct {
 	*waiting
 	remove func()

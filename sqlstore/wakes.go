@@ -168,8 +168,8 @@ func (w *waits) handTo(hash string, h handedName) bool {
 	return true
 }
 
-// warnNext tells a waiter that the name was reserved for the waiter before it. hash is the hash of
-// the waiter's token. warnNext returns false if the waiter is not in this process.
+// warnNext finds a waiter by the hash of its token. It tells this waiter that the name was reserved
+// for the waiter directly ahead. It returns false if the waiter is not in this process.
 func (w *waits) warnNext(hash string) bool {
 	one := w.waiter(hash)
 	if one != nil {

@@ -16,8 +16,8 @@ import (
 //   - But if another process had the lock, that process renews the value. Then the time of the key
 //     is set to heldPause from now, and the key is removed when that time has come.
 //
-// A refresh does not wait for the lock. It does not begin while ErrorTTL forbids to call the
-// function. It does not begin either if core.refreshing already has maxBehind keys.
+// A refresh does not wait for the lock. It does not begin in two cases: if the function failed less
+// than ErrorTTL ago, or if core.refreshing already has maxBehind keys.
 
 // heldPause is how long this process leaves a key alone after it found that another process renews
 // it.
