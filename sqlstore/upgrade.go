@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
 )
 
 // upgrades has, for each version of the tables, the statements that bring them to the next version:
@@ -22,7 +23,9 @@ func Upgrade(ctx context.Context, db *sql.DB, e Engine, schema string) (oldVersi
 		return 0, 0, err
 	}
 	defer s.end()
-	if oldVersion, err = s.version(ctx); err != nil {
+	opening, cancel := dbms.BoundOpening(ctx) // the upgrade itself may take long
+	defer cancel()
+	if oldVersion, err = s.version(opening); err != nil {
 		return 0, 0, err
 	}
 	if oldVersion > schemaVersion {

@@ -32,6 +32,10 @@ func TestOpeningASilentDatabase(t *testing.T) {
 			_, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL)
 			return err
 		},
+		"upgrade": func(ctx context.Context, db *sql.DB) error {
+			_, _, err := sqlstore.Upgrade(ctx, db, sqlstore.MySQL, "")
+			return err
+		},
 		"lockkeys": func(ctx context.Context, db *sql.DB) error {
 			_, err := lockkeys.Open(ctx, db, sqlstore.MySQL, lockkeys.Symfony)
 			return err

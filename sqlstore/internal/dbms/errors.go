@@ -99,7 +99,11 @@ func SQLState(err error) string {
 type silentError struct{ limit time.Duration }
 
 func (e silentError) Error() string {
-	return fmt.Sprintf("the database did not answer within %v", e.limit)
+	text := fmt.Sprintf("the database did not answer within %v", e.limit)
+	if e.limit == openTime {
+		text += "; is it overloaded, is the address right, and does a firewall let connections pass?"
+	}
+	return text
 }
 
 // callerEnded returns the error of the caller's context, or nil if that context has not ended. If

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -292,5 +293,20 @@ func TestWrongURL(t *testing.T) {
 	_, err := Examine(t.Context(), "redis://:canary@localhost?x=y", Options{Open: all.Store, Schemes: every})
 	if !errors.Is(err, padlock.ErrInvalid) || strings.Contains(err.Error(), "canary") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A finding has no prefix of the library, and no word of Go's.
+func TestPlainErrors(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{context.DeadlineExceeded, "it did not answer in time"},
+		{&padlock.Error{Op: padlock.OpAcquire, Name: "x", Err: fmt.Errorf("%w: it is read-only", padlock.ErrUnavailable)}, "it is read-only"},
+	} {
+		if got := plain(c.err); got != c.want {
+			t.Errorf("%v is shown as %q, want %q", c.err, got, c.want)
+		}
 	}
 }

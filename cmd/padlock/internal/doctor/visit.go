@@ -119,7 +119,8 @@ func plain(err error) string {
 	if errors.As(err, &e) {
 		err = e.Err
 	}
-	return strings.ReplaceAll(err.Error(), padlock.ErrUnavailable.Error()+": ", "")
+	text := strings.ReplaceAll(err.Error(), padlock.ErrUnavailable.Error()+": ", "")
+	return strings.ReplaceAll(text, context.DeadlineExceeded.Error(), "it did not answer in time")
 }
 
 func (v *visit) add(check string, s State, seen, why, do string) {
