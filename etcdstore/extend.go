@@ -145,8 +145,8 @@ func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	if e := st.liveHold(h.id); e != nil {
-		n := s.remember(h.name, e)
-		return driver.Grant{Fence: n.fencing(), TTL: max(s.conn.timeLeft(ctx, e.lease), time.Millisecond), Shared: n.reader}, nil
+		n, left := s.remember(ctx, h.name, e)
+		return driver.Grant{Fence: n.fencing(), TTL: max(left, time.Millisecond), Shared: n.reader}, nil
 	}
 	if !h.reader && st.fence == h.fencing() {
 		return driver.Grant{}, driver.ErrExpired
@@ -165,11 +165,18 @@ func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 	if e == nil {
 		return nil, driver.ErrLost
 	}
-	return s.remember(name, e), nil
+	h, _ := s.remember(ctx, name, e)
+	return h, nil
 }
 
-func (s *Store) remember(name string, e *entry) *hold {
-	n := &hold{name: name, id: e.ID, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared, recalled: true, since: s.cfg.clock.Now()}
-	s.holds.remember(n)
-	return n
+// remember remembers a hold that the server has, and asks how long its lease lasts. Without that,
+// an Extend could move the hold to a lease that ends earlier.
+func (s *Store) remember(ctx context.Context, name string, e *entry) (h *hold, left time.Duration) {
+	now := s.cfg.clock.Now()
+	h = &hold{name: name, id: e.ID, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared, recalled: true, since: now}
+	if left = s.conn.timeLeft(ctx, e.lease); left > 0 {
+		h.end = now.Add(left)
+	}
+	s.holds.remember(h)
+	return h, left
 }

@@ -123,3 +123,27 @@ func TestMovesToLaterLeases(t *testing.T) {
 		t.Errorf("Extend for %v: %+v", ttl, g)
 	}
 }
+
+// TestForeignExtendNeverShortens: a store that extends a hold of another store does not move it to
+// a lease that ends earlier.
+func TestForeignExtendNeverShortens(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	s, other, c := mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
+	r := request("job", "token")
+	r.TTL = 300 * time.Second
+	take(t, s, r)
+	for range 2 { // the second Extend knows the hold
+		g, err := other.Extend(t.Context(), "job", "token", 10*time.Second)
+		if err != nil || g.TTL < 100*time.Second {
+			t.Errorf("Extend: %+v, %v", g, err)
+		}
+	}
+	keys, err := c.Get(t.Context(), "padlock/l/job/", clientv3.WithPrefix())
+	if err != nil || len(keys.Kvs) != 1 {
+		t.Fatalf("%+v, %v", keys, err)
+	}
+	if left, err := c.TimeToLive(t.Context(), clientv3.LeaseID(keys.Kvs[0].Lease)); err != nil || left.TTL < 100 {
+		t.Errorf("the lease of 300 s lasts for %+v, %v", left, err)
+	}
+}
