@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/zkstore"
@@ -85,6 +87,10 @@ func expectLine(t *testing.T, lines *bufio.Reader, want string) {
 func TestOneServer(t *testing.T) {
 	t.Parallel()
 	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick, Conf: []string{"4lw.commands.whitelist=srvr,conf"}})
+	// One test has a store with a user, which would own the root if it made it.
+	if _, err := rawConn(t, srv.Addr()).Create("/padlock", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
 	for name, f := range map[string]func(*testing.T, *server.Server){
 		"Contract":                     contract,
 		"ContractWithoutFences":        contractWithoutFences,

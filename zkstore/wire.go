@@ -99,7 +99,7 @@ func (w *wire) awaitWatches() {
 	if !due {
 		return
 	}
-	pause := time.NewTimer(min(50*time.Millisecond, w.known.length()/20))
+	pause := time.NewTimer(min(200*time.Millisecond, w.known.length()/20))
 	defer pause.Stop()
 	select {
 	case <-w.rewatched:
