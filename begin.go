@@ -127,7 +127,9 @@ func (a *attempt) atLeast() time.Duration {
 //     the store's queue. QueueAdviser.JoinFirst reports such a hand-over. This rule is only for an
 //     exclusive call with a TTL above MaxReservation and a Wait of at least shortWait. The call
 //     must not have HoldAtLeast, FenceAbove or Slots.
-//  4. Every other call makes a try.
+//  4. A call that waits for the gate of a name with slots joins the line and then the store's
+//     queue, if the store is a driver.SlotQueuer. It has just found that all permits are held.
+//  5. Every other call makes a try.
 //
 // In rule 3 the name may be free after all. Then the store grants it in reply to the request that
 // would have joined the queue, so the caller does not wait. If the server is out of reach,
@@ -141,6 +143,9 @@ const shortWait = time.Second
 // joinsFirst reports whether the caller joins the store's queue before it has made any try.
 func (a *attempt) joinsFirst() bool {
 	l, r := a.l, &a.request
+	if a.await != nil && l.cfg.maxWaiters > 0 {
+		return true
+	}
 	return l.adviser != nil && l.cfg.maxWaiters > 0 && !a.part && !a.gate && !a.anySlot &&
 		!r.Shared && a.set.holdAtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
 		(a.set.wait < 0 || a.set.wait >= shortWait) && l.adviser.JoinFirst(r.Name)

@@ -38,6 +38,7 @@ type Locker struct {
 	adviser    driver.QueueAdviser // nil if the store cannot tell when a try would fail
 	converter  driver.Converter    // nil if the store cannot change a mode
 	slotTaker  driver.SlotTaker    // nil if the store cannot take a permit in one step
+	slotQueuer driver.SlotQueuer   // nil if the store cannot hand permits over to waiters
 	sharers    driver.SharedTaker  // nil if the store cannot take several shared holds at once; guarded by mu
 	slotWaiter driver.SlotWaiter   // nil if the store cannot wait until one of several permits is free
 	locator    driver.Locator      // nil unless two names can share one lock in the store
@@ -99,6 +100,7 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l.identifier, _ = driver.As[driver.Identifier](store)
 	l.converter, _ = driver.As[driver.Converter](store)
 	l.slotTaker, _ = driver.As[driver.SlotTaker](store)
+	l.slotQueuer, _ = driver.As[driver.SlotQueuer](store)
 	l.sharers, _ = driver.As[driver.SharedTaker](store)
 	l.slotWaiter, _ = driver.As[driver.SlotWaiter](store)
 	l.locator, _ = driver.As[driver.Locator](store)

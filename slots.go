@@ -65,6 +65,7 @@ type permitCall struct {
 	set     settings
 	start   driver.Instant
 	events  *eventQueue // nil if there is no observer
+	got     *hold       // the permit that the store has handed over
 	held    []error     // for each permit the last *HeldError
 	noted   bool        // EventContended was noted
 	pending bool        // EventAcquiring was counted
@@ -242,13 +243,6 @@ func (p *permitCall) scan(overtake bool) (*hold, error) {
 	return nil, err
 }
 
-// attempt returns an attempt to get a permit at once.
-func (p *permitCall) attempt() *attempt {
-	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start, pending: p.pending}
-	a.part, a.noted, a.single, a.set.wait = true, true, false, 0
-	return a
-}
-
 // heldAll records that all permits are held, and returns the error for the caller. The holders of
 // the permits come from err.
 func (p *permitCall) heldAll(err error) error {
@@ -339,11 +333,16 @@ const gateTTL = time.Second
 // queueForPermit waits for the gate, and then for a permit.
 func (p *permitCall) queueForPermit() (*hold, error) {
 	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
+	if p.awaitsPermit() {
+		g.await = p.awaitHandOver
+	}
 	g.part, g.gate, g.noted, g.within = true, true, true, false
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
 	gate, err := g.takeOrWait(driver.SlotGate(p.name, p.set.slots))
 	p.timeout = g.timeout
 	switch {
+	case p.got != nil:
+		return p.got, nil
 	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
 		return nil, &joined{p.refusal(), p.ctx.Err()}
 	case errors.Is(err, ErrHeld):

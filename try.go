@@ -31,6 +31,7 @@ type attempt struct {
 	several *callMemory // shared by all attempts of an AcquireAll or DoAll; nil in other calls
 	request driver.Request
 	h       *hold
+	await   func(context.Context) error // waits for a permit instead of the gate; nil in other calls
 	start   driver.Instant
 	held    error       // the last *HeldError
 	inLine  bool        // the call joins the line at once, because others wait there or a holder may pass its lock on

@@ -233,8 +233,8 @@ func (a *attempt) waitAsHead() error {
 		began := a.l.clock.Now()
 		err := a.askStore(ctx, &waiter, &poll)
 		switch {
-		case err == nil:
-			return nil
+		case err == nil || err == errPermitTaken:
+			return err
 		case errors.Is(err, ErrHeld):
 			a.noteContended(err)
 			poll.until(err)
@@ -259,6 +259,13 @@ func (a *attempt) waitAsHead() error {
 // free. In the first case askStore takes the lock that was handed over. In the second case it tries
 // to take the lock.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
+	if a.await != nil && !a.cleanUp {
+		err := a.await(ctx)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		a.await = nil
+	}
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
 			return err
@@ -274,13 +281,20 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		return &errorWithout{err, []error{ErrUncertain}} // after a wait that failed, the store cleans up itself
 	}
 	a.cleanUp = a.unsure // Wait has taken over the place of a turn in turnQueued
+	return a.takeHandOver(g)
+}
+
+// takeHandOver takes the lock when the store's wait has returned g. If g is zero, a try may
+// succeed.
+func (a *attempt) takeHandOver(g driver.Grant) error {
 	switch {
-	case g.TTL == 0: // a try may succeed
+	case g.TTL == 0:
 		a.renewToken()
 	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
 		// The grant is a hold, not only a reservation. If its lease is short, it is renewed soon.
 		a.by = HandOverByQueue
-		if err = a.acceptGrant(g.From, g); err != nil {
+		err := a.acceptGrant(g.From, g)
+		if err != nil {
 			a.noteUnsure()
 		}
 		return err

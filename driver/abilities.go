@@ -111,6 +111,23 @@ type SlotWaiter interface {
 	WaitSlot(ctx context.Context, r Request, n int) error
 }
 
+// SlotQueuer hands the permits of a name with slots over to waiters, in the order of arrival.
+type SlotQueuer interface {
+	// AwaitSlot waits until the store hands one of the permits 0 to n-1 of r.Name over to r.Token.
+	// It waits in the queue of the lock SlotGate(r.Name, n), together with the callers that wait
+	// for that lock in other ways. The Grant is for the lock SlotName(r.Name, slot). It is a
+	// reservation or a hold, as [Waiter] explains for reserve true, and never zero.
+	//
+	// When AwaitSlot returns an error, the store has given up the place in the queue and any
+	// permit. It may also do that in the background, with a context of its own; then Close waits
+	// for it. A waiter whose process died or was stopped delays the waiters behind it by at most
+	// the greater one of a second and Guarantees.DeadWaiter.
+	//
+	// A store may return errors.ErrUnsupported for some requests only, at once. Then the caller
+	// waits for the gate as for any other lock, and for a permit with WaitSlot.
+	AwaitSlot(ctx context.Context, r Request, n int) (slot int, g Grant, err error)
+}
+
 // SharedTaker takes several shared holds of one name with one request.
 type SharedTaker interface {
 	// AcquireShared does what Acquire does for each request in rs, in order, and stops at the first

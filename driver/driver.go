@@ -24,6 +24,7 @@
 //   - [FenceRaiser]: the store can be a member of a quorum with fences, and locks can be passed on
 //     inside a process without a request.
 //   - [SlotTaker], [SlotWaiter]: a caller takes any permit of n in one step, or waits for one.
+//   - [SlotQueuer]: the store hands permits over to waiters directly.
 //   - [SharedTaker]: many readers of a process acquire a name with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.

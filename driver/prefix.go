@@ -44,6 +44,7 @@ func WithPrefix(s Store, prefix string) Store {
 	p.adviser, _ = As[QueueAdviser](s)
 	p.slotTaker, _ = As[SlotTaker](s)
 	p.slotWaiter, _ = As[SlotWaiter](s)
+	p.slotQueuer, _ = As[SlotQueuer](s)
 	p.sharers, _ = As[SharedTaker](s)
 	p.batcher, _ = As[BatchExtender](s)
 	p.passer, _ = As[Passer](s)
@@ -73,6 +74,7 @@ type prefixed struct {
 	adviser    QueueAdviser
 	slotTaker  SlotTaker
 	slotWaiter SlotWaiter
+	slotQueuer SlotQueuer
 	sharers    SharedTaker
 	batcher    BatchExtender
 	passer     Passer
@@ -162,6 +164,13 @@ func (p *prefixed) WaitSlot(ctx context.Context, r Request, n int) error {
 		return err
 	}
 	return p.slotWaiter.WaitSlot(ctx, r, n)
+}
+
+func (p *prefixed) AwaitSlot(ctx context.Context, r Request, n int) (int, Grant, error) {
+	if err := p.prependOptional(p.slotQueuer != nil, &r.Name); err != nil {
+		return 0, Grant{}, err
+	}
+	return p.slotQueuer.AwaitSlot(ctx, r, n)
 }
 
 func (p *prefixed) AcquireShared(ctx context.Context, rs []Request) ([]Grant, error) {

@@ -25,6 +25,7 @@ var abilities = map[string]struct {
 	"QueueAdviser":  {reflect.TypeFor[QueueAdviser](), can[QueueAdviser]},
 	"SlotTaker":     {reflect.TypeFor[SlotTaker](), can[SlotTaker]},
 	"SlotWaiter":    {reflect.TypeFor[SlotWaiter](), can[SlotWaiter]},
+	"SlotQueuer":    {reflect.TypeFor[SlotQueuer](), can[SlotQueuer]},
 	"SharedTaker":   {reflect.TypeFor[SharedTaker](), can[SharedTaker]},
 	"BatchExtender": {reflect.TypeFor[BatchExtender](), can[BatchExtender]},
 	"Passer":        {reflect.TypeFor[Passer](), can[Passer]},
@@ -209,6 +210,11 @@ func (s *recorder) ExtendBatch(_ context.Context, holds []Extension) ([]Extended
 func (s *recorder) WaitSlot(_ context.Context, r Request, _ int) error {
 	s.note(r.Name)
 	return nil
+}
+
+func (s *recorder) AwaitSlot(_ context.Context, r Request, _ int) (int, Grant, error) {
+	s.note(r.Name)
+	return 0, Grant{}, nil
 }
 
 func (s *recorder) Acquire(_ context.Context, r Request) (Grant, error) {

@@ -247,12 +247,15 @@ var broken = map[bug]string{
 	batchOutOfOrder:        "batch/each",
 	batchOnlyVerifies:      "batch/each",
 	batchUnchecked:         "batch/invalid",
-	slotAlwaysFirst:        "slots/queue slots/repeat slots/takes slots/waits",
+	slotAlwaysFirst:        "slots/given-up slots/handed-at-once slots/handed-over slots/queue slots/repeat slots/takes slots/waits",
 	slotOvertakes:          "slots/queue",
 	slotRepeatTakesAnother: "slots/repeat",
 	slotUnchecked:          "slots/invalid",
 	slotWaitSpins:          "slots/waits",
 	slotWaitWatchesOne:     "slots/waits",
+	slotAwaitOvertakes:     "slots/handed-at-once slots/handed-over",
+	slotAwaitKeepsGate:     "slots/given-up slots/handed-at-once slots/handed-over",
+	slotAwaitKeepsPlace:    "slots/given-up",
 }
 
 // TestBrokenStores runs the suite against a store with one bug at a time. The race detector is slow

@@ -81,8 +81,8 @@ var slotCases = []testCase{
 	},
 	{
 		name:   "slots/invalid",
-		clause: "AcquireSlot and WaitSlot return ErrInvalid for a wrong number of permits and a wrong name. AcquireSlot returns it for a shared request and for Replaces.",
-		about:  "SlotTaker.AcquireSlot SlotWaiter.WaitSlot ErrInvalid MaxSlots",
+		clause: "AcquireSlot, WaitSlot and AwaitSlot return ErrInvalid for a wrong number of permits and a wrong name. AcquireSlot and AwaitSlot return it for a shared request and for Replaces.",
+		about:  "SlotTaker.AcquireSlot SlotWaiter.WaitSlot SlotQueuer.AwaitSlot ErrInvalid MaxSlots",
 		needs:  []need{takesSlots},
 		f: func(c *check) {
 			swap, shared := c.request(c.slotted()), c.request(c.slotted())
@@ -94,6 +94,7 @@ var slotCases = []testCase{
 				if _, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("AcquireSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
 				}
+				c.refusesToQueue(bad.r, bad.n)
 				if !c.has.waitSlot || bad.r.Replaces != "" || bad.r.Shared {
 					continue
 				}
@@ -202,4 +203,16 @@ func (cl *client) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 	err := ability[driver.SlotWaiter](cl.store).WaitSlot(ctx, r, n)
 	cl.saw(&call{op: "WaitSlot", tokens: []string{r.Token}, err: err})
 	return err
+}
+
+// refusesToQueue checks that AwaitSlot returns ErrInvalid.
+func (c *check) refusesToQueue(r driver.Request, n int) {
+	if !c.has.queueSlot {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.patience)
+	defer cancel()
+	if _, _, err := ability[driver.SlotQueuer](c.a.store).AwaitSlot(ctx, r, n); !errors.Is(err, driver.ErrInvalid) {
+		c.errorf("AwaitSlot of %+v with %d permits: want ErrInvalid, got: %v", r, n, orGranted(err))
+	}
 }

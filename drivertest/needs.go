@@ -33,12 +33,13 @@ var (
 
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
-	enqueues   = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
-	waits      = able("Waiter", func(a *abilities) bool { return a.wait })
-	takesSlots = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
-	together   = able("SharedTaker", func(a *abilities) bool { return a.together })
-	batches    = able("BatchExtender", func(a *abilities) bool { return a.batch })
-	waitsSlots = able("SlotWaiter", func(a *abilities) bool { return a.waitSlot })
+	enqueues    = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
+	waits       = able("Waiter", func(a *abilities) bool { return a.wait })
+	takesSlots  = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
+	together    = able("SharedTaker", func(a *abilities) bool { return a.together })
+	batches     = able("BatchExtender", func(a *abilities) bool { return a.batch })
+	waitsSlots  = able("SlotWaiter", func(a *abilities) bool { return a.waitSlot })
+	queuesSlots = able("SlotQueuer", func(a *abilities) bool { return a.queueSlot })
 
 	passes   = able("Passer", func(a *abilities) bool { return a.pass })
 	queues   = able("QueuePasser", func(a *abilities) bool { return a.queue })
@@ -95,7 +96,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities tells which optional interfaces a store has. An interface whose method returns
 // errors.ErrUnsupported counts as missing.
 type abilities struct {
-	wait, enqueue, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, batch, together bool
+	wait, enqueue, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, queueSlot, batch, together bool
 }
 
 // probe finds out the abilities of the store. It calls the method of each ability, and looks only
@@ -161,6 +162,13 @@ func (r *run) probeSlots(ctx context.Context, has *abilities, q driver.Request) 
 		q.Name += "2"
 		has.waitSlot = supported(v.WaitSlot(ctx, q, 1))
 	}
+	if v, ok := driver.As[driver.SlotQueuer](r.a); ok {
+		q.Name += "3"
+		slot, _, err := v.AwaitSlot(ctx, q, 1)
+		if has.queueSlot = supported(err); err == nil {
+			r.a.Release(context.WithoutCancel(ctx), driver.SlotName(q.Name, slot), q.Token, 0)
+		}
+	}
 }
 
 func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
@@ -214,7 +222,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, together, batches, passes, queues, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
+	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, queuesSlots, together, batches, passes, queues, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

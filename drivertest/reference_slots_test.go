@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,9 +16,12 @@ const (
 	slotUnchecked          bug = "AcquireSlot does not check its request"
 	slotWaitSpins          bug = "WaitSlot returns at once"
 	slotWaitWatchesOne     bug = "WaitSlot watches the first permit only"
+	slotAwaitOvertakes     bug = "AwaitSlot does not wait for the gate"
+	slotAwaitKeepsGate     bug = "AwaitSlot keeps the gate when it returns a permit"
+	slotAwaitKeepsPlace    bug = "AwaitSlot keeps the gate when its context ends"
 )
 
-var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotWaitSpins, slotWaitWatchesOne}
+var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotWaitSpins, slotWaitWatchesOne, slotAwaitOvertakes, slotAwaitKeepsGate, slotAwaitKeepsPlace}
 
 // AcquireSlot implements driver.SlotTaker.
 func (s relay) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
@@ -100,4 +104,64 @@ func (s relay) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// AwaitSlot implements driver.SlotQueuer: it takes the gate, and waits for a permit.
+func (s relay) AwaitSlot(ctx context.Context, r driver.Request, n int) (slot int, g driver.Grant, err error) {
+	if err := s.checkSlots(&r, n); err != nil {
+		return 0, g, err
+	}
+	gate := r
+	gate.Name = driver.SlotGate(r.Name, n)
+	pause := 5 * time.Millisecond
+	if !s.is(slotAwaitOvertakes) {
+		if err := s.takeGate(ctx, gate); err != nil {
+			return 0, g, err
+		}
+	} else if s.firstAt(gate.Name) {
+		pause = 5 * time.Second // so that the second caller overtakes the first
+	}
+	defer func() {
+		if err == nil && s.is(slotAwaitKeepsGate) || err != nil && s.is(slotAwaitKeepsPlace) {
+			return
+		}
+		_, released := s.Release(context.WithoutCancel(ctx), gate.Name, gate.Token, 0)
+		err = errors.Join(err, released)
+	}()
+	for {
+		slot, g, err = s.AcquireSlot(ctx, r, n, true)
+		if err == nil {
+			g.From = driver.SystemClock().Now()
+		}
+		if !errors.Is(err, driver.ErrHeld) {
+			return slot, g, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return 0, driver.Grant{}, ctx.Err()
+		}
+	}
+}
+
+func (s relay) takeGate(ctx context.Context, gate driver.Request) error {
+	for {
+		g, err := s.ref.Wait(ctx, gate, true)
+		if err != nil {
+			return err
+		}
+		if handed(g) {
+			_, err := s.Acquire(ctx, gate)
+			return err
+		}
+	}
+}
+
+// firstAt reports whether this is its first call for the name.
+func (s relay) firstAt(name string) bool {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	e := s.w.entry(name)
+	e.refused++
+	return e.refused == 1
 }

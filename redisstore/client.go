@@ -16,6 +16,7 @@ const (
 	replyTimeout = silenceLimit                         // limit for each reply while a connection is made
 	flushDelay   = 10 * time.Microsecond                // gathers the requests of many goroutines; a single request is not delayed
 	callTimeout  = driver.MaxSilence - time.Second*3/10 // how long a call waits for a check of the servers, see gate
+	ringScale    = 8                                    // a connection has room for 1 << ringScale requests that wait for replies
 	bufferSize   = 1 << 16                              // bytes of each of the two buffers of a connection
 )
 
@@ -36,6 +37,7 @@ func (s *Store) clientOption() rueidis.ClientOption {
 		ReadBufferEachConn:  bufferSize,
 		WriteBufferEachConn: bufferSize,
 		MaxFlushDelay:       flushDelay,
+		RingScaleEachConn:   ringScale,
 		ClusterOption:       rueidis.ClusterOption{MaxMovedRedirections: 8},
 		DialCtxFn:           s.dial,
 		AuthCredentialsFn:   loginOf,

@@ -127,8 +127,19 @@ func (s *Store) fastToken(token string) string {
 	return counted(token)
 }
 
-// fastRelease reports whether the hold was ended.
+// fastRelease ends a hold, and hands the name over if it has waiters. It reports whether the hold
+// was ended.
 func (s *Store) fastRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
+	done, waiters, err := s.releaseAlone(ctx, c, name, token)
+	if waiters {
+		return s.passHold(ctx, c, name, token)
+	}
+	return done, err
+}
+
+// releaseAlone ends the hold of a name that nobody waits for. It reports whether the hold was
+// ended, and whether there may be waiters.
+func (s *Store) releaseAlone(ctx context.Context, c *connected, name, token string) (done, waiters bool, err error) {
 	key, note := s.keys.pair(name)
 	var resp rueidis.RedisResult
 	if s.config.alone {
@@ -137,13 +148,10 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 		resp = s.scripts.fastRelease.call(ctx, c, key, note, s.fastToken(token))
 	}
 	n, err := resp.ToInt64()
-	switch {
-	case err != nil:
-		return false, s.failure(ctx, err)
-	case n == 2:
-		return s.passHold(ctx, c, name, token)
+	if err != nil {
+		return false, false, s.failure(ctx, err)
 	}
-	return n == 1, nil
+	return n == 1, n == 2, nil
 }
 
 // passHold ends a hold of a name that has waiters, and hands the name over. It reports whether the
@@ -203,24 +211,31 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 	})
 }
 
-// handed is a set of tokens. It has the tokens that got a name by a hand-over and have not released
-// it yet. Such a name usually has more waiters, and the fast scripts cannot release a name with
-// waiters. So release does not run a fast script for these tokens, which would waste a request.
+// handed has tokens that have not released their names yet. First, it has those that got a name by
+// a hand-over. Such a name usually has more waiters, and the fast scripts cannot release a name
+// with waiters. So release does not run a fast script for these tokens, which would waste a
+// request. Second, it has those that got a permit, with the number of permits: the release of a
+// permit looks for waiters at the gate for that number.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex
-	m  map[string]struct{}
+	m  map[string]handedOver
+}
+
+type handedOver struct {
+	passed  bool // the hold came by a hand-over
+	permits int  // how many permits the name has for the holder, or 0 if the hold is not a permit
 }
 
 const maxHanded = 1 << 14 // limits the set, because some holds are never released
 
-func (h *handed) add(token string) {
+func (h *handed) add(token string, how handedOver) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.m) >= maxHanded {
 		clear(h.m)
 	}
-	h.m[token] = struct{}{}
+	h.m[token] = how
 	h.n.Store(int64(len(h.m)))
 }
 
@@ -230,18 +245,17 @@ func (h *handed) has(token string) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, ok := h.m[token]
-	return ok
+	return h.m[token].passed
 }
 
-func (h *handed) take(token string) bool {
+func (h *handed) take(token string) handedOver {
 	if h.n.Load() == 0 {
-		return false
+		return handedOver{}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, ok := h.m[token]
+	how := h.m[token]
 	delete(h.m, token)
 	h.n.Store(int64(len(h.m)))
-	return ok
+	return how
 }

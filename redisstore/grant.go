@@ -120,11 +120,7 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	if keep == 0 && !s.config.foreign {
-		way := s.fastRelease
-		if s.handed.take(token) || s.subscriber.firstWaiter(name) != nil {
-			way = s.passHold
-		}
-		if done, err := way(ctx, c, name, token); done || err != nil {
+		if done, err := s.quickRelease(ctx, c, name, token); done || err != nil {
 			return driver.Released, err
 		}
 	}
@@ -139,6 +135,18 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Expired, nil
 	}
 	return driver.Gone, nil
+}
+
+// quickRelease ends a hold without the full script, and reports whether it has ended it.
+func (s *Store) quickRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
+	how := s.handed.take(token)
+	switch {
+	case how.permits > 0:
+		return s.releasePermit(ctx, c, name, token, how)
+	case how.passed || s.subscriber.firstWaiter(name) != nil:
+		return s.passHold(ctx, c, name, token)
+	}
+	return s.fastRelease(ctx, c, name, token)
 }
 
 // forget releases the hold of token, if there is one, or removes the token's place from the queue.

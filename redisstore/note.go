@@ -65,6 +65,11 @@ const (
 	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a waiter has to claim a reservation
 	aliveMillis   = 45_000                                        // a waiter that has not looked for this long is gone
 	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their last use
+
+	// The first waiter for a permit has the gate with a lease of gateMillis, and looks again after
+	// gateLookMillis at the latest. If its process dies, the others wait for that lease.
+	gateMillis     = 1000
+	gateLookMillis = 250
 )
 
 // scriptWords has the words that are replaced in the text of every script, with their replacements.
@@ -93,6 +98,8 @@ var scriptWords = map[string]string{
 	"FORMAT_LENGTH":   "'%0" + strconv.Itoa(lengthBytes) + "d'",
 	"FORMAT_TIME":     "'%0" + strconv.Itoa(timeBytes) + ".0f'",
 	"CHANNEL_LENGTH":  strconv.Itoa(shardedDigits),
+	"MS_GATE":         strconv.Itoa(gateMillis),
+	"MS_GATE_LOOK":    strconv.Itoa(gateLookMillis),
 	"MS_RESERVE":      strconv.Itoa(reserveMillis),
 	"MS_ALIVE":        strconv.Itoa(aliveMillis),
 	"MS_LINGER":       strconv.Itoa(lingerMillis),

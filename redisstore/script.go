@@ -67,6 +67,23 @@ var bothScripts = map[string]func() *scripts{
 	"string": sync.OnceValue(func() *scripts { return newScripts("string") }),
 }
 
+// slotScripts has one layout's scripts for permits.
+type slotScripts struct{ acquire, wait, await, pass *script }
+
+var bothSlotScripts = map[bool]func() *slotScripts{
+	false: sync.OnceValue(func() *slotScripts { return newSlotScripts("set") }),
+	true:  sync.OnceValue(func() *slotScripts { return newSlotScripts("string") }),
+}
+
+func newSlotScripts(layout string) *slotScripts {
+	return &slotScripts{
+		acquire: newScript("slot_begin", "fast_acquire_"+layout, "slot_acquire"),
+		wait:    newScript("slot_begin", "prelude", layout, "publish", "queue", "wait", "slot_wait"),
+		await:   newScript("slot_begin", "prelude", layout, "publish", "queue", "slot_step", "wait", "await_slot"),
+		pass:    newScript("slot_begin", "handover", "key_"+layout, "publish", "slot_pass_step", "pass", "slot_pass"),
+	}
+}
+
 // call runs a script with two keys.
 func (sc *script) call(ctx context.Context, c rueidis.CoreClient, key, note string, args ...string) rueidis.RedisResult {
 	return sc.do(ctx, c, []string{key, note}, args)

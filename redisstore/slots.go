@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -18,30 +17,16 @@ const (
 	mostWatched = 16
 )
 
-// slotScripts has one layout's scripts for permits.
-type slotScripts struct{ acquire, wait *script }
-
-var bothSlotScripts = map[bool]func() *slotScripts{
-	false: sync.OnceValue(func() *slotScripts { return newSlotScripts("set") }),
-	true:  sync.OnceValue(func() *slotScripts { return newSlotScripts("string") }),
-}
-
-func newSlotScripts(layout string) *slotScripts {
-	return &slotScripts{
-		acquire: newScript("slot_begin", "fast_acquire_"+layout, "slot_acquire"),
-		wait:    newScript("slot_begin", "prelude", layout, "publish", "queue", "wait", "slot_wait"),
-	}
-}
-
 var _ interface {
 	driver.SlotTaker
 	driver.SlotWaiter
+	driver.SlotQueuer
 } = (*Store)(nil)
 
 // AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n
 // is more than 64, or if r has AtLeast or FenceAbove. A store always returns that error if it has
 // the option Foreign, the option Replicas, or both of PlainStrings and NoFences.
-func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
+func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
 	}
@@ -55,8 +40,10 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 	if err != nil {
 		return 0, driver.Grant{}, err
 	}
-	slot, g, err := s.acquireSlot(ctx, c, &r, n, ahead)
-	g, err = s.confirmed(ctx, &r, g, err)
+	slot, g, err := s.acquireSlot(ctx, c, &r, n, overtake)
+	if g, err = s.confirmed(ctx, &r, g, err); err == nil {
+		s.handed.add(r.Token, handedOver{permits: n})
+	}
 	return slot, g, err
 }
 
@@ -71,7 +58,7 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 	return r.Validate(&s.guarantees)
 }
 
-func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request, n int, ahead bool) (int, driver.Grant, error) {
+func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request, n int, overtake bool) (int, driver.Grant, error) {
 	gate, ttl := s.keys.lock(driver.SlotGate(r.Name, n)).allKeys(), s.formats.ttl(r.TTL)
 	keys := append(make([]string, 0, 2+2*n), gate[0], gate[3])
 	for i := range n {
@@ -79,7 +66,7 @@ func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request
 		keys = append(keys, key, note)
 	}
 	a, err := s.readAnswer(ctx, bothSlotScripts[s.config.strings]().acquire.do(ctx, c, keys,
-		[]string{counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note, digit(ahead)}))
+		[]string{counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note, digit(overtake)}))
 	if err != nil {
 		return 0, driver.Grant{}, err
 	}
@@ -182,18 +169,10 @@ func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 // be free.
 func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
 	s, r := a.s, a.r
-	c, err := s.readyClient(a.ctx, false)
+	c, on, err := a.listening(false)
 	if err != nil {
 		return 0, err
 	}
-	on, err := s.subscriber.listening(a.ctx, c, a.w)
-	if err != nil {
-		return 0, err
-	}
-	if c, err = s.readyClient(a.ctx, true); err != nil {
-		return 0, err
-	}
-	a.w.forget(msgLook) // drops earlier messages that asked for a look
 	var keys []string
 	for i := range n {
 		all := s.keys.lock(driver.SlotName(r.Name, i)).allKeys()

@@ -98,6 +98,7 @@ func (n *subscription) subscribe() error {
 	default:
 	}
 	n.clock.clear()
+	turns := s.gate.turns.Load()
 	c, err := s.readyClient(s.ctx, false)
 	if err != nil {
 		return err
@@ -132,6 +133,12 @@ func (n *subscription) subscribe() error {
 	}
 	if err := d.Do(s.ctx, d.B().Subscribe().Channel(allChannel(n.channel)).Build()).Error(); err != nil {
 		return err
+	}
+	if s.gate.turns.Load() == turns+1 { // only this connection was made, which has just replied
+		select {
+		case <-n.suspect:
+		default:
+		}
 	}
 	return n.watch(d, lost)
 }

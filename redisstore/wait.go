@@ -24,6 +24,7 @@ type wait struct {
 	free    bool           // the fast script granted the name, which was free
 	asked   bool           // a message asked the waiter to look soon
 	queued  bool           // the token was in the queue at the last look
+	slot    int            // the permit that a message has handed over, or -1; only for AwaitSlot
 	down    driver.Instant // when the server was first found unreachable, or 0
 	retry   time.Duration  // the last pause while the server is unreachable
 }
@@ -56,7 +57,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		s.jobs.Go(func() { s.forget(r.Name, r.Token) })
 	}
 	if err == nil && g.TTL > 0 && !a.free {
-		s.handed.add(r.Token)
+		s.handed.add(r.Token, handedOver{passed: true})
 	}
 	return g, err
 }
@@ -82,21 +83,10 @@ func (a *wait) wait() (driver.Grant, error) {
 // lookOnce joins the queue, or shows that this waiter is alive. If the wait goes on, it
 // returns the time until the next look. Otherwise that time is 0, and lookOnce returns the grant.
 func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
-	c, err := a.s.readyClient(a.ctx, true)
+	c, on, err := a.listening(true)
 	if err != nil {
 		return g, 0, err
 	}
-	on, err := a.s.subscriber.listening(a.ctx, c, a.w)
-	if err != nil {
-		return g, 0, err
-	}
-	// The subscriber may have made a new connection, which must be checked. This is done now, so
-	// that it does not delay a hand-over.
-	c, err = a.s.readyClient(a.ctx, true)
-	if err != nil {
-		return g, 0, err
-	}
-	a.w.forget(msgLook) // drops earlier messages that asked for a look
 	a.sent = a.sent || a.reserve
 	if !a.joined {
 		a.joined = true
@@ -129,6 +119,26 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	g, err = a.s.grant(&reply)
 	g.TTL = min(g.TTL, driver.MaxReservation) // the caller must claim the name within this time, even if the lease is longer
 	return g, 0, err
+}
+
+// listening makes sure that the waiter receives messages, and that the server was checked after
+// that.
+func (a *wait) listening(grants bool) (*connected, *subscription, error) {
+	c, err := a.s.readyClient(a.ctx, grants)
+	if err != nil {
+		return nil, nil, err
+	}
+	on, err := a.s.subscriber.listening(a.ctx, c, a.w)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The subscriber may have made a new connection, which must be checked. This is done now, so
+	// that it does not delay a hand-over.
+	if c, err = a.s.readyClient(a.ctx, true); err != nil {
+		return nil, nil, err
+	}
+	a.w.forget(msgLook) // drops earlier messages that asked for a look
+	return c, on, nil
 }
 
 func (a *wait) ended() error {
@@ -227,7 +237,10 @@ func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err er
 			return g, false, nil
 		case m := <-a.w.called:
 			switch m.kind {
-			case msgHandedOver:
+			case msgHandedOver, msgPermit:
+				if m.kind == msgPermit {
+					a.slot = m.slot
+				}
 				return a.s.reservation(&m), true, nil
 			case msgGranted:
 				return driver.Grant{Fence: a.s.callerFence(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil

@@ -22,6 +22,7 @@ type waiter struct {
 // The kinds of messages to a waiter. Scripts use the same letters.
 const (
 	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence, and often the time
+	msgPermit     = 'q' // a permit is reserved for the waiter; the message has the fence, the time and the permit
 	msgGranted    = 'g' // a lock of this process was released and this waiter has it now; the message has the fence
 	msgLookBy     = 'f' // the waiter must look at the name within the number of ms in the message
 	msgTry        = 'b' // the waiter has no place in the queue, and may try
@@ -33,10 +34,11 @@ type message struct {
 	kind  byte
 	value int64
 	// With msgGranted, this is the time at which the lease began, or a time before the lease began.
-	// With msgHandedOver, it is the time at which the message arrived.
+	// With msgHandedOver and msgPermit, it is the time at which the message arrived.
 	from   driver.Instant
-	handed int64    // with msgHandedOver: the server's time of the hand-over in microseconds, or 0
-	clock  *samples // samples of the sender's clock, or nil; only for msgHandedOver, in a cluster
+	handed int64    // with these two: the server's time of the hand-over in microseconds, or 0
+	clock  *samples // with these two in a cluster: samples of the sender's clock, or nil
+	slot   int      // with msgPermit: the number of the permit
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
@@ -99,7 +101,7 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
 		return
 	}
 	switch kind[0] {
-	case msgHandedOver, msgLookBy, msgTry:
+	case msgHandedOver, msgPermit, msgLookBy, msgTry:
 	default:
 		return // no script sends it
 	}
@@ -110,9 +112,11 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
 		return
 	}
 	called := message{kind: kind[0]}
-	if called.kind == msgHandedOver {
-		fence, handed, _ := strings.Cut(value, " ")
+	if called.kind == msgHandedOver || called.kind == msgPermit {
+		fence, rest, _ := strings.Cut(value, " ")
+		handed, slot, _ := strings.Cut(rest, " ")
 		value, called.from, called.handed, called.clock = fence, sub.s.clock.Now(), atoi(handed), clock
+		called.slot = int(atoi(slot))
 	}
 	called.value = atoi(value)
 	w.call(called)

@@ -32,3 +32,9 @@ local function publish(chan, message)
   local n = redis.pcall('PUBLISH', all, message) -- may be forbidden
   return type(n) ~= 'number' or n > 0 or counts ~= '1'
 end
+
+-- named makes the text of the field s of a gate's hash, which says for whom a permit may be
+-- reserved; see slot_pass.lua.
+local function named(token, chan, id, holder)
+  return string.format(FORMAT_LENGTH, #token) .. token .. chan .. ' ' .. id .. ' ' .. holder
+end

@@ -1,0 +1,60 @@
+end
+-- Ends the hold of a permit and reserves the permit for the waiter that has the gate. In the same
+-- step, the gate passes to the next waiter in its queue.
+--
+-- A waiter for one of n permits has one of these states:
+--
+--   queued  It has a place in the queue of the gate.
+--   named   It has the gate, as a reservation or with a lease of MS_GATE. The field s of the gate's
+--           hash has its token, channel, id and holder (see named in publish.lua), so a permit can
+--           be reserved for it.
+--   alone   It has the gate, but the field s has not been written yet.
+--   served  It has a permit, as a reservation or as a hold. It does not have the gate any more.
+--
+-- The transitions are:
+--
+--   state   event                                        new state
+--   queued  slot_pass.lua or pass.lua passes the gate    named
+--           dispatch of this version passes the gate     named
+--           an older padlock passes the gate             alone
+--   alone   await_slot.lua finds no free permit          named
+--           await_slot.lua finds a free permit           served
+--   named   slot_pass.lua reserves a permit for it       served
+--           await_slot.lua finds a free permit           served
+--           its process dies and the lease ends          the next waiter gets the gate
+--
+-- A waiter at the gate is also in the sorted set B of each permit, from its first look on. A
+-- release that does not run this script wakes it there. If B has another waiter too, this script
+-- does nothing: that waiter has another number of permits, or an older padlock, and both must have
+-- a chance to get the permit.
+--
+-- slot_begin.lua, handover.lua, key_set.lua or key_string.lua, publish.lua, slot_pass_step.lua and
+-- pass.lua come before this text. Together they are the function one(KEYS, ARGV).
+-- KEYS: 1 to 4 name, note, records and queue of the permit; 5 to 8 those of the gate; then the
+--       sorted set B of each permit
+-- ARGV: 1 to 3 as in handover.lua  4 the number of the permit
+-- Returns
+--   1  if the permit was reserved
+--   2  if the permit is free, because the process of the waiter is gone; the gate may be free, too
+--   3  if the permit was reserved, and the gate may be free although there are waiters
+--   0  if nothing was done
+local call = redis.call
+local permit, gate = { KEYS[1], KEYS[2], KEYS[3], KEYS[4] }, { KEYS[5], KEYS[6], KEYS[7], KEYS[8] }
+local s = call('HGET', KEYS[7], 's')
+if not s then return 0 end
+local n = string.sub(s, 1, COUNTED_TOKEN - 1) + 0
+local counted, head = string.sub(s, 1, COUNTED_TOKEN - 1 + n), string.sub(s, COUNTED_TOKEN, COUNTED_TOKEN - 1 + n)
+local chan, id, holder = string.match(string.sub(s, COUNTED_TOKEN + n), '^(%x+) (%d+) (.*)$')
+local me = chan .. ' ' .. id
+local watchers = KEYS[9 + ARGV[4]]
+if call('ZCARD', watchers) > (call('ZSCORE', watchers, me) and 1 or 0) then return 0 end
+if one(gate, { counted, ARGV[2], ARGV[3], step = 'holds' }) ~= 1 then return 0 end
+local to = { token = head, chan = chan, id = id, holder = holder }
+local done = one(permit, { ARGV[1], ARGV[2], ARGV[3], step = 'permit', to = to, slot = ARGV[4] })
+if done == 0 then return 0 end
+for i = 9, #KEYS do call('ZREM', KEYS[i], me) end
+call('HDEL', KEYS[7], 's')
+local passed = one(gate, { counted, ARGV[2], ARGV[3] })
+if passed == 0 then one(gate, { counted, ARGV[2], ARGV[3], step = 'ends' }) end
+if done == 1 and passed ~= 1 and call('EXISTS', KEYS[8]) == 1 then return 3 end
+return done

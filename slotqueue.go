@@ -1,0 +1,61 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// If the store is a driver.SlotQueuer, a permitCall in the state queueing waits for a permit
+// itself: the store keeps the queue of the gate, and hands each free permit over to the first
+// waiter. The callers of this process still wait in the Locker's line for the gate, and only the
+// first of them waits in the store. The call may still get the gate: a caller of this Locker that
+// cannot be served in this way passes the gate on to the next caller in the line.
+
+// errPermitTaken ends a wait for the gate: the store has handed over a permit, which is
+// permitCall.got.
+var errPermitTaken = errors.New("a permit was handed over instead of the gate")
+
+// awaitsPermit reports whether the store may hand a permit over to this call.
+func (p *permitCall) awaitsPermit() bool {
+	return p.l.slotQueuer != nil && !p.singly && !p.set.skip
+}
+
+// awaitHandOver waits until the store hands a permit over. Its error is errPermitTaken if the call
+// has a permit now.
+func (p *permitCall) awaitHandOver(ctx context.Context) error {
+	q := p.attempt()
+	q.part, q.anySlot = false, true
+	err := q.prepare(p.name)
+	if err != nil {
+		q.drop(err)
+		return err
+	}
+	slot, g, err := p.l.slotQueuer.AwaitSlot(ctx, q.request, q.set.slots)
+	if err != nil {
+		q.drop(err)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			err = &errorWithout{err, []error{ErrUncertain}} // the store cleans up itself
+		}
+		return err
+	}
+	q.anySlot, q.request.Name = false, driver.SlotName(p.name, slot)
+	q.h.name = q.request.Name
+	if err := q.takeHandOver(g); err != nil {
+		q.drop(err)
+		return err
+	}
+	if q.unannounced() {
+		q.announce()
+	}
+	p.got = q.h
+	return errPermitTaken
+}
+
+// attempt returns an attempt to get a permit at once.
+func (p *permitCall) attempt() *attempt {
+	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start, pending: p.pending}
+	a.part, a.noted, a.single, a.set.wait = true, true, false, 0
+	return a
+}
