@@ -26,6 +26,15 @@ func (s *Store) File(name, token string) (*os.File, error) {
 	return file, nil
 }
 
+// wasReplaced reports whether another process has had the lock of h since h was granted, because a
+// child unlocked the file. Then the record belongs to that process, and a Release must not change
+// it.
+func (h *hold) wasReplaced() bool {
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	return h.hasSuccessor(b.read(h.conn))
+}
+
 // letGoPassed releases a hold whose file was given to a child process. The child may still need the
 // lock. Unlocking the file would take the lock from the child, so letGoPassed only closes this
 // store's descriptor. Then it tries to take the lock, to find out whether another process still has

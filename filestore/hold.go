@@ -63,21 +63,31 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 		s.lose(f, h)
 		return false, nil
 	}
-	if h.shared {
+	if h.shared && !h.passed {
 		return true, nil
 	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
-	if rec.fence > h.fence || rec.newer {
-		s.lose(f, h) // a child unlocked the file, and another process has had the lock since
+	if h.hasSuccessor(rec) {
+		s.lose(f, h)
 		return false, nil
 	}
-	if rec.fence < h.fence {
+	if !h.shared && rec.fence < h.fence {
 		b.next.setExclusive(f, h)
 		_ = b.write(h.conn) // after an error, the next call tries again
 	}
 	return true, nil
+}
+
+// hasSuccessor reports whether the record shows that another process has had the lock since h was
+// granted. Of a shared hold, only an exclusive or a detached hold is a successor. There is a
+// successor only if a child that got the file has unlocked it.
+func (h *hold) hasSuccessor(rec *record) bool {
+	if h.shared {
+		return rec.newer || rec.epoch > h.fence
+	}
+	return rec.newer || rec.fence > h.fence
 }
 
 // lose forgets a hold that was lost, and closes its descriptor.

@@ -14,10 +14,15 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	if h := f.find(r.Token); h != nil {
-		if h.reserved == nil { // the hold of an earlier request, which was not detached
+		live, err := s.verify(f, h)
+		switch {
+		case err != nil:
+			return driver.Grant{}, err
+		case live && h.reserved == nil: // the hold of an earlier request, which was not detached
 			return driver.Grant{Fence: h.fence}, nil
+		case live:
+			return s.claimLease(f, h, r, b)
 		}
-		return s.claimLease(f, h, r, b)
 	}
 	lock := s.lockExclusive
 	if r.Replaces != "" {

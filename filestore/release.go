@@ -47,6 +47,11 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if h == nil {
 		return s.releaseLease(f, token, keep)
 	}
+	if h.passed && h.wasReplaced() {
+		f.forget(h)
+		h.conn.close()
+		return driver.Gone, nil
+	}
 	if err := s.coolDown(ctx, f, h, keep); err != nil {
 		return driver.Gone, err
 	}

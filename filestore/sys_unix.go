@@ -31,9 +31,6 @@ func openConn(path string, access access) (*conn, error) {
 			if err == syscall.EEXIST {
 				continue // another process made it in the meantime, or it is a broken link
 			}
-			if err == nil && access.perm() != 0o600 {
-				_ = syscall.Fchmod(fd, access.perm()) // sets the mode in spite of the umask; if it fails, other users get an error
-			}
 		}
 		if err != nil {
 			return nil, err
@@ -69,6 +66,11 @@ func newConn(fd int, access access) (*conn, error) {
 		if err := syscall.Fchmod(fd, 0o600); err != nil {
 			return nil, err
 		}
+	}
+	if perm := access.perm(); access != private && st.Uid == euid && uint32(st.Mode)&perm != perm {
+		// The process that made the file was killed before it could set the mode, or the directory
+		// was private then. If this fails, other users get an error.
+		_ = syscall.Fchmod(fd, perm)
 	}
 	return &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino)}, nil
 }

@@ -143,6 +143,9 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		}
 		slot, word := q.word(n), newTicketWord(state, n, pipe)
 		old := slot.Load()
+		if q.nextTicket().Load() != n {
+			continue // this process was stopped meanwhile, and old may be the word of a later ticket
+		}
 		if ticketWord(old).isFor(n) { // another process has written this word but has not changed nextTicket yet
 			q.nextTicket().CompareAndSwap(n, n+1)
 			continue

@@ -1,0 +1,139 @@
+//go:build linux
+
+package filestore
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// unlockInChild gives the file of a hold away and unlocks it, as a child does with flock -u.
+func unlockInChild(t *testing.T, s *Store, name, token string) {
+	t.Helper()
+	file, err := s.File(name, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func detachedRequest(name, token string) driver.Request {
+	r := request(name, token)
+	r.Detached = true
+	return r
+}
+
+// A reader whose child unlocked the file has lost its hold if a writer has had the lock since, even
+// if the writer has released the lock.
+func TestReaderNoticesPastWriter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ours, others := open(t, dir), open(t, dir)
+	take(t, ours, shared("job", "reader"))
+	unlockInChild(t, ours, "job", "reader")
+	held(t, ours, "job", "reader") // nobody else has had the lock
+	unlockInChild(t, ours, "job", "reader")
+	take(t, others, request("job", "writer"))
+	release(t, others, "job", "writer", driver.Released)
+	lost(t, ours, "job", "reader")
+}
+
+// A reader whose child unlocked the file keeps its hold if only other readers have had the lock.
+func TestReaderKeepsHoldAmongReaders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ours, others := open(t, dir), open(t, dir)
+	take(t, ours, shared("job", "reader"))
+	unlockInChild(t, ours, "job", "reader")
+	take(t, others, shared("job", "other"))
+	held(t, ours, "job", "reader")
+	release(t, ours, "job", "reader", driver.Released)
+}
+
+// If a child has unlocked the file, a Release does not change the record of the next holder.
+func TestReleaseAfterChildUnlocked(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"exclusive", "shared"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			ours, others := open(t, dir), open(t, dir)
+			first := request("job", "first")
+			first.Shared = mode == "shared"
+			take(t, ours, first)
+			unlockInChild(t, ours, "job", "first")
+			take(t, others, detachedRequest("job", "lease"))
+			if got, err := ours.Release(patience(t), "job", "first", 100*time.Millisecond); err != nil || got != driver.Gone {
+				t.Errorf("Release: %v, %v, want Gone", got, err)
+			}
+			held(t, others, "job", "lease")
+			if until := refused(t, ours, request("job", "third")).Until; time.Until(until) < 30*time.Second {
+				t.Errorf("the lease ends at %v, but it lasts for a minute", until)
+			}
+		})
+	}
+}
+
+// A reservation on a file that was removed does not become a lease, because another process may
+// have the name.
+func TestClaimLeaseOnRemovedFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ours, others := open(t, dir), open(t, dir)
+	g, err := ours.Wait(patience(t), detachedRequest("job", "lease"), true)
+	if err != nil || g.TTL == 0 {
+		t.Fatalf("Wait: %+v, %v", g, err)
+	}
+	if err := os.Remove(pathOf(ours, "job")); err != nil {
+		t.Fatal(err)
+	}
+	take(t, others, request("job", "other"))
+	refused(t, ours, detachedRequest("job", "lease"))
+	release(t, others, "job", "other", driver.Released)
+	take(t, ours, detachedRequest("job", "lease"))
+	held(t, ours, "job", "lease")
+}
+
+// A request for a lease with the token of a hold that was lost does not report that hold.
+func TestLeaseWithTokenOfLostHold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ours, others := open(t, dir), open(t, dir)
+	take(t, ours, request("job", "token"))
+	if err := os.Remove(pathOf(ours, "job")); err != nil {
+		t.Fatal(err)
+	}
+	take(t, others, request("job", "other"))
+	refused(t, ours, detachedRequest("job", "token"))
+}
+
+// A lock file that only its owner may use becomes usable by all allowed users when its owner opens
+// it again. Such a file is left if a process is killed while it makes the file, or if the directory
+// was private before.
+func TestNarrowFileIsOpened(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		option Option
+		perm   os.FileMode
+	}{{AllowGroup(), 0o660}, {AllowWorld(), 0o666}} {
+		s := open(t, t.TempDir(), c.option)
+		for _, path := range []string{pathOf(s, "job"), gatePath(pathOf(s, "job"))} {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take(t, s, shared("job", "reader"))
+		for _, path := range []string{pathOf(s, "job"), gatePath(pathOf(s, "job"))} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != c.perm {
+				t.Errorf("%v, %v, want %v", info.Mode().Perm(), err, c.perm)
+			}
+		}
+	}
+}
