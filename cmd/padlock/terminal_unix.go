@@ -95,10 +95,10 @@ func terminalWidth() int {
 	return int(size.columns)
 }
 
-// wantsTerminal reports whether the system sends s to a background process that reads from the
-// terminal or writes to it. The signal stops the process.
+// wantsTerminal reports whether the system sends the signal s to a background process that reads
+// from the terminal or writes to it. The signal stops the process.
 func wantsTerminal(s syscall.Signal) bool { return s == syscall.SIGTTIN || s == syscall.SIGTTOU }
 
-// byTerminal reports whether a job that s has stopped was stopped because of the terminal: by
-// Ctrl-Z, or because it used the terminal in the background. The shell must notice such a stop.
+// byTerminal reports whether the signal s stops a job because of the terminal. That happens after
+// Ctrl-Z, or if the job uses the terminal in the background. The shell must notice such a stop.
 func byTerminal(s syscall.Signal) bool { return wantsTerminal(s) || s == syscall.SIGTSTP }

@@ -71,5 +71,6 @@ func (j *Job) Rest() []int {
 
 func (j *Job) killNow() { j.object.terminate() }
 
-// Name returns the system's name of a process. On this system it is unknown.
+// Name returns the name under which the system lists a process. On this system, the name is
+// unknown.
 func Name(int) string { return "?" }

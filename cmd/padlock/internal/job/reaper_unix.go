@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Reaper ends a job whose starter has died. The starter is the child of this process that has
-// started the job.
+// Reaper ends a job after the death of the process that started the job. That process is called the
+// starter here. The starter is a child of this process.
 type Reaper struct{ job *Job }
 
 // NewReaper returns a Reaper. Call NewReaper before this process starts the child that is to start

@@ -24,8 +24,10 @@ func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
 // Rest returns the command's process group.
 func (j *Job) Rest() []int { return j.groupRest() }
 
-// Name returns the system's name of a process. On this system it is unknown.
+// Name returns the name under which the system lists a process. On this system, the name is
+// unknown.
 func Name(int) string { return "?" }
 
-// SetName sets the system's name of this process. On this system it is already right.
+// SetName does nothing on this system, because the system already lists this process under the
+// right name.
 func SetName(string) {}

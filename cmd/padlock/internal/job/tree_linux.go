@@ -157,7 +157,7 @@ func readProcess(pid string) (process, bool) {
 	return process{parent, fields[0][0] == 'Z' || fields[0][0] == 'X'}, err == nil
 }
 
-// Name returns the system's name of a process.
+// Name returns the name under which the system lists a process.
 func Name(pid int) string {
 	comm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	if err != nil {
@@ -166,6 +166,6 @@ func Name(pid int) string {
 	return string(bytes.TrimSpace(comm))
 }
 
-// SetName sets the system's name of this process. Without it, a process that was started as
-// /proc/self/exe is called exe.
+// SetName sets the name under which the system lists this process. Without SetName, the system
+// lists a process as "exe" if the process was started as /proc/self/exe.
 func SetName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }

@@ -17,7 +17,7 @@ func now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// momentAfter returns the moment that is the given time from now. For Forever it returns nil.
+// momentAfter adds a duration to the current time. For the duration Forever, it returns nil.
 func momentAfter(left time.Duration) *moment {
 	if left == Forever {
 		return nil
@@ -27,8 +27,8 @@ func momentAfter(left time.Duration) *moment {
 
 func (m *moment) fields(f fields) { duration(f, &m.Boot) }
 
-// arrived is called after a moment was read from a message. It does nothing here, because on Linux
-// a moment is a time of a clock that all processes share.
+// arrived is called when this process has received the value in a message. On Linux it has nothing
+// to do: the value is a time on a clock that all processes share.
 func (*moment) arrived() {}
 
 func (m *moment) left() time.Duration { return m.Boot - now() }

@@ -20,7 +20,7 @@ var start = time.Now()
 
 func now() time.Duration { return time.Since(start) }
 
-// momentAfter returns the moment that is the given time from now. For Forever it returns nil.
+// momentAfter adds a duration to the current time. For the duration Forever, it returns nil.
 func momentAfter(left time.Duration) *moment {
 	if left == Forever {
 		return nil
@@ -35,7 +35,8 @@ func (m *moment) fields(f fields) {
 	duration(f, &m.Left)
 }
 
-// arrived records the time at which the moment was received.
+// arrived is called when this process has received the value in a message. It records the time of
+// the call.
 func (m *moment) arrived() { m.since = time.Now() }
 
 func (m *moment) left() time.Duration {

@@ -40,9 +40,10 @@ func yesNo(f fields, b *bool) {
 
 func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
 
-// optional is for a value that a message may lack. In a message that is written, optional notes
-// whether there is a value. In a message that is read, optional finds out whether there is a value.
-// If so, it allocates the value, so that the caller can read the value's fields.
+// optional is for a value that a message may lack. In the message, a number says whether the value
+// follows. The function writes or reads this number, and reports whether the value follows. When it
+// reads a message, it allocates a value that follows, so that the caller can read the fields of the
+// value.
 func optional[T any](f fields, value **T) bool {
 	has := *value != nil
 	yesNo(f, &has)

@@ -53,9 +53,9 @@ func (p *process) startSupervisor() (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
 }
 
-// fork starts the supervisor, which inherits descriptors of this process. fork duplicates each of
-// these descriptors first, so that the supervisor's descriptors have unused numbers. The
-// descriptors for the command must keep their numbers.
+// fork starts the supervisor, which inherits two kinds of descriptors. Some are meant for the
+// command, and must keep their numbers. The others are for the supervisor itself. fork duplicates
+// those first, because a duplicate has a number that no other descriptor has.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)

@@ -1,7 +1,8 @@
 //go:build unix
 
 // Package early ends the program if the limit of open files is too low. Some libraries open a file
-// before main runs, and the Go runtime crashes if it cannot.
+// before main runs. The Go runtime then opens two more files for its own use, and crashes if it
+// cannot open them.
 //
 // Go initialises packages in the order of their import paths, after the packages that they import.
 // This package imports only syscall, so it comes before all libraries whose paths begin with a

@@ -2,10 +2,11 @@
 // program is initialised. That makes the start of the supervisor fast: most of the time would go
 // into the clients of all stores, which only the first process needs.
 //
-// A Go program can initialise a package as soon as all its imports are initialised. Among the
-// packages that are ready, the one with the first import path comes next. So this package, and
-// those that it imports, import only packages that are initialised early. A test of package main
-// checks that nothing large is initialised before this package.
+// A Go program can initialise a package as soon as all its imports are initialised. If several
+// packages are ready, the program initialises them in the alphabetical order of their import paths.
+// So this package imports only packages that are initialised early. The same holds for the packages
+// that it imports. A test of package main checks that nothing large is initialised before this
+// package.
 package early
 
 import (
