@@ -203,9 +203,10 @@ type Request struct {
 	// fence is greater too. A repeat keeps its fence. The greatest value allowed is MaxFenceAbove.
 	FenceAbove uint64
 
-	// Spent lists up to MaxSpent tokens that the same caller spent for the same name, the latest
-	// last. Only a composite store uses it. A member may still have a hold of such a token, which
-	// will end soon. So this hold is no reason to report that the name is held.
+	// Spent lists the tokens of earlier tries of the same caller for the same name: at most
+	// MaxSpent tokens, the latest last. Only a composite store uses the list. A member of that
+	// store may still have a hold with one of these tokens. That hold will end soon. So that hold
+	// alone is no reason for the composite store to report that the name is held.
 	Spent []string
 
 	Holder Holder // the caller, as it appears to others that find the name held

@@ -6,8 +6,8 @@ import (
 )
 
 // Guarantees are the promises of a store with its configuration. The author of the store states
-// them, the documentation and `padlock stores` print them, and drivertest checks each field,
-// whether the promise is made or not. The zero value promises nothing.
+// them, and the documentation and `padlock stores` print them. drivertest compares most fields with
+// what the store does, even if a field promises nothing. The zero value promises nothing.
 type Guarantees struct {
 	// Store is the name of the kind of store: "memory", "redis", …
 	Store string
@@ -20,8 +20,8 @@ type Guarantees struct {
 	// server that has failed. It is No for a server without replicas.
 	SurvivesFailover Promise
 
-	// SafeClockJump says that setting the clock never gives a name two holders. This is the clock
-	// by which the store measures leases.
+	// SafeClockJump says that a name never gets two holders when somebody sets the store's clock.
+	// That is the clock by which the store measures leases.
 	SafeClockJump Promise
 
 	// SafeEviction says that the store never drops a live hold to make room.

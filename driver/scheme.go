@@ -43,10 +43,10 @@ type Scheme struct {
 	// a DSN to a URL of the store.
 	Symfony     []string
 	FromSymfony func(dsn string) (*url.URL, error)
-	// Instead helps a user who writes the address of this kind of store in the form of another
-	// program, which is not a URL of padlock. For such a text, the function Instead returns the URL
-	// that the user must write. For any other text it returns "". The result must not repeat a
-	// secret.
+	// Other programs may write the address of this kind of store in a form that is not a URL of
+	// padlock. If a user gives padlock a text in such a form, the function Instead returns the URL
+	// that the user must write. For any other text, Instead returns "". The result must not repeat
+	// a secret.
 	Instead func(text string) string
 
 	// Servers returns the addresses of the servers that a URL names, as HOST:PORT, and whether the
