@@ -190,15 +190,16 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 	return true, false, lead(inside)
 }
 
-// lost reports whether an error of a release or a check means that the lock was over before.
+// lost reports whether the error of a Release or a Check means that the lock had ended before that
+// call.
 func lost(err error) bool {
 	return errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired) ||
 		errors.Is(err, padlock.ErrReleased) || errors.Is(err, padlock.ErrMaxHold)
 }
 
 // take waits for the lock. If the last campaign failed, take first tries once without waiting. If
-// the store replies that the lock is held, the store works again. A wait would show that only when
-// the present leader's term ends.
+// the store replies that the lock is held, the store works again. If take waited at once, take
+// would learn that the store works only when the term of the present leader ends.
 func (e *Election) take(ctx context.Context) (*padlock.Lock, error) {
 	e.mu.Lock()
 	failed := e.trouble != nil
