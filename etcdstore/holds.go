@@ -19,13 +19,14 @@ type hold struct {
 	// own is the hold's place in the queue. A hold that came from the queue keeps this place. For
 	// other holds, own is zero.
 	own keyVersion
-	// handOverPlace is the place in the queue through which this hold learned that the name was
-	// passed on to it. If this hold was not passed on, handOverPlace is zero.
+	// handOverPlace is the previous holder's place in the queue. The Release of that holder passed
+	// the name on to this hold by writing into that place. If the name was not passed on to this
+	// hold, handOverPlace is zero.
 	handOverPlace keyVersion
 	// next lists the waiters that stood behind the hold when it was granted; see nextOf.
 	next string
-	// brief is the request of a hold that was passed on, as long as the hold has only its short
-	// first lease. Otherwise brief is nil.
+	// brief is the request of a hold that was passed on and still has its short first lease. For
+	// every other hold, brief is nil.
 	brief *driver.Request
 	// stop ends the timer that handOver has started.
 	stop func() bool

@@ -29,9 +29,9 @@ import (
 //	Extend      gives the new hold its full lease, and deletes the old hold's place; if the caller
 //	            does not extend or release the new hold soon, the store does this by itself
 //
-// If the process of the next waiter has died or was stopped, nobody renews the lease of its places.
-// The new hold has the same lease. So the server deletes the hold at the same time at which it
-// would have deleted the waiter's place.
+// The process of the next waiter may have died or may be stopped. Then nobody renews the lease of
+// the waiter's place. The new hold has that lease, too. So the server deletes the new hold at the
+// same time as the waiter's place.
 //
 // In these cases a Release only ends the hold, and the next waiter claims the name:
 //
