@@ -75,7 +75,7 @@ func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 	return driver.Hold{Shared: true}
 }
 
-// occupants returns the holders of the lock of c. The result sure is false if there seem to be no
+// occupants returns the holders of the lock of c. The second result is false if there seem to be no
 // holders.
 func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool) {
 	slots := readSlots(c, rec.epoch)

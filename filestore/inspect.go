@@ -89,10 +89,10 @@ const (
 	looksForRecord  = 3
 )
 
-// doubtful reports whether the state of a lock must be read again, because the holder in it may be
-// a waiter that has the lock for an instant only. There are two such cases:
+// doubtful reports whether the state of a lock must be read again. A holder that the state shows
+// may be a waiter that has the lock for an instant only. There are two such cases:
 //
-//   - A lock in the state has no record (see recordTries).
+//   - The state shows a lock for which the file has no record (see recordTries).
 //   - Processes wait for the lock, and one process has it exclusively. The file has a record of
 //     that process, but the record may be old: the process may have released the lock and may be a
 //     waiter now.

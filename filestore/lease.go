@@ -158,9 +158,10 @@ func (s *Store) lockLease(f *file, whileLocked func(*conn) error) (*conn, error)
 	return s.lock(f, false, whileLocked)
 }
 
-// busyLease returns the error if lockLease could not lock the file, because another process keeps
-// it locked. If the lease of token has not ended yet, that process is a program other than padlock.
-// A process that uses padlock does not keep the file locked while the file has a lease.
+// busyLease is called if lockLease has failed because another process keeps the file locked. It
+// returns the error for the caller. If the lease of token has not ended yet, the other process does
+// not use padlock. A process that uses padlock does not keep the file locked while the file has a
+// lease.
 func (s *Store) busyLease(f *file, token string, b *buffer) error {
 	if f.spare != nil {
 		rec := b.read(f.spare)

@@ -53,8 +53,9 @@ func plain(c byte) bool {
 		c == '.' || c == '_' || c == '-'
 }
 
-// nameOf returns the lock's name for a file without a record, or "" if the file's name does not
-// contain the whole name.
+// nameOf finds out the name of a lock from the name of its file. It is for a file without a record.
+// Some names of locks are shortened or changed in the name of the file (see fileName). For such a
+// file, nameOf returns "".
 func nameOf(file string) string {
 	if a, ok := readablePart(file); ok && fileName(a) == file {
 		return a

@@ -32,7 +32,8 @@ type calibration struct {
 }
 
 // tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. If
-// the list is longer, locksOf reads it less often: reading takes at most a tenth of the time.
+// the last reading of a longer list took a time t, locksOf reads the list again only when at least
+// 10t has passed since that reading began.
 const tooLong = 1 << 17
 
 // locksOf returns the locks on the file of c, for an error that names the holders. If locks of
@@ -93,9 +94,9 @@ const (
 	// maxReadings is how many times a long list is read at most.
 	maxReadings = 16
 
-	// If the list is longer than one system call can read, it can lack a lock at the places where
-	// one call ends and the next one begins. So each reading moves these places forward, by 7/16 of
-	// a page (stride / maxReadings). The step is that large because the locks of one file are close
+	// A list that is too long for one system call can lack a lock at the places where one call ends
+	// and the next one begins. So each reading moves these places forward by the fraction
+	// stride/maxReadings of a page. The step must be large, because the locks of one file are close
 	// together in the list.
 	stride = 7
 

@@ -277,7 +277,8 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //	                                 the lease's end is reached       ended
 //	                                 the machine restarts             none, perhaps with a cool-down
 //	ended    has a lease that ended  Acquire of a detached hold       live, new token and fence
-//	                                 Acquire of another hold          none
+//	                                 Acquire of a hold that is not    none
+//	                                 detached
 //	                                 Extend, which returns ErrLost    ended
 //	                                 Release, which returns Gone      ended
 //

@@ -44,16 +44,16 @@ func (h queueHeader) isNewer() bool { return isNewerFormat(h.format) }
 
 const (
 	queueMagic  = 0x504c4b51554555 // "PLKQUEU", seven bytes
-	queueFormat = 0                // the newest that this build knows
+	queueFormat = 0                // the newest format that this build knows
 )
 
 // isNewerFormat reports whether a newer padlock has made the queue in the file, in a format that
 // this build does not know. A format gets a new number if an older build could damage a queue of
-// that format. The argument is the number that the file has for the format (see queueFormat):
+// that format. The argument is the word of the file that says which format the queue has:
 //
 //	0                          the queue has format 0
 //	queueMagic, then one byte  the byte is the number of the format
-//	any other number           the number was damaged, and is ignored
+//	any other value            the word was damaged, and is ignored
 func isNewerFormat(word uint64) bool { return word>>8 == queueMagic && byte(word) > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }
