@@ -6,8 +6,8 @@ import (
 )
 
 // Guarantees are the promises of a store with its configuration. The author of the store states
-// them, and the documentation and `padlock stores` print them. drivertest compares most fields with
-// what the store does, even if a field promises nothing. The zero value promises nothing.
+// them, and the documentation and `padlock stores` print them. drivertest tests most fields, even
+// if a field promises nothing. The zero value promises nothing.
 type Guarantees struct {
 	// Store is the name of the kind of store: "memory", "redis", …
 	Store string
