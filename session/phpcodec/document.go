@@ -44,9 +44,10 @@ type entry struct {
 
 // spanInfo describes the references in a value.
 type spanInfo struct {
-	slots  int
-	refs   []int
-	opaque bool
+	slots   int
+	refs    []int
+	opaque  bool
+	objects bool // the value is or contains an object
 }
 
 // New returns an empty session. It panics if the handler is not one of the constants above.
@@ -114,7 +115,7 @@ func (d *Document) parseEntry(s *scanner, key string) error {
 	if err := one.value(); err != nil {
 		return err
 	}
-	d.add(entry{key, s.data[s.pos:one.pos:one.pos], spanInfo{one.slots, one.refs, one.opaque}})
+	d.add(entry{key, s.data[s.pos:one.pos:one.pos], one.info()})
 	s.pos = one.pos
 	return nil
 }
@@ -218,7 +219,7 @@ func (d *Document) Set(key string, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	e := entry{key, raw, spanInfo{s.slots, s.refs, s.opaque}}
+	e := entry{key, raw, s.info()}
 	i, ok := d.index[key]
 	switch {
 	case ok && bytes.Equal(d.entries[i].raw, raw):
@@ -278,8 +279,8 @@ func (d *Document) mayChange(i, newSlots int) error {
 			known = known && !e.opaque
 			continue
 		}
-		if e.opaque && newSlots != d.entries[i].slots {
-			return bound // an opaque value may contain references to any slot
+		if old := &d.entries[i]; e.opaque && (newSlots != old.slots || old.objects) {
+			return bound // an opaque value may contain references to any slot with an object
 		}
 		for _, ref := range e.refs {
 			if !known || ref >= from && (ref < to || newSlots != d.entries[i].slots) {

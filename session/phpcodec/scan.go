@@ -51,11 +51,15 @@ type scanner struct {
 	pos   int
 	depth int // number of arrays around the value
 
-	slots  int   // number of values so far that a reference can name
-	refs   []int // targets of the references
-	opaque bool  // a C: object, whose content only its class can read
-	double func(from, to int)
+	slots   int   // number of values so far that a reference can name
+	refs    []int // targets of the references
+	opaque  bool  // a C: object, whose content only its class can read
+	objects bool  // an object of any kind
+	double  func(from, to int)
 }
+
+// info returns what the scanner has found so far.
+func (s *scanner) info() spanInfo { return spanInfo{s.slots, s.refs, s.opaque, s.objects} }
 
 func (s *scanner) fail(what string) error {
 	return fmt.Errorf("%w at byte %d: %s", ErrSyntax, s.pos, what)
@@ -123,6 +127,7 @@ func (s *scanner) readItem() (elements int, err error) {
 	case 'a':
 		return s.head()
 	case 'O', 'C', 'E':
+		s.objects = true
 		return s.object(kind)
 	case 'R', 'r':
 		return leaf, s.reference()

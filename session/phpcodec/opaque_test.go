@@ -1,0 +1,38 @@
+package phpcodec_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/padlock-go/padlock/session/phpcodec"
+)
+
+// A class that implements Serializable may write references into its own data, as PHP does here:
+// the object in wrap is the one in user. If user got another value, PHP would put that value into
+// wrap, or would lose what wrap had. So the object must not be changed. A counter may be.
+func TestObjectBeforeOpaque(t *testing.T) {
+	const session = `user|O:8:"stdClass":0:{}n|i:1;wrap|C:4:"Wrap":4:{r:1;}`
+	parse := func() *phpcodec.Document {
+		d, err := phpcodec.Parse(phpcodec.PHP, []byte(session))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for _, raw := range []string{`i:5;`, `O:5:"Other":0:{}`} {
+		d := parse()
+		if err := d.Set("user", []byte(raw)); !errors.Is(err, phpcodec.ErrReferences) {
+			t.Errorf("Set of the object to %s: %v, want ErrReferences", raw, err)
+		}
+		if got := string(encode(t, d)); got != session {
+			t.Errorf("the session became %s", got)
+		}
+	}
+	d := parse()
+	if err := d.Set("n", []byte(`i:2;`)); err != nil {
+		t.Errorf("Set of the counter: %v", err)
+	}
+	if err := d.Set("user", []byte(`O:8:"stdClass":0:{}`)); err != nil {
+		t.Errorf("Set of the object to the same: %v", err)
+	}
+}
