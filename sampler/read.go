@@ -18,6 +18,11 @@ type reading struct {
 	calls      int
 }
 
+// isComplete reports whether the store has answered every question.
+func (r *reading) isComplete() bool {
+	return r.err == nil && r.incomplete == nil && len(r.unknown) == 0
+}
+
 // maxAbsent is the largest number of names for which read asks one by one. It asks for names that
 // were held at the last sample and are missing in a list that is not complete.
 const maxAbsent = 100

@@ -97,7 +97,7 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 	absent := s.book.heldNames()
 	s.mu.Unlock()
 	r := read(bounded, s.locker, &s.set, absent)
-	if r.err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil && !r.isComplete() {
 		return s.Snapshot(), ctx.Err()
 	}
 	if r.err != nil && bounded.Err() != nil {
