@@ -1,12 +1,14 @@
 package padlockweb
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
@@ -138,10 +140,16 @@ func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 // readers can hold one lock.
 const maxLogged = 10
 
+// breakPatience is how long a break and the sample after it may take.
+const breakPatience = 10 * time.Second
+
 // reallyBreak breaks the hold if it still has the fence that the visitor saw, and writes the audit
 // record.
 func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t *target, reason string) {
-	fence, err := w.locker.Break(r.Context(), t.Name, t.Fence)
+	// The visitor may go away, but the audit record has to say whether the lock was broken.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakPatience)
+	defer cancel()
+	fence, err := w.locker.Break(ctx, t.Name, t.Fence)
 	event := "break"
 	attrs := []slog.Attr{slog.String("name", t.plain), slog.Int("slot", t.slot), slog.Uint64("fence", t.Fence), slog.String("reason", reason)}
 	for i, h := range t.Holds[:min(len(t.Holds), maxLogged)] {
@@ -154,7 +162,7 @@ func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t
 	w.audit(r, slog.LevelInfo, event, v.token.name, attrs...)
 	switch {
 	case err == nil:
-		_, _ = w.sampler.Sample(r.Context()) // so that the next page shows that the lock is broken
+		_, _ = w.sampler.Sample(ctx) // so that the next page shows that the lock is broken
 		w.page(rw, r, http.StatusOK, v, messagePage, &content{
 			Title: t.Title + " is broken",
 			Good:  "The lock is broken. Its holder was " + holderName(t.Holds[0].Host, t.Holds[0].PID, t.Holds[0].Foreign) + ". The next fence is above " + strconv.FormatUint(fence, 10) + ".",
