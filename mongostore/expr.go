@@ -1,6 +1,7 @@
 package mongostore
 
 import (
+	"math"
 	"time"
 	"unicode/utf8"
 
@@ -93,7 +94,21 @@ func switchExpr(elseExpr expr, branches ...branch) expr {
 func timeAfter(d time.Duration) expr { return add(now, millis(d)) }
 
 // millis rounds up, so that a lease is never shorter than it should be.
-func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+func millis(d time.Duration) int64 {
+	n := int64(d / time.Millisecond)
+	if d > time.Duration(n)*time.Millisecond {
+		n++
+	}
+	return n
+}
+
+// duration is the reverse of the function millis.
+func duration(millis int64) time.Duration {
+	if millis > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(millis) * time.Millisecond
+}
 
 // text is the value for a name or a token. A string of MongoDB is UTF-8. Bytes that are not UTF-8
 // become binary data, which is never equal to a string.

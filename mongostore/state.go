@@ -66,7 +66,7 @@ func holderFields(h *driver.Holder) bson.D {
 func (h *holder) public() driver.Holder {
 	host, _ := fromText(h.Host)
 	label, _ := fromText(h.Label)
-	return driver.Holder{Host: host, PID: int(h.PID), Label: label, Plan: time.Duration(h.Plan) * time.Millisecond}
+	return driver.Holder{Host: host, PID: int(h.PID), Label: label, Plan: duration(h.Plan)}
 }
 
 // A state is a document as the server returned it, with the server's time.
