@@ -60,9 +60,10 @@ type Count struct {
 // eventQueue. An eventQueue with a tally differs in two points from an eventQueue that queues
 // events:
 //
-//   - EventAcquired is counted when the store grants the lock. If the caller has to wait,
-//     EventAcquired is counted when the caller gets the lock. Until then, the hold has no
-//     eventQueue. If the hold ends before that, its end is counted after EventAcquired.
+//   - EventAcquired is counted when the store grants the lock. If the caller waits in the line,
+//     EventAcquired is counted later, when the goroutine of the caller runs again. Before that, the
+//     hold has no eventQueue. A hold may end before the goroutine runs again. The end of such a
+//     hold is counted after EventAcquired.
 //   - If the store returns the time of a release, EventReleasing is counted after the release, with
 //     that time. This saves a reading of the clock.
 

@@ -74,8 +74,8 @@ const (
 	// EventCleaned: a release in the background (see EventUncertain) is done. Event.Took is the
 	// time since EventUncertain.
 	EventCleaned
-	// EventDropped: the Locker gave up a release in the background. If a lock was granted, it lasts
-	// until its lease ends.
+	// EventDropped: the Locker gave up a release in the background (see EventUncertain). The lock
+	// may still be in the store. If so, the lock stays there until its lease ends.
 	EventDropped
 )
 

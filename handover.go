@@ -139,8 +139,8 @@ func (h *hold) passLocally(t *turn, usableUntil driver.Instant) (requests int, d
 	return 0, true
 }
 
-// leavesTo reports whether t may take over h's hold now. At least half of the lease must be left.
-// The caller holds mu.
+// leavesTo reports whether the waiter of t may take over the lock of h now. At least half of the
+// lease must be left. The caller holds mu.
 func (h *hold) leavesTo(t *turn, usableUntil driver.Instant) bool {
 	l := h.locker
 	now := l.clock.Now()

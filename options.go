@@ -209,9 +209,12 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 // Each holder has its own Lock, with a fence above those of the holders before it. The fences come
 // from a block of n, and the store never grants a fence of that block again. Other processes see
 // one hold, so a lock is passed on only between holders that ask for the same: an exclusive lock
-// with the same TTL and Label, and without MaxHold, NoRenewal or HoldAtLeast. The lock is not
-// passed on if it has a cool-down, after Export, File, Promote or Demote, or while less than half
-// of its lease is left. In these cases, Release releases the lock in the store.
+// with the same TTL and Label, and without MaxHold, NoRenewal or HoldAtLeast. In the following
+// cases Release releases the lock in the store, and does not pass it on:
+//
+//   - The lock has a cool-down.
+//   - Export, File, Promote or Demote was called on the Lock.
+//   - Less than half of the lease is left.
 //
 // n is 2 to 100,000 and d is at most an hour; otherwise each Acquire returns ErrInvalid.
 // PassLocally has no effect on a store in this process, whose hand-over is just as cheap. It also

@@ -218,10 +218,10 @@ func verdict(endedBy error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Expired:
 		return ErrExpired
 	case out == driver.Gone && !(unsure && endedBy == nil):
-		// The lock is gone. That is a loss unless an earlier request, whose reply was lost, has
-		// released the lock. In this case, unsure is true and the lock was not over before. No
-		// other client can then have ended the lock, because its lease and its connection lasted
-		// and it was not exported.
+		// The lock is gone. That is a loss unless an earlier request released the lock and the
+		// reply to that request was lost. This must be so if unsure is true and endedBy is nil.
+		// Then no other client can have ended the lock: its lease and its connection lasted, and it
+		// was not exported.
 		return ErrLost
 	case errors.Is(endedBy, ErrMaxHold):
 		return ErrMaxHold

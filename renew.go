@@ -35,9 +35,15 @@ func (k *renewer) init(l *Locker) {
 	k.batcher, _ = driver.As[driver.BatchExtender](l.store)
 }
 
-// usableFor returns the instant at which a holder must stop: start + TTL − clock drift (1 % + min(2
-// ms, TTL/20)) − time to stop (min(50 ms, TTL/10)). The start is Grant.From if it is set. Otherwise
-// the start is sentAt, the instant just before the request was sent.
+// usableFor returns the instant at which a holder must stop:
+//
+//	start + TTL − clock drift − time to stop
+//
+//	clock drift   TTL/100 + min(2 ms, TTL/20)
+//	time to stop  min(50 ms, TTL/10)
+//
+// The start is Grant.From if Grant.From is set. Otherwise the start is sentAt, the instant just
+// before the request was sent.
 func usableFor(sentAt driver.Instant, g driver.Grant) driver.Instant {
 	if g.TTL == 0 {
 		return farFuture

@@ -86,9 +86,9 @@ func (l *Locker) attemptOver() {
 }
 
 // passingOver is called when it is known what a turn in the state turnPassing gets. It gives the
-// turn its new state and wakes the waiter. If the waiter has given up, passingOver does neither.
-// Such a turn has left the line, so the field gone is true. The field is also true if the new state
-// is turnGiven, because the turn has left the line with the lock. The caller holds mu.
+// turn its new state and wakes the waiter. If the waiter has given up, passingOver does neither. A
+// waiter has given up if turn.gone is true and the new state is not turnGiven. (turn.gone is also
+// true if the waiter got the lock.) The caller holds mu.
 func (l *Locker) passingOver(t *turn, becomes turnState) {
 	if !t.gone || becomes == turnGiven {
 		t.state = becomes

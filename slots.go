@@ -432,7 +432,7 @@ func (p *permitCall) waitOver(ctx context.Context, trouble error) error {
 }
 
 // The first waiting caller watches at most watchMost permits of one name at the same time. If the
-// name has more permits, this caller also tries all of them after each rescanAfter.
+// name has more permits, this caller also tries all of them every 250 ms (rescanAfter).
 const (
 	watchMost   = 16
 	rescanAfter = 250 * time.Millisecond
