@@ -33,7 +33,8 @@ func (w *Web) admit(rw http.ResponseWriter, r *http.Request, need Right) (*visit
 }
 
 // visitor finds out who sent a request. After failed logins a client has to wait before it may try
-// again. For such a client retryAfter is greater than 0, and visitor has not compared any secret.
+// again. If the client of this request has to wait, retryAfter is greater than 0, and the secret in
+// the request was not checked.
 func (w *Web) visitor(r *http.Request) (v *visitor, retryAfter time.Duration) {
 	if w.authorize != nil {
 		found := w.authorize(r)

@@ -49,9 +49,9 @@ func Accept(tokens *Tokens) Option { return func(set *settings) { set.tokens = t
 func ReadWithoutToken() Option { return func(set *settings) { set.openRead = true } }
 
 // Authorize makes f decide what the sender of a request may do, for servers that know their users
-// already. f must be quick and safe for concurrent use. It is asked for each request, and again for
-// each event of a stream, with the request that opened the stream. With Authorize, tokens are not
-// used.
+// already. f must be quick and safe for concurrent use. The Handler calls f for each request. A
+// request may open a stream of events. Then the Handler also calls f with that request before each
+// event. With Authorize, tokens are not used.
 func Authorize(f func(r *http.Request) Visitor) Option {
 	return func(set *settings) { set.authorize = f }
 }

@@ -19,8 +19,9 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// hostAllowed reports whether the name in the request's Host header is one of this server's. An IP
-// address is always allowed, because a browser that was tricked by a false DNS entry sends a name.
+// hostAllowed reports whether the request's Host header names this server. The check is against
+// false DNS entries, which make a browser send a request for another host name to this server. An
+// IP address needs no DNS entry, so it is always allowed.
 func (w *Web) hostAllowed(r *http.Request) bool {
 	if w.anyHost || w.hosts == nil && !arrivedAtLoopback(r) {
 		return true
