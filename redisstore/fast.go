@@ -211,11 +211,13 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 	})
 }
 
-// handed has tokens that have not released their names yet. First, it has those that got a name by
-// a hand-over. Such a name usually has more waiters, and the fast scripts cannot release a name
-// with waiters. So release does not run a fast script for these tokens, which would waste a
-// request. Second, it has those that got a permit, with the number of permits: the release of a
-// permit looks for waiters at the gate for that number.
+// handed has tokens that have not released their names yet. It has two kinds of tokens:
+//
+//   - A token that got its name by a hand-over. The name usually has more waiters, and the fast
+//     scripts cannot release a name with waiters. A fast script would waste a request, so the
+//     release begins with another script (see quickRelease).
+//   - A token that got a permit. handed also has the number of permits, because the release of a
+//     permit looks for waiters at the gate for that number.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex

@@ -65,9 +65,9 @@ func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
 // DefaultFenceKeep. A fence is a time on the server's clock. The store keeps the fence until d
-// after that time, and at least until d after the end of the last lease. So fences never decrease
-// unless the clock is set back by more than d. A name takes about 310 bytes until its fence is
-// forgotten; docs/stores/redis.md has the formula.
+// after that time, or until d after the end of the last lease, whichever is later. So fences never
+// decrease unless the clock is set back by more than d. A name takes about 310 bytes until its
+// fence is forgotten; docs/stores/redis.md has the formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
 // Prefix puts p before every key. Other programs that share the names must do the same.

@@ -90,9 +90,9 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	return n, nil
 }
 
-// hasRefused reports whether the server has refused sharded messages while the slots had these
-// owners. The owners are read again after each new connection, so the contents of the lists are
-// compared. The caller holds mu.
+// hasRefused reports whether the server has refused sharded messages while the slots had the given
+// owners. The store makes a new list of the owners after each new connection, so hasRefused
+// compares the lists item by item. The caller holds mu.
 func (sub *subscriber) hasRefused(owners slotOwners) bool {
 	return slices.Equal(sub.refused, owners)
 }
