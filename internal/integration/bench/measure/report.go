@@ -18,8 +18,9 @@ type Flags struct {
 	rounds int
 }
 
-// DefineFlags defines the flags -only and -json. The help for these flags needs a word for the
-// tables of the bench, and tableWord is that word.
+// DefineFlags defines the flags -only and -json. The help for these flags must name the parts of
+// the bench. Some benches call a part an experiment, and others call it a table. The argument is
+// that word.
 func DefineFlags(tableWord string) *Flags {
 	f := &Flags{}
 	flag.StringVar(&f.Only, "only", "", tableWord+"s whose name matches this `regexp`")

@@ -131,8 +131,8 @@ func (h *hop) close() error {
 	return err
 }
 
-// locker returns a Locker, one more party. The parties get their turns in the order in which locker
-// was called.
+// locker adds a party and returns its Locker. The parties get their turns in the order in which
+// they were added.
 func (h *hop) locker(string) (Locker, error) {
 	i := h.next
 	h.next++

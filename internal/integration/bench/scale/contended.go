@@ -173,8 +173,9 @@ func (b *bench) throughput(name string, shared bool) *measure.Experiment {
 	return e
 }
 
-// handOver counts how often the processes take names, and the processor time of the servers. If
-// shared is true, all processes want the same names. Otherwise each process has names of its own.
+// handOver measures how often the processes take names, and how much processor time the servers
+// use. If shared is true, all processes want the same names. Otherwise each process has names of
+// its own.
 func (b *bench) handOver(e engine, shared bool) (f measure.Figures, err error) {
 	h := &host.Host{}
 	defer h.End()

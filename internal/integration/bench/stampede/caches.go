@@ -50,9 +50,10 @@ func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (get
 	return byTTL(padlock.New(locks), values.Values(), opts), nil
 }
 
-// byTTL makes a getter from package stampede. A Cache has one TTL and one function that makes
-// values, but a getter gets both with each call. So byTTL uses one Cache for each TTL, and passes
-// the function of a call to the Cache in the call's context.
+// byTTL makes a getter from package stampede. Each call of the getter has a TTL and a function that
+// makes the value. But a Cache has one TTL and one function for all calls. So byTTL uses one Cache
+// for each TTL. The getter puts the function of its caller into the context. The function of the
+// Cache takes it from the context and calls it.
 func byTTL(l *padlock.Locker, values stampede.Values, opts []stampede.Option) getter {
 	type makeKey struct{}
 	var mu sync.Mutex

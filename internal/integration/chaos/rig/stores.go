@@ -21,8 +21,8 @@ var clockShim []byte
 type Row struct {
 	Name    string
 	Promise string // the faults that the store covers, for the table
-	// uncovered lists the faults that may break the row's locks. This is no error, because the
-	// store's Guarantees do not cover these faults.
+	// uncovered lists the faults that the store's Guarantees do not cover. If such a fault breaks a
+	// lock, that is not an error of the store.
 	uncovered []string
 	build     func(*Site) (*setup, error)
 }
