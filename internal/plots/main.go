@@ -27,10 +27,9 @@ const (
 	docs      = "../../docs"
 )
 
-// publish draws the charts of a run. The argument runFile is the file of the run. If added is not
-// empty, it is the file of another run, and publish first merges that run into the published
-// figures. If runFile is the file of the published figures, publish also writes the tables of the
-// pages.
+// publish draws the charts of the run in the file runFile. If the argument added is not empty, it
+// names a file with another run. publish first merges this other run into published.json. If
+// runFile is published.json, publish also writes the tables of the pages.
 func publish(runFile, to, added string, keepRows bool) error {
 	if added != "" {
 		if err := merge(published, added, keepRows); err != nil {

@@ -75,8 +75,9 @@ func initdb(ctx context.Context, p Place) error {
 		"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync")
 }
 
-// sibling returns the path of the program with the given name in the directory of another program.
-// If the path of the other program, binary, is a symbolic link, sibling follows the link first.
+// sibling returns the path of a program that is in the same directory as another program. The first
+// argument is the path of the other program. If that path is a symbolic link, sibling follows the
+// link first. The second argument is the file name of the wanted program.
 func sibling(binary, name string) (string, error) {
 	binary, err := filepath.EvalSymlinks(binary)
 	return filepath.Join(filepath.Dir(binary), name), err
