@@ -25,18 +25,19 @@ type Run struct {
 	Load       Load
 	Guarantees driver.Guarantees // set by Do
 
-	// Stages are the configurations of the store. Each stage has one configuration for each worker.
-	// In a move to the next stage, the workers change their configuration one after the other.
+	// A run may have several stages. Stages lists the configurations of the store: for each stage,
+	// one configuration for each worker. When the run moves to the next stage, the workers change
+	// their configuration one after the other.
 	Stages [][]string
-	// Programs are the programs that run the workers. Each stage has one program for each worker.
-	// "" stands for this program. If Programs is empty, this program runs all workers. Another
-	// build of a program that calls [PlayWorker] can run a worker if both agree on the wire format;
-	// see wire.go.
+	// Programs lists the programs that run the workers: for each stage, one program for each
+	// worker. The text "" stands for this program. If Programs is empty, this program runs all
+	// workers. Another build of a program that calls [PlayWorker] can run a worker if both agree on
+	// the wire format; see wire.go.
 	Programs [][]string
 	// Unordered means that one of the programs does not keep the order of arrival, although the
 	// store promises it. Then the order is not checked.
 	Unordered bool
-	// Encoding is the one with which the programs call [PlayWorker].
+	// Encoding is the Encoding that the programs pass to [PlayWorker].
 	Encoding Encoding
 	// Args are the arguments of this program when it runs a worker; see [PlayWorker].
 	Args []string

@@ -59,8 +59,8 @@ func (c *checker) busy() map[string][]heldSpan {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// longestGap returns the longest time for which a worker waited for a name although the name was
-// free. The event e describes this wait. Times in which a fault lasted, replies were slow or
+// longestGap looks at the acquire that the event e describes. It returns the longest time for which
+// the worker waited although the name was free. Times in which a fault lasted, replies were slow or
 // processes stood still do not count.
 func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 	var excused []heldSpan

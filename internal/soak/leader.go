@@ -162,7 +162,7 @@ func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.L
 func (r *Run) namesOfMany() (names []string) {
 	l := &r.Load
 	if l.Slots > 0 {
-		names = append(names, slotNames(slotted(l), slotsOf)...)
+		names = append(names, slotNames(permitName(l), permitCount)...)
 	}
 	if l.Elections > 0 {
 		names = append(names, electionName(l.Prefix))

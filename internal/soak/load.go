@@ -25,7 +25,7 @@ type Load struct {
 	Verify, Own, Try         int
 	Cool, AtLeast, Limit     int           // share of turns with a cool-down, share with the option HoldAtLeast, and share with MaxHold
 	Break                    int           // percent of the turns on the worker's own names
-	MinKeep, MaxKeep         time.Duration // shortest and longest cool-down and HoldAtLeast; the option MaxHold is a fifth of such a time
+	MinKeep, MaxKeep         time.Duration // for each turn, a time between these two is drawn; a cool-down or HoldAtLeast is that time, and the option MaxHold is a fifth of that time
 	Slots, Several           int           // share of turns that take a permit, and share of turns that take several names together
 	Elections                int           // how many candidates each process has
 	Batch                    int           // every second process uses PassLocally with this number of holders in a row; 0 means no PassLocally
@@ -126,7 +126,7 @@ func (d *dice) draw() turn {
 	switch {
 	case t.own:
 	case slots:
-		t.name, t.slots = slotted(l), slotsOf
+		t.name, t.slots = permitName(l), permitCount
 		t.shared, t.convert, t.handOff = false, false, false
 	case several:
 		t.several, t.shared, t.convert, t.handOff, t.pause = true, false, false, false, false

@@ -7,12 +7,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// slotsOf is the number of permits of the name that slotted returns. At times the workers want more
-// permits than that.
-const slotsOf = 2
+// One name of the load has permits; see permitName. permitCount is the number of its permits. At
+// times the workers want more permits than that.
+const permitCount = 2
 
-// slotted returns the name with slots.
-func slotted(l *Load) string { return l.Prefix + "slots" }
+// permitName returns the name that has permits.
+func permitName(l *Load) string { return l.Prefix + "slots" }
 
 // slotNames returns the names of the locks with which a store implements a name with n permits.
 // Each permit has a lock. One more lock, the gate, is for the queue of the waiters.

@@ -162,8 +162,9 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered sets Op.before in the operations of a piece. Op.before is the greatest fence in the piece
-// that is smaller than the operation's own fence. Operations without a fence stay as they are.
+// ordered sets Op.before in the operations of a piece. In the sorted list of all fences of the
+// piece, Op.before is the fence directly before the operation's own fence. Operations without a
+// fence stay as they are.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {

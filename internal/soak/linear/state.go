@@ -92,8 +92,8 @@ func (o Op) String() string {
 }
 
 // minted reports whether o may have its fence, if s is the state before o. A store makes fences in
-// ascending order. So the fence of s must be the greatest fence in the piece that is smaller than
-// the fence of o. A shared grant may also have the same fence as s.
+// ascending order. So in the sorted list of all fences of the piece, the fence of s must come
+// directly before the fence of o. A shared grant may also have the same fence as s.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }
