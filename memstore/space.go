@@ -76,9 +76,9 @@ type intent struct {
 
 const maxSpare = 64
 
-// maxLead is how far the fence of a forgotten name may be ahead of the clock, in microseconds, to
-// count for space.floor. A fence that is further ahead must not raise the fences of other names, so
-// it is kept in space.aheadOfClock.
+// The fence of a forgotten name may be ahead of the clock. If the fence is ahead by at most maxLead
+// microseconds, it counts for space.floor. A fence that is further ahead must not raise the fences
+// of other names, so it is kept in space.aheadOfClock.
 const maxLead = 1_000_000
 
 func (s *space) entry(name string) *entry {

@@ -2,8 +2,8 @@ package mysqlstore
 
 import "slices"
 
-// A waiter is a call of Wait that has a place in the line: either no session is free for it, or it
-// does not reserve the lock.
+// A waiter is a call of Wait that has a place in the line. A call of Wait gets a place if it does
+// not reserve the lock, or if no session is free for it.
 type waiter struct {
 	key     string
 	reserve bool

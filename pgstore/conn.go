@@ -105,9 +105,9 @@ func (c *conn) setLimit(limit time.Duration) {
 	c.pg.Conn().SetDeadline(until)
 }
 
-// statementError returns the error of a statement in the form for the caller. If the server refused
-// the statement, the connection remains usable. After any other error, statementError ends the
-// connection. If unsent is true, the statement had not been sent yet.
+// statementError is called when a statement has failed. It returns the error for the caller. If the
+// server refused the statement, the connection remains usable. After any other error,
+// statementError ends the connection. If unsent is true, the statement had not been sent yet.
 func (c *conn) statementError(err error, unsent bool) error {
 	var refused *pgconn.PgError
 	switch {

@@ -26,8 +26,9 @@ const maxFence = "9007199254740992"
 
 var tryLock = [2]string{
 	"pg_try_advisory_lock($1::bigint)",
-	// A reader that waits for its promotion has a second lock, the intent of the name, whose key is
-	// $2. While it has that lock, no new reader gets the lock of the name.
+	// Each name has a second lock, called the intent. The key of the intent is $2. A reader that
+	// waits for its promotion holds the intent. While the intent is held, no new reader gets the
+	// lock of the name.
 	"CASE WHEN pg_try_advisory_xact_lock_shared($2::bigint) THEN pg_try_advisory_lock_shared($1::bigint) ELSE false END",
 }
 

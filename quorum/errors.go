@@ -72,8 +72,8 @@ func (s *Store) openError(answers []answer, also error) error {
 	return s.fail(driver.ErrUnavailable, answers, also)
 }
 
-// undecided returns the error of a request if it is not known whether a quorum accepts the request.
-// The argument isChange is false for a request that changes nothing.
+// undecided is called when it is not known whether a quorum accepts a request. It returns the error
+// of the request. The argument isChange is false for a request that changes nothing.
 func (s *Store) undecided(answers []answer, isChange bool, cause error) error {
 	if err := refusal(answers); err != nil {
 		return err
@@ -137,7 +137,8 @@ type merger struct{ groups []group }
 
 // dropReleased drops holds that have been released, if the release has not reached all members yet.
 // The members that it has reached report a cool-down of the same holder. The other members still
-// report the hold. dropReleased drops the hold if it has no more reports than the cool-down.
+// report the hold. If at least as many members report the cool-down as report the hold,
+// dropReleased drops the hold.
 func (m *merger) dropReleased() {
 	left := func(g group) bool {
 		return !g.who.cooling && slices.ContainsFunc(m.groups, func(c group) bool {

@@ -108,8 +108,8 @@ func (c *confirmation) extendMember(ctx context.Context, i int, m *member, repor
 	}
 }
 
-// mendSoon renews the hold in the background, a little later. It is called when a quorum granted
-// the hold but some members did not, so that these members get the hold too.
+// mendSoon renews the hold in the background, a little later. It is called when a quorum has
+// granted the hold but some members have not. The renewal offers the hold to these members again.
 func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
