@@ -35,8 +35,8 @@ type timer struct {
 const epoch = driver.Instant(time.Hour)
 
 // napLimit is what Nap returns: the longest time for which a program should set one timer. The
-// value is that of the system clock on Linux. A program that sets no longer timers notices a
-// suspend after at most this time.
+// system clock on Linux has the same limit. A program that keeps to this limit notices a suspend
+// after at most napLimit.
 const napLimit = 500 * time.Millisecond
 
 // NewClock returns a clock that stands still.

@@ -116,8 +116,8 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	return func() { s.mem.Release(context.Background(), name, token, 0) }
 }
 
-// Script.Hold takes a lock for a holder that the test describes. disguise replaces each such hold
-// by the description.
+// disguise replaces each hold that Script.Hold has taken by the description that the test gave to
+// Script.Hold.
 func (s *Script) disguise(holds []padlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,8 @@ func (s *Script) disguise(holds []padlock.Hold) {
 	}
 }
 
-// bind sets g.Bound to the context of the hold of token. Script.Lose can end this context.
+// bind sets g.Bound to the context of a hold. The token says which hold it is. Script.Lose can end
+// the context.
 func (s *Script) bind(name, token string, g *driver.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

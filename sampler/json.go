@@ -56,7 +56,8 @@ func (n Name) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// notUTF8 returns the bytes of a name that a JSON string cannot contain, or nil.
+// notUTF8 returns the name as bytes if a JSON string cannot contain the name. Otherwise notUTF8
+// returns nil.
 func notUTF8(name string) []byte {
 	if utf8.ValidString(name) {
 		return nil

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// A hold is Long if it lasts for more than longFactor times the 95th percentile of the holds of its
-// name, and for more than longAtLeast. If the name has fewer than longCount holds, the holds of its
-// group count. If the group has fewer too, the usual time is unknown.
+// A hold is Long if it lasts longer than longAtLeast, and longer than longFactor times the usual
+// time. The usual time is the 95th percentile of the hold times of the name. If the name has fewer
+// than longCount holds, rank takes the percentile from the hold times of the whole group. If the
+// group has fewer than longCount holds, too, the usual time is unknown.
 const (
 	longFactor  = 3
 	longAtLeast = 10 * time.Second
