@@ -122,8 +122,8 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 
 // swap replaces the node of h by another one with the same number, and returns the fence of the new
 // node. The same transaction carries out extraOps. If the new node is exclusive and the store has
-// fences, the transaction also changes the lock's mapping from numbers to fences. By the new
-// mapping, the new node has at least the given fence.
+// fences, the transaction also changes the lock's mapping from numbers to fences, so that the new
+// node has at least the given fence.
 func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.DeleteRequest) (uint64, error) {
 	info := h.info
 	if info.Fence = 0; newNode.kind.shared() {

@@ -51,7 +51,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil || s.cfg.root == "/" {
 		return err
 	}
-	if err := ss.make(s.cfg.root); err != nil {
+	if err := ss.makeNode(s.cfg.root); err != nil {
 		return err
 	}
 	return ss.retryRequest(func() error {

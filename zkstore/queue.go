@@ -55,7 +55,7 @@ func (ss *session) join(dir string, k kind, d data) (node, error) {
 			n, _ := parseNode(path.Base(name))
 			return n, nil
 		case err == zk.ErrNoNode:
-			if err := ss.make(dir); err != nil {
+			if err := ss.makeNode(dir); err != nil {
 				return node{}, err
 			}
 			continue
@@ -134,14 +134,14 @@ func (ss *session) deleteLater(dir string, n node) {
 	})
 }
 
-// make makes the node of a lock and the nodes above it. They are never deleted, because the node of
-// a lock stores the lock's fence. Without the stored fence, a clock that is set back would let
-// fences fall.
-func (ss *session) make(dir string) error {
+// makeNode creates the node of a lock, and the nodes above it if they are missing. These nodes are
+// never deleted, because the node of a lock stores the lock's fence. Without the stored fence, a
+// clock that is set back would let fences fall.
+func (ss *session) makeNode(dir string) error {
 	return ss.retryRequest(func() error {
 		_, err := ss.conn.Create(dir, nil, zk.FlagPersistent, ss.cfg.acl())
 		if err == zk.ErrNoNode {
-			if err := ss.make(path.Dir(dir)); err != nil {
+			if err := ss.makeNode(path.Dir(dir)); err != nil {
 				return err
 			}
 			_, err = ss.conn.Create(dir, nil, zk.FlagPersistent, ss.cfg.acl())

@@ -134,7 +134,7 @@ func (s *Store) aclFinding(ss *session) driver.Finding {
 		return f
 	}
 	guid := newGUID()
-	if err := ss.make(s.cfg.root); err != nil {
+	if err := ss.makeNode(s.cfg.root); err != nil {
 		return f
 	}
 	probe := path.Join(s.cfg.root, "%probe-"+guid) // escape never returns such a name

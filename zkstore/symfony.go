@@ -53,7 +53,7 @@ func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 		case err == nil:
 			return s.holds.recordHold(ss, h, held, node{}, 0)
 		case err == zk.ErrNoNode:
-			if err := ss.make(s.cfg.root); err != nil {
+			if err := ss.makeNode(s.cfg.root); err != nil {
 				return err
 			}
 			continue
