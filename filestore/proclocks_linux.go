@@ -17,9 +17,9 @@ import (
 // hasList is true because this system has a list of its locks, /proc/locks.
 const hasList = true
 
-// calibration has the facts that are needed to find a file in /proc/locks. The device that the
-// kernel prints there is the one that stat returns on most file systems, but not on btrfs and
-// overlays. So a probe file is locked once and then looked for in the list.
+// calibration has the facts that are needed to find a file in /proc/locks. On most file systems,
+// the kernel prints the device that stat returns. On btrfs and overlays it prints another device.
+// So the store locks a probe file once, and looks for it in the list.
 type calibration struct {
 	mu     sync.Mutex
 	device string        // the device of the directory, as /proc/locks prints it
@@ -117,9 +117,9 @@ type candidate struct {
 	readings int // how many readings say that the file has these locks
 }
 
-// add counts one more reading of the list. It reports whether the reading leaves no doubt: it shows
-// no file that the earlier readings did not show, and the locks of each of its files are certain
-// (see isCertain).
+// add counts one more reading of the list. It reports whether the reading leaves no doubt. Two
+// conditions must be met: the reading shows no file that the earlier readings did not show, and the
+// locks of each file that it shows are certain (see isCertain).
 func (v vote) add(text map[uint64][]kernelLock) (settled bool) {
 	settled = true
 	for ino, locks := range text {

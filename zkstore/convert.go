@@ -102,9 +102,9 @@ func inTheWay(q *queue, h *hold) (others []node, err error) {
 }
 
 // promotedFence returns a fence above all earlier fences of the lock. Afterwards the caller changes
-// the lock's mapping, which says how fences are computed from the numbers of nodes. By the new
-// mapping, the hold's node has the returned fence. The nodes of waiting writers have greater
-// numbers, so these writers get greater fences.
+// the lock's mapping, which says how fences are computed from the numbers of nodes. The new mapping
+// gives the hold's node the returned fence. The nodes of waiting writers have greater numbers, so
+// these writers get greater fences.
 func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, error) {
 	if s.cfg.noFences {
 		return 0, nil

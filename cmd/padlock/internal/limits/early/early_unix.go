@@ -4,9 +4,10 @@
 // before main runs. The Go runtime then opens two more files for its own use, and crashes if it
 // cannot open them.
 //
-// Go initialises packages in the order of their import paths, after the packages that they import.
-// This package imports only syscall, so it comes before all libraries whose paths begin with a
-// later letter, such as google.golang.org/protobuf.
+// Go initialises a package after the packages that it imports. If several packages are ready, Go
+// takes them in the alphabetical order of their import paths. This package imports only syscall, so
+// it comes before all libraries whose paths begin with a later letter, such as
+// google.golang.org/protobuf.
 package early
 
 import "syscall"
