@@ -190,7 +190,11 @@ func parseInt(word string) (int64, bool) {
 
 // length reads a decimal number and the byte endByte behind it. The number must not be larger than
 // the length of the data.
-func (s *scanner) length(endByte byte) (int, error) {
+func (s *scanner) length(endByte byte) (int, error) { return s.number(endByte, len(s.data)) }
+
+// number reads a decimal number and the byte endByte behind it. The number must not be larger than
+// most.
+func (s *scanner) number(endByte byte, most int) (int, error) {
 	n, from := 0, s.pos
 	for s.pos < len(s.data) {
 		c := s.data[s.pos]
@@ -201,7 +205,7 @@ func (s *scanner) length(endByte byte) (int, error) {
 		if c < '0' || c > '9' {
 			break
 		}
-		if n = n*10 + int(c-'0'); n > len(s.data) {
+		if n = n*10 + int(c-'0'); n > most {
 			return 0, s.fail("a length beyond the end")
 		}
 		s.pos++
@@ -306,7 +310,7 @@ func (s *scanner) object(kind byte) (elements int, err error) {
 }
 
 func (s *scanner) reference() error {
-	n, err := s.length(';')
+	n, err := s.number(';', MaxSize) // the target may be outside of the data
 	if err == nil && n == 0 {
 		err = s.fail("a reference to nothing")
 	}

@@ -36,3 +36,27 @@ func TestObjectBeforeOpaque(t *testing.T) {
 		t.Errorf("Set of the object to the same: %v", err)
 	}
 }
+
+// A value that is only a reference may be shorter than the number of its target. It is still a
+// reference, not malformed.
+func TestShortReference(t *testing.T) {
+	const session = `a|a:3:{i:0;i:1;i:1;i:2;i:2;O:8:"stdClass":0:{}}b|a:3:{i:0;i:1;i:1;i:2;i:2;O:8:"stdClass":0:{}}c|r:8;`
+	d, err := phpcodec.Parse(phpcodec.PHP, []byte(session))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := d.Get("c")
+	var v any
+	if err := phpcodec.Unmarshal(raw, &v); !errors.Is(err, phpcodec.ErrReferences) {
+		t.Errorf("Unmarshal of %s: %v, want ErrReferences", raw, err)
+	}
+	if _, err := phpcodec.Marshal(phpcodec.Raw(raw)); !errors.Is(err, phpcodec.ErrReferences) {
+		t.Errorf("Marshal of %s: %v, want ErrReferences", raw, err)
+	}
+	if err := d.Set("c", raw); err != nil {
+		t.Errorf("Set to the same value: %v", err)
+	}
+	if err := d.Set("d", raw); !errors.Is(err, phpcodec.ErrReferences) {
+		t.Errorf("Set of another key: %v, want ErrReferences", err)
+	}
+}
