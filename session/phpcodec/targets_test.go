@@ -60,3 +60,20 @@ func TestShortReference(t *testing.T) {
 		t.Errorf("Set of another key: %v, want ErrReferences", err)
 	}
 }
+
+// If a key of an array is there twice, the later value counts, as in PHP.
+func TestKeyTwice(t *testing.T) {
+	for raw, want := range map[string]string{
+		`a:3:{i:0;b:0;i:0;s:3:"000";i:0;d:0;}`:             `a:1:{i:0;d:0;}`,
+		`a:3:{i:0;i:1;s:1:"0";i:2;i:1;i:3;}`:               `a:2:{i:0;i:2;i:1;i:3;}`,
+		`a:4:{s:1:"a";i:1;s:1:"b";i:2;s:1:"a";i:3;i:2;N;}`: `a:3:{s:1:"a";i:3;s:1:"b";i:2;i:2;N;}`,
+	} {
+		var v any
+		if err := phpcodec.Unmarshal([]byte(raw), &v); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := phpcodec.Marshal(v); err != nil || string(got) != want {
+			t.Errorf("%s became %s, %v, want %s", raw, got, err, want)
+		}
+	}
+}

@@ -98,13 +98,7 @@ func (r *reader) anyValue() (any, error) {
 	kind := r.data[r.pos]
 	switch kind {
 	case 'a':
-		a := Array{}
-		err := r.eachEntry(func(key string) error {
-			v, err := r.anyValue()
-			a = append(a, Pair{keyOf(key), v})
-			return err
-		})
-		return a, err
+		return r.anyArray()
 	case 'O', 'C', 'E':
 		from := r.pos
 		r.pos += 2
@@ -130,6 +124,32 @@ func (r *reader) anyValue() (any, error) {
 	s := scanner{data: raw, pos: 2}
 	text, err := s.quoted()
 	return string(text), err
+}
+
+// r.anyArray reads an array. If a key is there twice, the later value counts, as in PHP. PHP writes
+// no such arrays.
+func (r *reader) anyArray() (Array, error) {
+	a := Array{}
+	var index map[string]int // nil while the keys are 0, 1, 2, …
+	err := r.eachEntry(func(key string) error {
+		v, err := r.anyValue()
+		if index == nil && key != strconv.Itoa(len(a)) {
+			index = make(map[string]int)
+			for i := range a {
+				index[strconv.Itoa(i)] = i
+			}
+		}
+		if i, twice := index[key]; twice {
+			a[i].Value = v
+			return err
+		}
+		if index != nil {
+			index[key] = len(a)
+		}
+		a = append(a, Pair{keyOf(key), v})
+		return err
+	})
+	return a, err
 }
 
 // r.eachEntry reads an array. For each key it calls f, which reads the value that follows.
