@@ -36,21 +36,66 @@ type connection struct {
 	mu     sync.Mutex
 	client *clientv3.Client
 	kv     pb.KVClient // sends transactions through client
+	making *making     // nil unless a goroutine makes the client
 
 	limits  limits
 	cluster atomic.Uint64 // the id of the cluster that answered; 0 is unknown
 }
 
+// A making is one attempt to make the client. The calls that need the client share the attempt. A
+// server that does not answer the login then delays each of them only once.
+type making struct {
+	done   chan struct{} // closed at the end; then the other fields are set
+	client *clientv3.Client
+	err    error
+}
+
 // getClient returns the client. The first call makes it.
 func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.client != nil || c.ctx.Err() != nil {
-		if c.client == nil {
-			return nil, driver.ErrClosed
-		}
-		return c.client, nil
+	client, m := c.client, c.making
+	switch {
+	case client != nil:
+		c.mu.Unlock()
+		return client, nil
+	case c.ctx.Err() != nil:
+		c.mu.Unlock()
+		return nil, driver.ErrClosed
+	case m == nil:
+		m = &making{done: make(chan struct{})}
+		c.making = m
+		go c.makeClient(m)
 	}
+	c.mu.Unlock()
+	select {
+	case <-m.done:
+		return m.client, m.err
+	case <-ctx.Done():
+		return nil, failure(ctx, context.Cause(ctx), false)
+	}
+}
+
+// makeClient makes the client, unless the store is closed meanwhile.
+func (c *connection) makeClient(m *making) {
+	ctx, cancel := c.limits.limit(c.ctx)
+	defer cancel()
+	client, err := c.newClient(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		if client != nil {
+			_ = client.Close() // the error only says that the context was cancelled
+		}
+		client, err = nil, driver.ErrClosed
+	}
+	if client != nil {
+		c.client, c.kv = client, clientv3.RetryKVClient(client)
+	}
+	c.making, m.client, m.err = nil, client, err
+	close(m.done)
+}
+
+func (c *connection) newClient(ctx context.Context) (*clientv3.Client, error) {
 	user, password := c.server.User, c.server.Password
 	if c.server.Credentials != nil {
 		var err error
@@ -70,7 +115,6 @@ func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}
-	c.client, c.kv = client, clientv3.RetryKVClient(client)
 	return client, nil
 }
 
