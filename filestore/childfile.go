@@ -22,7 +22,8 @@ func (s *Store) File(name, token string) (*os.File, error) {
 	if err != nil {
 		return nil, unavailable(f.path, err)
 	}
-	h.passed = true
+	shows, err := h.conn.showsLock()
+	h.passed, h.visible = true, err == nil && shows
 	return file, nil
 }
 

@@ -14,6 +14,7 @@ type hold struct {
 	fence    uint64
 	shared   bool
 	passed   bool          // a copy of the descriptor was given to a child
+	visible  bool          // the kernel shows the lock of a descriptor; see showsLock
 	slot     int           // the number of its slot if it is shared, or -1
 	slotID   uint64        // the id in that slot
 	intent   uint64        // the intent that this hold wrote into the file, or 0
@@ -59,7 +60,7 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 	if err != nil {
 		return false, unavailable(f.path, err)
 	}
-	if !same || h.passed && h.conn.tryLock(h.shared) != nil {
+	if !same || h.passed && !h.isLocked() {
 		s.lose(f, h)
 		return false, nil
 	}
@@ -78,6 +79,18 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 		_ = b.write(h.conn) // after an error, the next call tries again
 	}
 	return true, nil
+}
+
+// isLocked reports whether a hold whose file was given to a child still has the kernel's lock. If
+// the kernel does not show that, isLocked tries to take the lock. So it may get back a lock that
+// the child freed.
+func (h *hold) isLocked() bool {
+	if h.visible {
+		if shows, err := h.conn.showsLock(); err == nil {
+			return shows
+		}
+	}
+	return h.conn.tryLock(h.shared) == nil
 }
 
 // hasSuccessor reports whether the record shows that another process has had the lock since h was

@@ -21,3 +21,5 @@ func (*calibration) descriptorHolders(*conn) []int { return nil }
 func (kernelLock) ended() bool { return false }
 
 func (kernelLock) numberedAs(uint64) bool { return false }
+
+func (c *conn) showsLock() (bool, error) { return false, errCannotKnow }
