@@ -11,8 +11,9 @@ import (
 	"github.com/padlock-go/padlock/etcdstore"
 )
 
-// TestLoginHangs: while a login hangs, each call ends by itself, and Close ends too. All calls share
-// one login. If each call made a login of its own, the last of them would wait for all others.
+// TestLoginHangs: while a login hangs, each call ends by itself, and Close ends too. All calls
+// share one login. If each call made a login of its own, the last of them would wait for all
+// others.
 func TestLoginHangs(t *testing.T) {
 	t.Parallel()
 	var logins atomic.Int32
