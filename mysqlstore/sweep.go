@@ -28,7 +28,7 @@ type sweeper struct {
 	keep    time.Duration
 	live    func() []*conn                           // the connections of this store
 	connect func(ctx context.Context) (*conn, error) // makes a connection on which no hold depends
-	ctx     context.Context                          // canceled when the store is closed
+	ctx     context.Context                          // canceled when the sweep must stop
 }
 
 // background sweeps from time to time, until the store is closed.
@@ -76,8 +76,14 @@ func (w *sweeper) sweep(pause time.Duration) (removed int, err error) {
 			}
 			removed += len(old)
 		}
-		if len(rows) < sweepBatch || pause > 0 && !calls.Sleep(w.ctx, pause) {
+		if len(rows) < sweepBatch {
 			return removed, nil
+		}
+		if pause > 0 {
+			calls.Sleep(w.ctx, pause)
+		}
+		if err := w.ctx.Err(); err != nil {
+			return removed, err
 		}
 	}
 }

@@ -29,7 +29,7 @@ type sweeper struct {
 	keep    time.Duration
 	live    func() []*conn                           // the connections of this process
 	connect func(ctx context.Context) (*conn, error) // makes a connection that no hold uses
-	ctx     context.Context                          // canceled when the store is closed
+	ctx     context.Context                          // canceled when the sweep must stop
 }
 
 // background sweeps from time to time, until the store is closed.
@@ -66,8 +66,14 @@ func (w *sweeper) sweep(pause time.Duration) (removed int, err error) {
 			return removed, failure(err)
 		}
 		removed += int(parse(rows[0][0]))
-		if parse(rows[0][1]) < sweepBatch || pause > 0 && !calls.Sleep(w.ctx, pause) {
+		if parse(rows[0][1]) < sweepBatch {
 			return removed, nil
+		}
+		if pause > 0 {
+			calls.Sleep(w.ctx, pause)
+		}
+		if err := w.ctx.Err(); err != nil {
+			return removed, err
 		}
 		after = rows[0][2]
 	}

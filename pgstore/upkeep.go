@@ -9,16 +9,26 @@ import (
 // Prune removes the rows of names that nobody uses and whose last fence is old. The option [Keep]
 // says how old. Prune returns how many rows it removed. If such a name is used again, its next
 // fence is still higher than its last one. The store also prunes by itself, in the background.
-// Prune needs the right to DELETE.
+// Prune needs the right to DELETE. It may take long. If ctx ends, Prune returns after the statement
+// that it has sent, with the rows removed until then and the error of ctx.
 func (s *Store) Prune(ctx context.Context) (int, error) {
-	return calls.Do(ctx, &s.calls, func() (int, error) {
-		keep := s.cfg.keepFor()
-		if s.cfg.noFences || keep < 0 {
-			return 0, nil
-		}
-		if err := s.prepare(); err != nil {
-			return 0, err
-		}
-		return s.sweeper(keep).sweep(0)
-	})
+	if err := s.calls.Begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.calls.Work.Done()
+	keep := s.cfg.keepFor()
+	if s.cfg.noFences || keep < 0 {
+		return 0, nil
+	}
+	ready := func() (struct{}, error) { return struct{}{}, s.prepare() }
+	if _, err := calls.Do(ctx, &s.calls, ready); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.calls.Closing, cancel)()
+	w := s.sweeper(keep)
+	w.ctx = ctx
+	n, err := w.sweep(0)
+	return n, s.calls.AfterClose(err)
 }

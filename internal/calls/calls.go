@@ -67,18 +67,14 @@ func (c *Calls) AfterClose(err error) error {
 	return err
 }
 
-// Do runs op, which sends statements, as one call. It returns early if ctx ends, or after Patience.
-// In that case op continues in the background, because a statement that was sent cannot be
-// cancelled without ending its connection.
+// Do runs op, which sends statements, as one call. It returns early if ctx ends, or after Patience,
+// even if ctx never ends: op may send several statements, and wait for other calls before that. In
+// that case op continues in the background, because a statement that was sent cannot be cancelled
+// without ending its connection.
 func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
 	var zero T
 	if err := c.Begin(ctx); err != nil {
 		return zero, err
-	}
-	if ctx.Done() == nil { // ctx never ends; each statement has its own limit
-		defer c.Work.Done()
-		v, err := op()
-		return v, c.AfterClose(err)
 	}
 	type result struct {
 		value T
