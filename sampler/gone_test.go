@@ -3,6 +3,7 @@ package sampler_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/padlock-go/padlock"
@@ -49,5 +50,15 @@ func TestSampleThatIsGivenUp(t *testing.T) {
 	}
 	if after := s.Snapshot(); after != before {
 		t.Errorf("others see the snapshot %+v", after)
+	}
+}
+
+// The longest interval is no short one. A Sampler with it takes samples only when somebody asks.
+func TestLongestInterval(t *testing.T) {
+	l := padlock.New(memstore.New())
+	defer l.Close(t.Context())
+	s := sampler.New(l, sampler.Interval(math.MaxInt64))
+	if c := sample(t, s).Cost; c.Interval != math.MaxInt64 {
+		t.Errorf("the interval is %v", c.Interval)
 	}
 }

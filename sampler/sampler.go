@@ -124,7 +124,7 @@ const maxInterval = time.Minute
 func (s *Sampler) cost(r *reading, took time.Duration) Cost {
 	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls}
 	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))
-	if c.Interval = s.set.interval + took; r.err == nil {
+	if c.Interval = max(s.set.interval, s.set.interval+took); r.err == nil { // the sum may overflow
 		c.Interval = max(c.Interval, min(slow, maxInterval))
 	}
 	if r.err == nil {
