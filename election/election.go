@@ -97,9 +97,14 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	}
 	defer e.end()
 	pause := pacer{first: e.set.backOff, most: e.set.maxBackOff}
-	for {
+	var ran time.Duration // the last run of the function
+	timed := func(ctx context.Context) error {
 		began := time.Now()
-		led, wait, err := e.campaign(ctx, lead)
+		defer func() { ran = time.Since(began) }()
+		return lead(ctx)
+	}
+	for {
+		led, wait, err := e.campaign(ctx, timed)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -111,7 +116,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 			e.keepError(err, led)
 			wait = true
 		}
-		if led && time.Since(began) > e.set.maxBackOff {
+		if led && ran > e.set.maxBackOff {
 			pause.reset()
 		}
 		if wait && !sleep(ctx, pause.nextPause()) {
