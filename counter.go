@@ -41,8 +41,8 @@ type Tally interface {
 //   - EventReleased and EventConverted are not counted.
 //   - Mode is set only in EventAcquired, EventRefused and the events of a hold.
 //   - EventAcquiring is counted when the Locker asks the store. A store in this process is an
-//     exception: EventAcquiring is counted only if the caller finds the name taken, together with
-//     EventContended.
+//     exception: if the caller finds the name taken, EventAcquiring is counted together with
+//     EventContended. If the caller finds the name free, EventAcquiring is not counted.
 //   - EventReleasing is counted before the Locker releases the lock. If the store is in this
 //     process, EventReleasing is counted directly after the release.
 type Count struct {
@@ -73,18 +73,18 @@ type tallies struct {
 	counter Counter // nil unless a Counter is the only observer
 	seed    maphash.Seed
 	recent  *[recentMost]atomic.Pointer[eventQueue] // the index is hash(name)
-	release timedRelease                            // nil if the store does not return the time of a release
+	release releaseWithTime                         // nil if the store does not return the time of a release
 }
 
-// A timedRelease releases a lock as the Release of a store does, and also returns the time of the
-// release.
-type timedRelease func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
+// A releaseWithTime releases a lock as the Release method of a store does, and also returns the
+// time of the release.
+type releaseWithTime func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 
-// A releaseTimer is a store that has a timedRelease. A wrapper that embeds such a store is a
-// releaseTimer too, but its own Release must not be bypassed. So the Locker passes the store that
-// it uses to ReleaseTimed. If that store is a wrapper, ReleaseTimed returns nil, and the Locker
-// calls the wrapper's Release. The interface is not in package driver, because only a store in
-// memory gains by it.
+// A releaseTimer is a store that can also return the time of a release. A wrapper that embeds such
+// a store is a releaseTimer too, but the wrapper's own Release must not be bypassed. So the
+// argument of ReleaseTimed is the store of the Locker. If that store is a wrapper, ReleaseTimed
+// returns nil, and the Locker calls the wrapper's Release. The interface is not in package driver,
+// because only a store in memory gains by it.
 type releaseTimer interface {
 	ReleaseTimed(driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 }

@@ -138,10 +138,10 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // left or ctx ends; meanwhile no new reader gets in. If another reader is being promoted already,
 // each of the two would wait for the other, so Promote returns ErrPromotionConflict at once.
 //
-// If Promote fails, the lock is still shared, unless the error is ErrLost and the lock is over. If
-// Guarantees().Promotion is Regrant, another holder may have had an exclusive lock during the
-// promotion: read again all that you read under the shared lock. Promoting an exclusive lock does
-// nothing. An exported lock cannot be promoted (ErrInvalid).
+// After ErrExpired and ErrLost the lock is gone. After any other error of Promote, the lock is
+// still shared. If Guarantees().Promotion is Regrant, another holder may have had an exclusive lock
+// during the promotion: read again all that you read under the shared lock. Promoting an exclusive
+// lock does nothing. An exported lock cannot be promoted (ErrInvalid).
 func (k *Lock) Promote(ctx context.Context) error { return k.holdOf().promotion(ctx) }
 
 // Demote makes an exclusive lock shared and keeps its fence. If Guarantees().Promotion is Atomic,

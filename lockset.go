@@ -21,7 +21,7 @@ type lockSet struct {
 	lasting context.Context // ends as soon as one hold is over; in DoAll, it also ends with ctx
 }
 
-// taking is a lockSet during its call of AcquireAll or DoAll, until all locks are taken.
+// taking is the state of a lockSet while AcquireAll or DoAll takes the locks.
 type taking struct {
 	*lockSet
 	set      settings
@@ -54,7 +54,7 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 	}
 	err := s.firstLoss()
 	if err == nil {
-		err = t.holdAtLeast()
+		err = t.sendMinimum()
 	}
 	if err != nil {
 		s.abandon()
@@ -208,12 +208,13 @@ func (s *lockSet) context() context.Context {
 	return s.lasting
 }
 
-// HoldAtLeast keeps a name taken even if the lock is released earlier. So a request with AtLeast
-// must not be sent before all locks are held: if the lock on a later name were refused, the earlier
-// names would stay taken for nothing. When all locks are held, holdAtLeast sends the request of
-// each hold again, now with AtLeast. It goes on even if the caller's context ends, because
-// otherwise some names would stay taken without the others.
-func (t *taking) holdAtLeast() error {
+// sendMinimum tells the store the minimum time of the option HoldAtLeast. During that time, the
+// store keeps a name taken even if the lock is released. So the Locker must not send the minimum
+// time before all locks are held: if a later lock were refused, the earlier names would stay taken
+// for nothing. When all locks are held, sendMinimum sends the request of each hold again, now with
+// the minimum time. It goes on even if the caller's context ends, because otherwise some names
+// would stay taken without the others.
+func (t *taking) sendMinimum() error {
 	if t.set.holdAtLeast == 0 {
 		return nil
 	}

@@ -162,9 +162,10 @@ func Observe(o Observer) LockerOption {
 // TraceHolders records a trace of each holder in the store, so that a caller that finds the lock
 // held can link its own trace to that of the holder: see driver.Holder.Trace. The function trace
 // returns the traceparent of a context, in the format of W3C Trace Context, or "" if there is no
-// trace. The Locker calls trace once for each acquire, with the context that the observers made. A
-// traceparent of more than 64 bytes is not recorded. Stores in files, in semaphores and in the
-// sessions of a database keep no traces.
+// trace. The Locker calls trace once for each acquire, with the caller's context or, if there is a
+// ContextObserver, the context that the ContextObserver returned. A traceparent of more than 64
+// bytes is not recorded. Stores in files, in semaphores and in the sessions of a database keep no
+// traces.
 //
 // Everybody who can read the store can read the traces. If trace is nil, TraceHolders does nothing.
 func TraceHolders(trace func(context.Context) string) LockerOption {

@@ -135,17 +135,17 @@ const lookEvery = 2 * time.Second
 // time by up to a tenth, so that locks that were taken at the same time are not always renewed at
 // the same time.
 //
-// If the store granted a lease longer than the TTL, the renewal is due when two thirds of the TTL
-// are left before the holder must stop. After a hand-over the lease may be shorter than the TTL.
-// Then the renewal is due after a third of the lease.
+// If the store granted a lease longer than the TTL, the renewal is planned for two thirds of the
+// TTL before the time at which the holder must stop. After a hand-over the lease may be shorter
+// than the TTL. Then the renewal is planned after a third of the lease.
 //
-// A hold may be renewed earlier than planned, together with other holds; renewEarlyBy returns by
-// how much. If the lease is not longer than the TTL, these bounds hold, counted from the beginning
-// of the lease:
+// A hold may be renewed before the planned time, together with other holds; renewEarlyBy returns
+// how long before. If the lease is not longer than the TTL, these bounds apply, counted from the
+// beginning of the lease:
 //
-//	0.9 × lease/3                  the earliest renewal
-//	0.9 × lease/3 + renewEarlyBy   the earliest planned time
-//	1.1 × lease/3                  the latest planned time, and so the latest renewal
+//	0.9 × lease/3                  the hold is not renewed before this time
+//	0.9 × lease/3 + renewEarlyBy   the planned time is not before this time
+//	1.1 × lease/3                  the planned time, and so the renewal, is not after this time
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = farFuture
 	if g.From != 0 {

@@ -32,10 +32,9 @@ func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	return min(ttl/30, time.Second)
 }
 
-// A hold may be renewed before its planned time if a request for other holds has room for it.
-// hasRoom reports whether there is room, which is so while the holds that are due do not fill one
-// request. Without this limit, all holds that were taken at the same time would be renewed at the
-// same time for ever. The caller holds mu.
+// hasRoom reports whether the holds that are due do not fill one request. Only then may the request
+// also renew holds whose planned time has not come yet. If requests always did so, all holds that
+// were taken at the same time would be renewed at the same time for ever. The caller holds mu.
 func (k *renewer) hasRoom() bool { return len(k.due) < mostTogether }
 
 // needsWorker reports whether another worker is needed, because the workers that are about to begin

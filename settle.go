@@ -39,10 +39,12 @@ func (a *attempt) settle(now driver.Instant) {
 	}
 }
 
-// observeGrant is called when the lock has just been granted. If the Locker only counts events,
-// observeGrant counts EventAcquired, unless the caller waited in a line; then the caller counts it.
-// If the Locker delivers events, announce will deliver EventAcquired. Until then observeGrant holds
-// back the other events of the hold. The caller holds mu.
+// observeGrant is called, with mu locked, when the lock has just been granted.
+//
+//   - If the Locker only counts events, observeGrant counts EventAcquired. An attempt that waited
+//     in a line is an exception: its goroutine counts EventAcquired when it runs again.
+//   - If the Locker delivers events, announce will deliver EventAcquired. Until then observeGrant
+//     holds back the other events of the hold.
 func (a *attempt) observeGrant() {
 	switch {
 	case !a.events.counts():

@@ -362,9 +362,9 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 // all waits. So a waiter goes on until requests have failed for graceUnavailable. The caller keeps
 // the time of the first failure in *since.
 //
-// A store that is out of reach soon rejects a request. So if a request has lasted graceUnavailable
-// or longer, the store was in reach for most of that time. The failure of this request then counts
-// as the first failure.
+// While a store is out of reach, each request fails after a short time. So if a request has lasted
+// graceUnavailable or longer, the store was in reach for most of that time. The failure of this
+// request then counts as the first failure.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false

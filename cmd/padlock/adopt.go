@@ -67,7 +67,7 @@ func (a *app) adopt(ctx context.Context, file string, opts []padlock.Option) err
 	defer place.drop()
 	lock, err := l.Adopt(ctx, key, opts...)
 	if s := stop(); s != nil && err != nil {
-		return interruptedDeed(s, key.Name(), "taken over")
+		return interruptedRequest(s, key.Name(), "taken over")
 	}
 	if err != nil {
 		return a.unsuccessful(key.Name(), "taken over", err)

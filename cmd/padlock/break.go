@@ -171,8 +171,8 @@ func (a *app) tellBroken(out broken, text string) error {
 	return err
 }
 
-// changedSince is called if the hold that break was to end has ended since break looked. The name
-// may be free now, or somebody else may hold it.
+// changedSince is called if the hold ended after the command "padlock break" had looked at it, but
+// before the command could break it. The name may be free now, or somebody else may hold it.
 func (a *app) changedSince(ctx context.Context, l *padlock.Locker, out broken, name string) error {
 	s, err := l.Inspect(ctx, name)
 	switch {

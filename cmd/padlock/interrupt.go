@@ -46,10 +46,10 @@ func interruptedBy(s os.Signal, name string) *failure {
 	return fail(status, "interrupted", name, "%s while waiting for %s; nothing is held", s, show(name))
 }
 
-// interruptedDeed is the failure if a signal ended a verb before the store answered. The parameter
-// deed is the participle for the message, such as "released".
-func interruptedDeed(s os.Signal, name, deed string) *failure {
+// interruptedRequest returns the failure for a request that a signal interrupted before the store
+// replied. The parameter participle is for the message, for example "released".
+func interruptedRequest(s os.Signal, name, participle string) *failure {
 	why := interruptedBy(s, name)
-	why.note.Message = fmt.Sprintf("%s while %s was being %s; it is unknown whether it was %s; try again", s, show(name), deed, deed)
+	why.note.Message = fmt.Sprintf("%s while %s was being %s; it is unknown whether it was %s; try again", s, show(name), participle, participle)
 	return why
 }

@@ -76,7 +76,7 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		stop()
 	case <-ctx.Done(): // a store that does not answer may not heed ctx either
 		used.settle(false)
-		return interruptedDeed(stop(), name, "released")
+		return interruptedRequest(stop(), name, "released")
 	}
 	var why *failure
 	lost := errors.As(err, &why) && why.status == exitLost

@@ -97,13 +97,15 @@ func (f *front) leftNote(text string) note {
 	return n
 }
 
-// alarm is a timer that may be unset. If it is set twice, the earlier time counts.
+// alarm is a timer that may be unset.
 type alarm struct {
 	c     <-chan time.Time
 	timer *time.Timer
 	at    time.Time
 }
 
+// in sets the alarm to go off after d. If the alarm was set before, it goes off at the earlier one
+// of the two times.
 func (a *alarm) in(d time.Duration) {
 	at := time.Now().Add(d)
 	if a.timer == nil {
@@ -116,7 +118,7 @@ func (a *alarm) in(d time.Duration) {
 	}
 }
 
-// setAgain sets the alarm to a new time.
+// setAgain sets the alarm to a new time, even if that time is later.
 func (a *alarm) setAgain(d time.Duration) {
 	a.at = time.Now().Add(d)
 	a.timer.Reset(d)

@@ -39,7 +39,8 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.clocks(ctx, l, c)
 }
 
-// tryOthers tries all operations except taking and releasing a lock, which cycle has tried.
+// tryOthers tries all operations except taking and releasing a lock. Those two were tried before;
+// see [visit.cycle].
 func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 	name := v.Name + "-2"
 	lock, err := l.Acquire(ctx, name, padlock.Wait(5*time.Second), padlock.Label("padlock doctor"))

@@ -27,8 +27,9 @@ const nap = 300 * time.Millisecond
 // have been renewed without its knowledge.
 const lateAfter = 100 * time.Millisecond
 
-// answerTime is how long a late supervisor waits for an answer of the front, the process that holds
-// the lock. If no answer comes, the supervisor uses the end of the lease that it knows.
+// answerTime is how long the supervisor waits for an answer of the front, the process that holds
+// the lock. The supervisor asks the front if a check was late (see lateAfter) and the lease seems
+// to end soon. If no answer comes, the supervisor uses the end of the lease that it knows.
 var answerTime = 500 * time.Millisecond
 
 // server is the supervisor.
@@ -43,7 +44,7 @@ type server struct {
 	lease  *moment       // when the lock ends; nil if never
 	due    time.Duration // when to check for due work next, by this process's clock
 	late   bool          // a check was late (see lateAfter), and the front has not answered since then
-	asked  time.Duration // the supervisor has asked the front, and waits for the answer until this time; otherwise 0
+	asked  time.Duration // until when the supervisor waits for the front's answer; 0 if it has not asked
 	ending bool          // the job was asked to end
 	killAt time.Duration // when to kill the job, by this process's clock; 0 if not planned
 	killed bool          // the kill was reported to the front
@@ -248,9 +249,9 @@ func (s *server) doDueWork() {
 
 // waitsForAnswer reports whether the supervisor must hear from the front before it may treat the
 // lease as ended. A supervisor that was stopped or starved is late: it has not read the front's
-// messages yet, and one of them may say that the lease was renewed. A late supervisor asks the
-// front when the lease ends. If the supervisor does not wait, it believes the last message about
-// the lease that it has read.
+// messages yet, and one of them may say that the lease was renewed. So a late supervisor asks the
+// front for the time at which the lease ends. If the supervisor does not wait, it believes the last
+// message about the lease that it has read.
 //
 //	late  answer of the front                 what the supervisor does
 //	no    the supervisor has not asked        does not wait
@@ -258,8 +259,8 @@ func (s *server) doDueWork() {
 //	yes   has not come, but may come          waits
 //	yes   has not come in time                does not wait
 //
-// If the lease ends in the future, as far as the supervisor knows, the supervisor waits at most for
-// half of the time until then.
+// The supervisor waits for answerTime at most. If the lease has not ended yet, as far as the
+// supervisor knows, the supervisor waits for no more than half of the time that is left.
 func (s *server) waitsForAnswer(left time.Duration) bool {
 	switch {
 	case s.alone || s.killed:

@@ -46,7 +46,7 @@ const (
 	isWoken   = "woken"
 	isHeard   = "heard"
 	isLow     = "low"
-	isLate    = "late" // the supervisor was stopped or starved, and asks for the end of the lease
+	isLate    = "late" // the supervisor was stopped or starved, and asks when the lease ends
 	isLeft    = "left"
 	isKilled  = "killed"
 	isDone    = "done"
