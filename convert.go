@@ -210,7 +210,7 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	}
 	h.shared, h.convertedAt, h.fence = shared, h.locker.clock.Now(), g.Fence
 	h.locker.renewer.watch(h, g.Bound)
-	h.recordExtension(sent, g)
+	h.recordExtension(sent, g, h.locker.renewer.newOffset())
 	return nil
 }
 

@@ -210,7 +210,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, h.cause)
 	}
 	slack := h.slack()
-	h.recordExtension(sent, g)
+	h.recordExtension(sent, g, h.locker.renewer.newOffset())
 	h.noteRenewal(sent, slack)
 	return nil
 }

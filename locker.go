@@ -113,9 +113,9 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l.closeDone = make(chan struct{})
 	l.tallies.init(store, l.cfg.observers)
 	l.initHandover()
+	l.reseed()
 	l.renewer.init(l)
 	l.cleaner.init(l)
-	l.reseed()
 	return l
 }
 

@@ -18,6 +18,7 @@ type renewer struct {
 	disarm   func() bool
 	due      []*hold              // holds that wait for a worker to renew them
 	batcher  driver.BatchExtender // nil if the store cannot renew many holds with one request
+	offset   float64              // the random part of planned times; see renewplan.go
 	workers  int
 	starting int // workers that have not begun yet
 	stopped  bool
@@ -33,26 +34,7 @@ func (k *renewer) init(l *Locker) {
 	k.l, k.armed = l, farFuture
 	k.ctx, k.abort = context.WithCancel(context.Background())
 	k.batcher, _ = driver.As[driver.BatchExtender](l.store)
-}
-
-// usableFor returns the instant at which a holder must stop:
-//
-//	start + TTL − clock drift − time to stop
-//
-//	clock drift   TTL/100 + min(2 ms, TTL/20)
-//	time to stop  min(50 ms, TTL/10)
-//
-// The start is Grant.From if Grant.From is set. Otherwise the start is sentAt, the instant just
-// before the request was sent.
-func usableFor(sentAt driver.Instant, g driver.Grant) driver.Instant {
-	if g.TTL == 0 {
-		return farFuture
-	}
-	if g.From != 0 {
-		sentAt = g.From
-	}
-	margin := g.TTL/100 + min(2*time.Millisecond, g.TTL/20)
-	return sentAt.Add(g.TTL - margin - min(50*time.Millisecond, g.TTL/10))
+	k.drawOffset()
 }
 
 // recordGrant records in h that the store has granted the lock, and adds h to the heap. It returns
@@ -68,7 +50,7 @@ func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant,
 	}
 	h.fence, h.grantedAt, h.shared = g.Fence, now, h.shared || g.Shared
 	h.usable.Store(int64(min(usable, h.maxHoldAt)))
-	h.scheduleRenewal(sent, g)
+	h.scheduleRenewal(sent, g, k.newOffset())
 	k.push(h)
 	k.watch(h, g.Bound)
 	return true
@@ -97,7 +79,7 @@ func (k *renewer) watch(h *hold, boundCtx context.Context) {
 
 // recordExtension moves the end of the lease to a later time. A late reply never moves it to an
 // earlier time, and never revives a lock that is over. The caller holds mu.
-func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
+func (h *hold) recordExtension(sent driver.Instant, g driver.Grant, offset float64) {
 	if h.cause != nil {
 		return
 	}
@@ -106,7 +88,7 @@ func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
 	if usable > driver.Instant(h.usable.Load()) {
 		h.usable.Store(int64(usable))
 	}
-	h.scheduleRenewal(sent, g)
+	h.scheduleRenewal(sent, g, offset)
 	h.locker.renewer.restoreOrder(h)
 }
 
@@ -114,7 +96,7 @@ func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
 // instant. The caller holds mu.
 func (h *hold) recordClaim(sent driver.Instant, g driver.Grant) {
 	h.unclaimed = false
-	h.recordExtension(sent, g)
+	h.recordExtension(sent, g, h.locker.renewer.newOffset())
 }
 
 // noticeMode notices that another program, which knows the token, demoted the lock. It ignores the
@@ -125,50 +107,6 @@ func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 		h.locker.unlist(h, true)
 		h.noteHold(Event{Kind: EventConverted})
 	}
-}
-
-// lookEvery is the time between two checks of a hold that has no lease and no Grant.Bound. The
-// checks are needed because, for example, a lock file may be removed or replaced while it is held.
-const lookEvery = 2 * time.Second
-
-// scheduleRenewal plans the next renewal of h, normally after a third of the TTL. It varies this
-// time by up to a tenth, so that locks that were taken at the same time are not always renewed at
-// the same time.
-//
-// If the store granted a lease longer than the TTL, the renewal is planned for two thirds of the
-// TTL before the time at which the holder must stop. After a hand-over the lease may be shorter
-// than the TTL. Then the renewal is planned after a third of the lease.
-//
-// A hold may be renewed before the planned time, together with other holds; renewEarlyBy returns
-// how long before. If the lease is not longer than the TTL, these bounds apply, counted from the
-// beginning of the lease:
-//
-//	0.9 × lease/3                  the hold is not renewed before this time
-//	0.9 × lease/3 + renewEarlyBy   the planned time is not before this time
-//	1.1 × lease/3                  the planned time, and so the renewal, is not after this time
-func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
-	h.renewAt = farFuture
-	if g.From != 0 {
-		sent = g.From
-	}
-	if h.unclaimed {
-		h.renewAt = sent.Add(claimAfter)
-		return
-	}
-	if g.TTL == 0 && g.Bound == nil && h.bond == nil {
-		h.renewAt = sent.Add(lookEvery - h.locker.jitter(lookEvery/10))
-	}
-	if h.noRenewal || g.TTL == 0 {
-		return
-	}
-	ttl := min(h.ttl, g.TTL)
-	third := ttl / 3
-	at := sent.Add(third)
-	if g.TTL > h.ttl {
-		at = max(at, usableFor(sent, g).Add(-2*third))
-	}
-	early := h.locker.renewer.renewEarlyBy(h.ttl)
-	h.renewAt = at.Add(h.locker.jitter(third/10-early/2) + early/2)
 }
 
 // endHold ends h for the given reason, if h is not over already. The caller holds mu.
@@ -272,13 +210,6 @@ func (k *renewer) tick() {
 // endless reports whether h has neither a lease nor a MaxHold.
 func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == farFuture }
 
-// goesAlong reports whether the renewal of the hold is due so soon that the hold is renewed now,
-// together with other holds.
-func (e scheduled) goesAlong(now driver.Instant) bool {
-	h := e.h
-	return e.at == h.renewAt && h.renewAt.Sub(now) <= h.locker.renewer.renewEarlyBy(h.ttl)
-}
-
 // lookAt ends h if its time is over. Otherwise it begins to renew h.
 func (k *renewer) lookAt(h *hold, now driver.Instant) {
 	switch {
@@ -338,6 +269,7 @@ func (k *renewer) renew(holds []*hold) {
 	}
 	for i, h := range holds {
 		h.renewing.brokenOff = h.renewing.brokenOff || brokenOff
+		h.renewing.offset = k.offsetAt(i)
 		k.recordRenewal(h, b.claims, sent, answers[i].Grant, answers[i].Err)
 		if d := h.renewing.done; d != nil {
 			close(d)
@@ -362,7 +294,7 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 		h.recordClaim(sent, g)
 	case err == nil:
 		slack := h.slack()
-		h.recordExtension(sent, g)
+		h.recordExtension(sent, g, r.offset)
 		if leased {
 			h.noteRenewal(sent, slack)
 		}
@@ -377,21 +309,9 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 		// The outcome is not known. The lease is still good until it ends.
 		k.l.stats.renewalErrors++
 		h.noteHold(Event{Kind: EventRenewFailed, Outcome: holdOutcome(err), Slack: h.slack(), Err: err})
-		h.renewAt = h.renewAgain(k.l.clock.Now())
+		h.renewAt = h.renewAgain(k.l.clock.Now(), r.offset)
 		k.restoreOrder(h)
 	}
-}
-
-// renewAgain is called when a renewal of h has failed. It returns the time of the next attempt.
-func (h *hold) renewAgain(now driver.Instant) driver.Instant {
-	again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
-	if driver.Instant(h.usable.Load()) == h.maxHoldAt { // no lease, or a lease longer than MaxHold
-		again = lookEvery
-	}
-	if h.unclaimed {
-		again = claimAfter
-	}
-	return now.Add(again + h.locker.jitter(again/10))
 }
 
 // slack returns how much of h's lease is left, or 0 if there is no observer. The caller holds mu.

@@ -14,23 +14,11 @@ type renewal struct {
 	cancel    context.CancelFunc // nil until the request is sent
 	done      chan struct{}      // made by a Release that waits for the end of the renewal
 	brokenOff bool               // a Release cancelled the renewal
+	offset    float64            // the random part of the next planned time
 }
 
 // mostTogether is how many holds one request renews at most. A store may divide a batch further.
-const mostTogether = 1024
-
-// A lease may be renewed a little earlier than planned, together with other leases, because waking
-// up separately for each lease costs more than renewing it. renewEarlyBy returns how much earlier.
-// If the store can renew many leases with one request, the time is longer, so that one request
-// renews more leases. For example, it is one second for a TTL of 30 s. If the store needs one
-// request for each lease, the time is short, because renewing many leases together would send a
-// burst of requests.
-func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
-	if k.batcher == nil {
-		return min(ttl/100, 100*time.Millisecond)
-	}
-	return min(ttl/30, time.Second)
-}
+const mostTogether = 2048
 
 // hasRoom reports whether the holds that are due do not fill one request. Only then may the request
 // also renew holds whose planned time has not come yet. If requests always did so, all holds that

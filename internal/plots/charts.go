@@ -46,7 +46,7 @@ func commands(kind string) []source {
 const aloneName = "one caller, on processors of their own"
 
 // manyName is the name of the experiment with 10000 holds, whose leases have the default length.
-const manyName = "10000 holds with a TTL of 30s for 10s"
+const manyName = "10000 holds with a TTL of 30s"
 
 // readersName is the name of the experiment in which one process has many shared holds.
 const readersName = "1000 readers of one process"

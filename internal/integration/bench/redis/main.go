@@ -19,7 +19,7 @@ var full = plan{
 	rounds: 5, warm: 100 * time.Millisecond, trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
 	blocked: 10 * time.Second, settle: 2 * time.Second,
 	goroutines: []int{16, 64, 256}, waiters: []int{2, 16, 64, 256}, workers: []int{16}, processes: []int{2, 16},
-	blockers: 50, readers: 1000, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 10 * time.Second,
+	blockers: 50, readers: 1000, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 30 * time.Second,
 }
 
 // quick is the plan for -quick. It measures little, and only checks that every part of the
