@@ -99,10 +99,10 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	list := rows(s, v, newQuery(kind, values))
 	out := listing{Store: s.Store, Place: w.place, Taken: timeOrNil(s.Taken), Locks: []lockJSON{}}
 	if s.Err != nil {
-		out.Error = s.Err.Error()
+		out.Error = v.reason(s.Err, "the store cannot be read")
 	}
 	if s.Incomplete != nil {
-		out.Incomplete = s.Incomplete.Error()
+		out.Incomplete = v.reason(s.Incomplete, "some locks cannot be read")
 	}
 	t := sum(list)
 	out.Summary = summaryJSON{t.Names, t.Held, t.Holds, t.Waiters, t.Stuck, t.Hot, t.Unknown}

@@ -91,7 +91,7 @@ func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
 // liveContent collects the content of a page that changes by itself.
 func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
 	c := &content{Query: q, MayBreak: w.allowBreak && v.right >= RightBreak && v.known()}
-	c.Taken, c.Trouble, c.Partial = s.Taken, trouble(s), partial(s, v)
+	c.Taken, c.Trouble, c.Partial = s.Taken, trouble(s, v), partial(s, v)
 	if v.prefix == "" { // the cost would show how many other names there are
 		c.Cost = cost(s)
 	}
@@ -168,16 +168,18 @@ func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sam
 }
 
 // trouble returns a warning if the page may be out of date, otherwise "".
-func trouble(s *sampler.Snapshot) string {
+func trouble(s *sampler.Snapshot, v *visitor) string {
 	switch {
 	case s.Err == nil && s.Taken.IsZero():
 		return "The store has not been read yet."
 	case s.Err == nil:
 		return ""
-	case s.Taken.IsZero():
-		return "The store cannot be read: " + printable.Name(s.Err.Error())
 	}
-	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(timeNow())), printable.Name(s.Err.Error()))
+	reason := printable.Name(v.reason(s.Err, "only those who may see all names are told why"))
+	if s.Taken.IsZero() {
+		return "The store cannot be read: " + reason
+	}
+	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(timeNow())), reason)
 }
 
 // partial returns a text about the locks that the page may lack, or "" if it shows all.
@@ -186,7 +188,7 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 	case errors.Is(s.Incomplete, errors.ErrUnsupported):
 		return "This store cannot list its locks. The page shows only the names that were chosen to be watched; the address name?n=NAME shows any other."
 	case s.Incomplete != nil:
-		return "There may be more locks than these: " + printable.Name(s.Incomplete.Error())
+		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "only those who may see all names are told why"))
 	case s.Unshown > 0 && v.prefix == "":
 		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many."
 	}
