@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// Permits are handed over between clients, with both layouts. There are never more holders than
-// permits. A caller with HoldAtLeast waits for the gate itself, as an older padlock does, in the
-// same queue.
+// Permits are handed over between clients, with both layouts. No two clients use the same permit at
+// the same time, and no client loses a permit before its lease ends. A caller with HoldAtLeast
+// waits for the gate itself, as an older padlock does, in the same queue.
 func TestPermitsPassBetweenClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -31,70 +32,172 @@ func TestPermitsPassBetweenClients(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			srv := server.Redis(t, server.RedisOptions{})
-			var clients []*padlock.Locker
-			for range 16 {
-				clients = append(clients, padlock.NewShared(opened(t, srv.Addr(), c.store...)))
-			}
-			// A process that stands still for longer than a reservation loses its permit. Then the
-			// figures say nothing.
-			for range 5 {
-				done, most, lost := passPermits(t, clients, c.other)
-				if lost > 0 {
-					t.Logf("%d permits were lost; once more", lost)
-					continue
+			var clients []*permitClient
+			for i := range 16 {
+				p := &permitClient{t: t, opts: []padlock.Option{padlock.Slots(3)}}
+				if i%2 == 1 {
+					p.opts = append(p.opts, c.other...)
 				}
-				if done != 160 || most > 3 {
-					t.Errorf("%d sections ran, at most %d together", done, most)
-				}
-				return
+				p.l = padlock.NewShared(&leaseWatch{opened(t, srv.Addr(), c.store...), p}, padlock.Observe(p))
+				clients = append(clients, p)
 			}
-			t.Error("in each of five runs, a permit was lost")
+			passPermits(t, clients)
 		})
 	}
 }
 
-// passPermits lets each client take one of three permits ten times. It returns how many sections
-// ran, how many of them ran at the same time at most, and how many permits were lost. Every other
-// client has the given options.
-func passPermits(t *testing.T, clients []*padlock.Locker, other []padlock.Option) (done, most, lost int64) {
+// permitClient takes one permit after the other. It knows until when it may use its permit.
+type permitClient struct {
+	t    *testing.T
+	l    *padlock.Locker
+	opts []padlock.Option
+
+	mu    sync.Mutex
+	token string         // of the permit
+	until driver.Instant // when the lease of the permit ends by this process's clock
+	uses  []permitUse
+	lost  int
+}
+
+// permitUse is one use of a permit, in which the client knew that it had the permit.
+type permitUse struct {
+	slot       int
+	fence      uint64
+	begin, end driver.Instant
+}
+
+// Observe implements padlock.Observer.
+func (p *permitClient) Observe(_ context.Context, e padlock.Event) {
+	if e.Kind == padlock.EventLost {
+		p.noteLoss("", "the Locker reports a loss")
+	}
+}
+
+// noteLoss is called when it has been decided that a permit is lost. Without a token it is the
+// permit that the client has.
+func (p *permitClient) noteLoss(token, what string) {
+	now := driver.SystemClock().Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if token != "" && token != p.token {
+		return // this release cleans up after an earlier request
+	}
+	p.lost++
+	if now < p.until {
+		p.t.Errorf("%s %v before the end of the lease", what, p.until.Sub(now))
+	}
+}
+
+// noteLease is called for each grant of a permit or of a longer lease.
+func (p *permitClient) noteLease(token string, sent driver.Instant, g driver.Grant) {
+	if g.From != 0 {
+		sent = g.From
+	}
+	// The Locker stops earlier than the lease ends, because clocks differ and stopping takes time.
+	margin := g.TTL/100 + min(2*time.Millisecond, g.TTL/20) + min(50*time.Millisecond, g.TTL/10)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.token, p.until = token, sent.Add(g.TTL-margin)
+}
+
+// run takes a permit ten times.
+func (p *permitClient) run(ctx context.Context) {
+	for range 10 {
+		k, err := p.l.Acquire(ctx, "job", p.opts...)
+		if err != nil {
+			p.t.Error(err)
+			return
+		}
+		u := permitUse{slot: k.Slot(), fence: k.Fence(), begin: driver.SystemClock().Now()}
+		<-time.After(time.Millisecond)
+		p.mu.Lock()
+		u.end = min(driver.SystemClock().Now(), p.until)
+		p.uses = append(p.uses, u)
+		p.mu.Unlock()
+		switch err := k.Release(); {
+		case errors.Is(err, padlock.ErrLost):
+			p.noteLoss("", "Release returns ErrLost")
+		case err != nil:
+			p.t.Error(err)
+		}
+	}
+}
+
+// leaseWatch tells a permitClient which leases it gets, and what its releases find.
+type leaseWatch struct {
+	*redisstore.Store
+	p *permitClient
+}
+
+func (w *leaseWatch) AwaitSlot(ctx context.Context, r driver.Request, n int) (int, driver.Grant, error) {
+	slot, g, err := w.Store.AwaitSlot(ctx, r, n)
+	if err == nil && g.From != 0 {
+		w.p.noteLease(r.Token, 0, g)
+	}
+	return slot, g, err
+}
+
+func (w *leaseWatch) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
+	sent := driver.SystemClock().Now()
+	slot, g, err := w.Store.AcquireSlot(ctx, r, n, overtake)
+	if err == nil {
+		w.p.noteLease(r.Token, sent, g)
+	}
+	return slot, g, err
+}
+
+func (w *leaseWatch) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	sent := driver.SystemClock().Now()
+	g, err := w.Store.Acquire(ctx, r)
+	if _, _, permit := driver.SplitSlot(r.Name); permit && err == nil {
+		w.p.noteLease(r.Token, sent, g)
+	}
+	return g, err
+}
+
+func (w *leaseWatch) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	out, err := w.Store.Release(ctx, name, token, keep)
+	if _, _, permit := driver.SplitSlot(name); permit && err == nil && out != driver.Released {
+		w.p.noteLoss(token, "a release finds no hold")
+	}
+	return out, err
+}
+
+// passPermits lets all clients run, and checks that the uses of each permit come one after the
+// other, with greater and greater fences.
+func passPermits(t *testing.T, clients []*permitClient) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var mu sync.Mutex
-	var inside int64
 	var all sync.WaitGroup
-	for i, l := range clients {
-		opts := []padlock.Option{padlock.Slots(3)}
-		if i%2 == 1 {
-			opts = append(opts, other...)
-		}
-		all.Go(func() {
-			for range 10 {
-				err := l.Do(ctx, "job", func(context.Context) error {
-					mu.Lock()
-					inside++
-					done++
-					most = max(most, inside)
-					mu.Unlock()
-					<-time.After(time.Millisecond)
-					mu.Lock()
-					inside--
-					mu.Unlock()
-					return nil
-				}, opts...)
-				switch {
-				case errors.Is(err, padlock.ErrLost):
-					mu.Lock()
-					lost++
-					mu.Unlock()
-				case err != nil:
-					t.Errorf("client %d: %v", i, err)
-					return
-				}
-			}
-		})
+	for _, p := range clients {
+		all.Go(func() { p.run(ctx) })
 	}
 	all.Wait()
-	return done, most, lost
+	var uses []permitUse
+	for _, p := range clients {
+		uses = append(uses, p.uses...)
+		if p.lost > 0 {
+			t.Logf("a client lost %d permits", p.lost)
+		}
+	}
+	if len(uses) != 10*len(clients) {
+		t.Errorf("%d uses of permits", len(uses))
+	}
+	slices.SortFunc(uses, func(a, b permitUse) int {
+		if a.slot != b.slot {
+			return a.slot - b.slot
+		}
+		return int(int64(a.fence) - int64(b.fence))
+	})
+	for i, u := range uses {
+		if i == 0 || uses[i-1].slot != u.slot {
+			continue
+		}
+		before := uses[i-1]
+		if u.fence == before.fence || u.begin < u.end && before.begin < before.end && u.begin < before.end {
+			t.Errorf("permit %d: a use with the fence %d begins %v before the end of the use with the fence %d", u.slot, u.fence, before.end.Sub(u.begin), before.fence)
+		}
+	}
 }
 
 // A caller that wants permit 0 gets it, although callers with a greater number of permits hand all

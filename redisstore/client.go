@@ -16,7 +16,6 @@ const (
 	replyTimeout = silenceLimit                         // limit for each reply while a connection is made
 	flushDelay   = 10 * time.Microsecond                // gathers the requests of many goroutines; a single request is not delayed
 	callTimeout  = driver.MaxSilence - time.Second*3/10 // how long a call waits for a check of the servers, see gate
-	ringScale    = 8                                    // a connection has room for 1 << ringScale requests that wait for replies
 	bufferSize   = 1 << 16                              // bytes of each of the two buffers of a connection
 )
 
@@ -24,6 +23,9 @@ const (
 // run twice. The client has one connection to each server, and sends all requests on that
 // connection, one after the other. So a release never reaches the server before an acquire that was
 // sent earlier.
+//
+// RingScaleEachConn must not be less than the default. It says how many requests of a connection
+// can wait for replies. If there are more, a request waits for room and ignores its context.
 func (s *Store) clientOption() rueidis.ClientOption {
 	c := s.server
 	o := rueidis.ClientOption{
@@ -37,7 +39,6 @@ func (s *Store) clientOption() rueidis.ClientOption {
 		ReadBufferEachConn:  bufferSize,
 		WriteBufferEachConn: bufferSize,
 		MaxFlushDelay:       flushDelay,
-		RingScaleEachConn:   ringScale,
 		ClusterOption:       rueidis.ClusterOption{MaxMovedRedirections: 8},
 		DialCtxFn:           s.dial,
 		AuthCredentialsFn:   loginOf,
