@@ -55,13 +55,13 @@ func TestSlotIsHandedOver(t *testing.T) {
 		held := acquire(t, l, "job", padlock.Slots(1))
 		got := make(chan *padlock.Lock)
 		for range 2 {
-			go func() { got <- acquire(t, l, "job", padlock.Slots(1)) }()
+			go func() { got <- acquire(t, l, "job", padlock.Slots(1), padlock.Wait(time.Minute)) }()
 			synctest.Wait()
 		}
 		if len(store.waiters) != 1 || store.waiters[0].Name != "job" {
 			t.Errorf("%d callers wait in the store", len(store.waiters))
 		}
-		tries := len(store.log("slot"))
+		tries, began := len(store.log("slot")), time.Now()
 		for range 2 {
 			release(t, held)
 			store.handed <- queued{}
@@ -70,6 +70,9 @@ func TestSlotIsHandedOver(t *testing.T) {
 				t.Errorf("the permit is %d with the fence %d", held.Slot(), held.Fence())
 			}
 			synctest.Wait()
+		}
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("the callers waited for %v after the permits were handed over", waited)
 		}
 		if n := len(store.log("slot")) - tries; n != 0 || len(store.waiters) != 2 {
 			t.Errorf("%d tries of callers that wait, and %d waits", n, len(store.waiters))

@@ -149,7 +149,7 @@ func (w *leaseWatch) AcquireSlot(ctx context.Context, r driver.Request, n int, o
 func (w *leaseWatch) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	sent := driver.SystemClock().Now()
 	g, err := w.Store.Acquire(ctx, r)
-	if _, _, permit := driver.SplitSlot(r.Name); permit && err == nil {
+	if _, slot, ok := driver.SplitSlot(r.Name); ok && slot >= 0 && err == nil {
 		w.p.noteLease(r.Token, sent, g)
 	}
 	return g, err
@@ -157,7 +157,7 @@ func (w *leaseWatch) Acquire(ctx context.Context, r driver.Request) (driver.Gran
 
 func (w *leaseWatch) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	out, err := w.Store.Release(ctx, name, token, keep)
-	if _, _, permit := driver.SplitSlot(name); permit && err == nil && out != driver.Released {
+	if _, slot, ok := driver.SplitSlot(name); ok && slot >= 0 && err == nil && out != driver.Released {
 		w.p.noteLoss(token, "a release finds no hold")
 	}
 	return out, err
