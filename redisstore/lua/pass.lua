@@ -38,6 +38,7 @@ end
 -- server's clock. Here both numbers are the same, because the present time is the new fence.
 if not own and not publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) then
   remove(head)
+  if mode == 'p' then call('HDEL', H, 's') end
   call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
   return 2
 end

@@ -159,6 +159,7 @@ local function dispatch(own, moved)
       if head ~= own and not publish(w.chan, 'h ' .. w.id .. ' ' .. int(fence)) then
         remove(head) -- nobody listens any more
         forget(head)
+        if w.permit then redis.call('HDEL', H, 's') end
       end
     end
   end
