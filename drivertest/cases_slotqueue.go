@@ -118,13 +118,22 @@ func (c *check) slotSoon(r driver.Request, n int, when string) {
 	}
 }
 
-// slotQueued waits until a caller of AwaitSlot is at the gate, and others wait behind it.
+// slotQueued waits until a caller of AwaitSlot is at the gate, and others wait behind it. If the
+// store does not show who has the gate, it just waits for some time.
 func (c *check) slotQueued(name string, n, behind int) {
+	gate := driver.SlotGate(name, n)
 	if behind > 0 {
-		c.queued(driver.SlotGate(name, n), behind)
+		c.queued(gate, behind)
 		return
 	}
-	c.settle()
+	if c.waiters(gate) < 0 {
+		c.settle()
+		return
+	}
+	c.poll(c.patience/4, func() bool {
+		s, err := c.b.Inspect(c.ctx, gate)
+		return err == nil && len(s.Holds) > 0
+	})
 }
 
 // awaitSlot calls AwaitSlot once.
