@@ -175,7 +175,7 @@ func trouble(s *sampler.Snapshot, v *visitor) string {
 	case s.Err == nil:
 		return ""
 	}
-	reason := printable.Name(v.reason(s.Err, "only those who may see all names are told why"))
+	reason := printable.Name(v.reason(s.Err, "a visitor who may see all names sees the reason"))
 	if s.Taken.IsZero() {
 		return "The store cannot be read: " + reason
 	}
@@ -188,7 +188,7 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 	case errors.Is(s.Incomplete, errors.ErrUnsupported):
 		return "This store cannot list its locks. The page shows only the names that were chosen to be watched; the address name?n=NAME shows any other."
 	case s.Incomplete != nil:
-		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "only those who may see all names are told why"))
+		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "a visitor who may see all names sees the reason"))
 	case s.Unshown > 0 && v.prefix == "":
 		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many."
 	}

@@ -21,8 +21,8 @@ func (v *visitor) canSee(name string) bool {
 	return v.right >= RightRead && strings.HasPrefix(name, v.prefix)
 }
 
-// reason returns what the visitor may know of the error of a sample. Its text may contain the name or
-// the file of any lock, so a visitor who may see only some names gets the general text.
+// reason returns what the visitor may know of the error of a sample. Its text may contain the
+// name or the file of any lock, so a visitor who may see only some names gets the general text.
 func (v *visitor) reason(err error, general string) string {
 	if v.prefix != "" {
 		return general
