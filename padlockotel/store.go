@@ -47,8 +47,8 @@ func (m *measured) Release(ctx context.Context, name, token string, keep time.Du
 	return out, err
 }
 
-// errorTypes has the values of error.type. The first error for which errors.Is returns true
-// decides.
+// errorTypes says which value the attribute error.type gets for an error. If several entries match
+// the error (errors.Is), the first of them is used.
 var errorTypes = []struct {
 	err  error
 	name string

@@ -10,9 +10,9 @@ import (
 // do not need the fences, since a commit compares data.
 const lockNotes = time.Minute
 
-// phpLease is the longest lease of a lock that is shared with PHP. It is some seconds longer than
-// padlock's default lease. On a web server, PHP's redis extension has the same default lease as
-// padlock (max_execution_time).
+// phpLease is the longest lease of a lock that is shared with PHP. The default lease of padlock is
+// some seconds shorter. On a web server, PHP's default lease is as long as padlock's: PHP's redis
+// extension takes it from the PHP setting max_execution_time.
 const phpLease = 35 * time.Second
 
 // Locks are the options of a lock store for sessions, for redisstore.Open or FromURL. Give them

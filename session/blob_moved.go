@@ -179,10 +179,12 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
 }
 
-// deleteBeside deletes a session whose tombstone has a key of its own. It removes the session
-// first, and then the claim or the tombstone at the other key. A move may have removed the session
-// already, and may be about to replace its claim by the tombstone. If deleteBeside has removed the
-// claim, the move does not find the claim any more. So the move notices the deletion.
+// deleteBeside deletes a session whose tombstone has a key of its own. First it removes the value
+// at the session's key, and then the value at the tombstone's key, which is a claim or a tombstone.
+//
+// A move of the session may be between step 2 and step 3 (see movedSuffix). Step 3 would replace
+// the claim by the tombstone. If deleteBeside has removed the claim, step 3 fails. So the move
+// notices that the session was deleted.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {
@@ -198,7 +200,9 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 		case err != nil:
 			return Moved{}, err
 		case done && (removed || isClaim(now)):
-			return Moved{}, nil // the session itself was removed, so a tombstone is from an older move
+			// If deleteBeside has found a session and a tombstone, the tombstone is from an earlier
+			// session with the same id. So the tombstone does not say where this session is.
+			return Moved{}, nil
 		case done:
 			moved, _, err := parseMoved(now.Data)
 			return moved, err

@@ -130,8 +130,8 @@ func (s *state) loadMoved(ctx context.Context, rec Record) error {
 		return nil
 	}
 	s.keepRecord(rec)
-	// A request that began before the id was changed may still write. It could have written a
-	// little earlier, to the old id. Regenerate would then have copied what it wrote.
+	// A request that began before the id was changed may still write. The result is the same as if
+	// the request had written just before the change: Regenerate would have copied the data.
 	s.standing = followed
 	if !s.started.Before(rec.Moved.At) {
 		s.standing = frozen

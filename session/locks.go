@@ -122,7 +122,9 @@ func (s *state) waitBound() time.Duration {
 // A heldLock is a session's lock that a request holds. An Update in an Exclusive request shares it.
 type heldLock struct {
 	unlock func() error
-	check  func(context.Context) error // checks that the lock is still held; nil if that is impossible
+	// check finds out whether the lock is still held. It is nil for a kind of lock that cannot be
+	// checked.
+	check func(context.Context) error
 
 	mu    sync.Mutex
 	users int

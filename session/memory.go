@@ -42,8 +42,8 @@ type memorySession struct {
 	moved    Moved
 }
 
-// sweepFrom is the smallest value of sweepAt: a new session starts no sweep of a shard that has
-// fewer sessions.
+// sweepFrom is the smallest value of sweepAt. A new session starts no sweep of its shard while the
+// shard has fewer than sweepFrom sessions.
 const sweepFrom = 64
 
 // DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says otherwise. A

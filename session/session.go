@@ -43,11 +43,13 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	           no constant of its own (see "loaded"
 //	           below)
 //	loaded     there is a session                       gets the loaded value  waits for the commit
-//	followed   another request gave the session a new   gets the value from    waits for the commit, which
-//	           id after this request began              before the change      compares all that was read
-//	frozen     the client sent an id from before        gets the value from    returns ErrMoved
-//	           Regenerate                               before the change
+//	followed   another request gave the session a new   gets the old value     waits for the commit, which
+//	           id after this request began                                     compares all that was read
+//	frozen     the client sent an id from before        gets the old value     returns ErrMoved
+//	           Regenerate
 //	destroyed  Destroy has ended the session            returns ErrDestroyed   returns ErrDestroyed
+//
+// The old value is the value from before Regenerate gave the session a new id.
 //
 //	from                      to                caused by
 //	unread                    absent or loaded  the load
@@ -112,7 +114,9 @@ type state struct {
 	parent   *state    // in the tx of an Update: the session of the request
 	waits    interruption
 
-	mu       sync.Mutex // held during requests to the store too; lock a tx before its parent
+	// mu stays locked during requests to the store. If both a tx (the state of an Update) and its
+	// parent must be locked, lock the tx first.
+	mu       sync.Mutex
 	set      settings
 	standing standing
 	stage    stage

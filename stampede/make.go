@@ -202,8 +202,8 @@ func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64) {
 	}
 }
 
-// times returns how long a new value is fresh, and how long it is kept. Neither time is longer than
-// forever.
+// times returns how long a new value is fresh, and how long it is kept. Neither time overflows: a
+// time that would be too long for a time.Duration becomes the longest one.
 func (s *settings) times() (fresh, keep time.Duration) {
 	fresh = s.ttl
 	if s.jitter > 0 {

@@ -16,9 +16,9 @@ import (
 // not the one that Load returned.
 //
 // When Memory forgets a key, it also forgets whether the key was discarded. But it remembers the
-// greatest version that a Discard has given to any forgotten key. If a key is absent, and its Load
-// returned a smaller version than that, the key may have been discarded since the Load. So Store
-// refuses the value.
+// greatest version that a Discard has given to any forgotten key. Suppose a key is absent, and Load
+// returned a version smaller than this greatest version. Then the key may have been discarded and
+// forgotten since the Load. So Store refuses the value.
 type Memory struct {
 	mu           sync.Mutex
 	kept         *lru[kept]

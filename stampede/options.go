@@ -133,9 +133,9 @@ func TimeLimit(d time.Duration) SharedOption {
 // the wait.
 func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.maxWait = d }) }
 
-// Local keeps a copy of a value in this process, for at most d, so most Gets of a popular key need
-// not ask Values. At most 10,000 keys are kept. This process may serve a copy for up to d after
-// another process has called Invalidate.
+// Local keeps a copy of each value in this process, for at most d. If a key is popular, most calls
+// of Get use the copy and do not load the value from the Cache's Values. At most 10,000 keys are
+// kept. This process may serve a copy for up to d after another process has called Invalidate.
 func Local(d time.Duration) Option { return cacheOption(func(s *settings) { s.localFor = d }) }
 
 // Strict makes Get fail if Values or the lock store fails. Without Strict, the function is called

@@ -38,8 +38,8 @@ type pendingValue struct {
 
 var errAbandoned = errors.New("stampede: nobody waits for the value any more")
 
-// leavePending is called when a caller of f no longer waits for the value. If the caller left
-// because of MaxWait, stillWanted is true.
+// leavePending is called when one of the callers that share a pendingValue stops waiting for it. If
+// the caller stopped because of MaxWait, stillWanted is true.
 func (c *core) leavePending(name string, f *pendingValue, stillWanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

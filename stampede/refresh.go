@@ -35,8 +35,8 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
 	// The Get that begins this refresh may have been called by a function that computes the value
-	// of another key. The context of that Get says so. The refresh gets a context that does not say
-	// so, because that function does not wait for the refresh.
+	// of another key. The context of that Get then names the other key. The refresh gets a context
+	// without that key, because the function of the other key does not wait for the refresh.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }

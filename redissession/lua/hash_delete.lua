@@ -1,5 +1,5 @@
--- Deletes a session, or a value at its key that is not a hash. Returns where a tombstone pointed
--- to, or nil.
+-- Deletes the value at a session's key, even if the value is not a hash. If the value was a
+-- tombstone, the script returns where the tombstone pointed to, else nil.
 -- KEYS: 1 session
 local moved = redis.pcall('HGET', KEYS[1], 'm')
 redis.call('UNLINK', KEYS[1])

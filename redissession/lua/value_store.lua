@@ -1,13 +1,13 @@
 -- Stores a value, unless the version has changed or the present value has a greater fence.
 --
--- A value begins with its fence, a space, and the time at which it was stored, in µs. A later
--- padlock that uses another format must also begin each value with the fence and a space. After the
--- space it must write a word that is not a number, for example v2. An older padlock then sees that
--- it cannot read the value.
+-- A value begins with its fence, a space, and the time at which it was stored, in µs. If a
+-- later version of padlock uses another format, the value must still begin with the fence and a
+-- space. After the space there must be a word that is not a number, for example v2. The word tells
+-- an older version of padlock that it cannot read the value.
 --
--- An older padlock that finds such a value makes a value of its own. This script can compare the
--- fences of the two values, because both formats begin with the fence. It stores the value of the
--- older padlock only if the fence of that value is not smaller.
+-- If an older version finds such a value, it makes the value again, in the old format. This script
+-- stores the new value only if its fence is not smaller than the fence of the present value. The
+-- script can compare the two fences, because both formats begin with the fence.
 -- KEYS: 1 value  2 version
 -- ARGV: 1 version  2 fence  3 keep in ms  4 the rest of the value
 local call = redis.call

@@ -232,7 +232,7 @@ func (d *Document) Set(key string, raw []byte) error {
 		d.add(e)
 		return nil
 	case d.entries[i].raw[0] == 'R':
-		// PHP treats this variable of the session as the same as another variable.
+		// The variable is a PHP reference to another variable, so both have the same value.
 		return fmt.Errorf("%w: key %q", ErrReferences, key)
 	}
 	if err := d.mayChange(i, s.slots); err != nil {

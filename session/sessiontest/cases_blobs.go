@@ -153,7 +153,8 @@ func (r *movedSession) op() session.Op {
 	return session.Op{Kind: session.OpPut, Key: "n", Value: []byte("i:1;")}
 }
 
-// move makes the session and moves it through a store that dies.
+// move creates the session and then gives it a new id. For the second step it uses the store mover,
+// which may stop working before the session has moved completely.
 func (r *movedSession) move(mover session.Store) error {
 	made, err := r.store.Commit(r.ctx, r.key, session.Change{Create: true, TTL: long, Ops: []session.Op{r.op()}})
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// Handler serves the paths of this package with m. writers are the options of the routes that
-// write; the other routes are ReadOnly.
-func Handler(m *session.Manager, writers ...session.RouteOption) http.Handler {
+// Handler serves the paths of this package with m. The routes that write get writeOptions, and the
+// other routes are ReadOnly.
+func Handler(m *session.Manager, writeOptions ...session.RouteOption) http.Handler {
 	mux := http.NewServeMux()
-	write := func(path string, h handler) { mux.Handle("GET "+path, m.With(writers...)(h)) }
+	write := func(path string, h handler) { mux.Handle("GET "+path, m.With(writeOptions...)(h)) }
 	read := func(path string, h handler) { mux.Handle("GET "+path, m.With(session.ReadOnly)(h)) }
 	write("/start", func(s *session.Session, _ *request) (string, error) { return "", s.Put("started", 1) })
 	write("/set", set)
