@@ -18,9 +18,9 @@ const (
 	// it.
 	mostExtended = 256
 
-	// maxAlone is how many holds of a batch are extended one by one at the same time. If somebody
+	// maxAlone is how many statements for single holds a batch runs at the same time. If somebody
 	// has locked the row of a hold, the statement for that hold waits. The rest of the batch
-	// continues, unless maxAlone rows are locked.
+	// continues, unless maxAlone statements wait.
 	maxAlone = 8
 )
 
@@ -195,8 +195,8 @@ func allOf(holds []driver.Extension) leases {
 	return left
 }
 
-// runExtend runs a statement that extends holds and returns the name and the token of each hold
-// that it has extended. The result contains the leases of these holds.
+// runExtend runs a statement that extends holds, and returns the leases of the extended holds. The
+// statement must return one row for each hold that it has extended, with the hold's name and token.
 func (t *table) runExtend(ctx context.Context, holds []driver.Extension, text string, args ...any) (left leases, err error) {
 	rows, err := t.query(ctx, text, args...)
 	if err != nil {

@@ -25,10 +25,10 @@ import (
 //
 // In all other cases the statement changes nothing, and the caller uses state.go.
 //
-// Like all statements that grant, handOver locks the row FOR UPDATE. If a transaction (CheckTx or
-// LockTx) has locked the row, handOver skips the row. If another process is writing to the row,
-// handOver waits until that write is done. For this wait, handOver first locks the row FOR NO KEY
-// UPDATE, as every UPDATE does.
+// The statement handOver locks the row in two steps. First it locks the row FOR NO KEY UPDATE, as
+// every UPDATE does. If another process is writing to the row, this step waits until that write is
+// done. Then handOver locks the row FOR UPDATE, as all statements that grant do. If a transaction
+// (CheckTx or LockTx) has locked the row, the second step does not wait: it skips the row.
 type contendedStatements struct {
 	handOver string
 	announce string // handOver that also leaves the notifications for the statement notifyHanded
@@ -101,9 +101,10 @@ type handedOver struct {
 }
 
 // handOver ends the exclusive hold of token and reserves the name for the first waiter in the
-// queue, in one statement. The token may also have a reservation, because a waiter may use the name
-// before it claims its reservation. If joins is not nil, the statement adds this place to the end
-// of the queue. The result ok is false if nothing was changed.
+// queue, in one statement. If the token has only a reservation, handOver ends the reservation: a
+// waiter may use the name, and release it, before it has claimed its reservation. If joins is not
+// nil, the statement adds this place to the end of the queue. The result ok is false if nothing was
+// changed.
 func (t *table) handOver(ctx context.Context, name, token string, joins *place) (h handedOver, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return h, false, nil
@@ -130,7 +131,7 @@ func (t *table) handOver(ctx context.Context, name, token string, joins *place) 
 	if behind != "" {
 		h.next = &place{}
 		if err := json.Unmarshal([]byte(behind), h.next); err != nil {
-			h.next = nil // the hand-over is done, and the second waiter notices it even without a warning
+			h.next = nil // the second waiter is not notified, but it looks from time to time
 		}
 	} else {
 		h.next = joins

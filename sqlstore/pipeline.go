@@ -41,8 +41,8 @@ type Statement struct {
 //	NUMBER|CHANNEL|TEXT|CHANNEL|TEXT
 //
 // NUMBER is random, and a parameter of both statements. If the first statement does nothing, the
-// second one finds another number, or no setting, and notifies nobody. A channel is empty if the
-// waiter is in this process, if it polls, or if there is none.
+// second one finds another number, or no setting, and notifies nobody. A CHANNEL is empty if
+// nobody has to be notified: there is no such waiter, or the waiter polls or is in this process.
 
 const handedSetting = "padlock.handed"
 

@@ -29,7 +29,7 @@ type takenPlace struct {
 	turns  uint64    // waits.turns before the statement was sent
 	renew  time.Time // when the place has to be renewed
 	ahead  int       // how many places were before it
-	st     state     // has only the reservation of the waiter for which the name was reserved
+	st     state     // the name after the release; only the fence and the reservation are set
 	now    micros
 }
 

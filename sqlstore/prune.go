@@ -131,9 +131,9 @@ func isOld(keep time.Duration) []any {
 	return []any{[]byte{}, d, d, d, d}
 }
 
-// remove deletes the rows in the list. It leaves out rows that were used after the list was read.
-// It also leaves out rows that a transaction has locked. Of all engines, only MySQL (but not
-// MariaDB) first waits for such a row.
+// remove deletes the rows in the list. It leaves out rows that were used after the list was read,
+// and rows that a transaction has locked. On MySQL, remove first waits for a locked row. On the
+// other engines, including MariaDB, remove does not wait.
 func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (n int, err error) {
 	if s.engine == MySQL {
 		for _, r := range list {

@@ -239,10 +239,10 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 }
 
 // awaitWriter is called on MySQL and MariaDB when a grant has found a locked row in the table of
-// grants. A transaction that checks the name may have locked this row, or another grant for a
-// moment. Another grant also locks the name's row in the table of locks, but a transaction that
-// checks does not. So awaitWriter waits until nobody writes to the row in the table of locks, and
-// then returns errRowLocked.
+// grants. Either a transaction that checks the name has locked this row, or another grant has
+// locked this row for a moment. Another grant also locks the name's row in the table of locks, but
+// a transaction that checks does not. So awaitWriter waits until nobody writes to the row in the
+// table of locks, and then returns errRowLocked.
 //
 // The other grant may be an earlier statement of this caller, which the server still executes
 // although the connection was lost. If the wait fails, it is not known who has the name, so

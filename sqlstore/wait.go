@@ -42,7 +42,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //	placed    a release hands the name over to the waiter       reserved
 //	placed    the waiter looks, and it is its turn              held
 //	placed    the waiter has not renewed its place in time      gone
-//	reserved  the waiter looks only after MaxReservation        gone
+//	reserved  MaxReservation passes before the waiter looks     gone
 //
 // A placed waiter has a place in the queue, which it renews from time to time. In the state
 // "reserved", Wait returns the reservation, and the caller claims it with Acquire. In the state
@@ -185,8 +185,8 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 }
 
 // joinQueue takes or renews this waiter's place in the queue. If it is this waiter's turn,
-// joinQueue acquires the name, and Wait returns the hold itself. If the caller has already read the
-// state, it passes that state as the argument known. Otherwise it passes nil.
+// joinQueue acquires the name, and Wait returns a hold and not a reservation. If the caller has
+// already read the state, it passes that state as the argument known. Otherwise it passes nil.
 func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushChannel()
@@ -297,10 +297,11 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 
 // wokenPause is for waiters that are woken by a notification or by a change of the file. It returns
 // how long such a waiter sleeps if nothing wakes it. The first waiter sleeps at most until the end
-// of the lease that it waits for. If the first waiter is dead, the second may take the name
-// driver.MaxReservation later, the third twice that time later, and so on. Each of these waiters
-// sleeps at most until it may take the name. In any case the sleep has a limit, because a holder
-// may have died or a notification may have been lost.
+// of the lease that it waits for. If the first waiter is dead, the second waiter may take the name
+// when driver.MaxReservation has passed since the end of that lease. For the third waiter it is
+// twice driver.MaxReservation, and so on. Each waiter sleeps at most until it may take the name. In
+// any case the sleep has a limit, because a holder may have died or a notification may have been
+// lost.
 func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	d := lastPause
 	if position == 0 {

@@ -17,8 +17,10 @@ import (
 //	h   the server's time of the hand-over; the reservation ends at h + MaxReservation
 //	p   the local time at which the notification arrived
 //
-// The server's clock showed S after the local clock showed t0. So by the local clock, the hand-over
-// was not before t0 + (h - S). A waiter that adds MaxReservation to this time stops early enough.
+// When the server's clock showed S, the local clock showed t0 or a later time. The hand-over was h
+// - S after that moment. So at the hand-over, the local clock showed t0 + (h - S) or a later time.
+// A waiter that stops at t0 + (h - S) + MaxReservation stops early enough.
+//
 // The states of a reservation:
 //
 //	state    when a reservation enters it

@@ -102,7 +102,8 @@ func parametersOf(dsn string) (rest string, query url.Values) {
 	return dsn[:i], query
 }
 
-// fromPDO reads the parts of a DSN of PDO for a server.
+// fromPDO parses a DSN in the format of PDO, PHP's interface to databases. The DSN must name a
+// server and not a file. The argument rest is the DSN without the engine at its beginning.
 func fromPDO(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
 	rest, query := parametersOf(rest)
 	parts := map[string]string{}

@@ -147,10 +147,10 @@ const (
 	maxStreak = time.Second
 )
 
-// noteGiven updates the streak of a name after a hold of this process has ended. The hold began at
-// the time since. If the name had been free for less than 130 ms by then (see gap), the streak
-// continues. Otherwise a new streak begins.
-func (h *localParties) noteGiven(id string, since time.Time) {
+// noteGiven updates the streak of a name after a hold of this process has ended. The argument
+// began says when that hold began. If the name had then been free for less than 130 ms (see gap),
+// the streak continues. Otherwise a new streak begins.
+func (h *localParties) noteGiven(id string, began time.Time) {
 	if h.streaks == nil {
 		h.streaks = map[string]streak{}
 	}
@@ -158,11 +158,11 @@ func (h *localParties) noteGiven(id string, since time.Time) {
 	if len(h.streaks) >= maxEntries {
 		maps.DeleteFunc(h.streaks, func(_ string, s streak) bool { return now.Sub(s.given) > gap })
 	}
-	if s, ok := h.streaks[id]; ok && since.Sub(s.given) < gap {
-		since = s.since
+	if s, ok := h.streaks[id]; ok && began.Sub(s.given) < gap {
+		began = s.since
 	}
 	if len(h.streaks) < maxEntries {
-		h.streaks[id] = streak{since, now}
+		h.streaks[id] = streak{began, now}
 	}
 }
 

@@ -21,9 +21,9 @@ func (s *Store) seconds(ttl time.Duration) int64 {
 }
 
 // grant makes the Grant after a call has written a row with a lease of ttl. The Grant ends as soon
-// as any program may take the name over. The caller counts the TTL of the Grant from a time before
-// the call. From that time on, the lease in the row lasts for at least ttl. So the TTL of the Grant
-// is at least ttl, even if reading the row took long.
+// as any program may take the name over. The TTL of the Grant is at least ttl, even if the row was
+// read long after it was written: the caller counts the TTL from a time before the call, and the
+// lease in the row ends no earlier than ttl after that time.
 func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
 	if r.endless {
 		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}

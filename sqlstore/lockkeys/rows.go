@@ -25,8 +25,9 @@ type row struct {
 // live reports whether somebody holds the name.
 func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now) }
 
-// scan reads what one row of a result says about a name. If that row has other columns first, their
-// values are stored in the variables to which the pointers in leading point.
+// scan reads one row of a query's result. The last three columns describe a name, and scan returns
+// them as a row. If there are columns before these three, the caller passes one pointer for each of
+// them, and scan stores their values there.
 func scan(from interface{ Scan(dest ...any) error }, leading ...any) (row, error) {
 	var r row
 	// In SQLite, the time that PHP stores may have a fraction of a second.

@@ -11,20 +11,20 @@ import (
 //
 //	key_id          the name, or its SHA-256 in hexadecimal digits; see Layout
 //	key_token       the token of the hold
-//	key_expiration  the second since 1970 in which the lease ends
+//	key_expiration  the time when the lease ends, in whole seconds since 1970
 //
-// When that second begins, any program may take over the row. Some versions of PHP do this half a
-// second too early, because they round the clock to whole seconds:
+// From key_expiration on, any program may take over the row. Some versions of PHP do this 500 ms
+// too early, because they round the clock to whole seconds:
 //
 //	engine      version of Symfony  when PHP takes over the row
-//	PostgreSQL  up to 7.3.1         half a second before the second in key_expiration
-//	PostgreSQL  later               at the beginning of that second
-//	others      all                 at the beginning of that second
+//	PostgreSQL  up to 7.3.1         500 ms before key_expiration
+//	PostgreSQL  later               at key_expiration
+//	others      all                 at key_expiration
 //
-// padlock relies on its own lease only until half a second before that second on PostgreSQL, and
-// until that second on the other engines. padlock takes over the lease of another program only when
-// that second begins. In SQLite, PHP may store a time with a fraction of a second. If
-// key_expiration is NULL, the lease never ends.
+// On PostgreSQL, padlock relies on its own lease only until 500 ms before key_expiration. On the
+// other engines, padlock relies on its own lease until key_expiration. padlock takes over the lease
+// of another program only from key_expiration on. In SQLite, PHP may store a time with a fraction
+// of a second. If key_expiration is NULL, the lease never ends.
 //
 // Every take-over writes the token of the new hold into the row. So if the row still has the token
 // of a hold, nobody else has had the name since that hold began, even if its lease has ended.

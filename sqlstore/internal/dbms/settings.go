@@ -33,7 +33,8 @@ func adviseUnless(advice string, goodValues ...string) func(string) string {
 	}
 }
 
-// questions has the settings that Settings and Examine ask for, by the name of the engine.
+// questions has the questions to each engine. The key is the name of the engine. The functions
+// Settings and Examine ask them.
 var questions = map[string][]question{
 	PostgreSQL: {
 		{name: "version", sql: "SHOW server_version"},
