@@ -40,7 +40,7 @@ type Waiter interface {
 	// If reserve is false, the waiter takes no place in the queue, and the store does not hand the
 	// name over to the waiter. When the name may be free, the store wakes all such waiters
 	// together. A holder of a shared lock that wants to be promoted also waits in this way. It
-	// passes the token of its hold, and Wait does not spend that token.
+	// passes the token of its hold. That token stays good for the hold, whatever Wait returns.
 	//
 	// A zero Grant means that the caller should try now, with a new token. The store then keeps
 	// nothing for r.Token. When Wait returns an error, the store has given up the place in the
@@ -91,11 +91,13 @@ type SlotTaker interface {
 	// hold.
 	//
 	// If none of the permits can be granted, the error is a *HeldError with the holds of all of
-	// them. Callers that wait for one of n permits queue for a lock, the gate, whose name is
-	// SlotGate(r.Name, n). If a caller holds the gate or waits for it, a new caller must queue too.
-	// So the error is a *HeldError even if a permit is free. If overtake is true, AcquireSlot
-	// ignores the gate. The caller sets overtake if it holds the gate itself, or if it does not
-	// wait and so may overtake the waiting callers.
+	// them.
+	//
+	// Several callers may wait for any of the n permits. Their queue is the queue of another lock,
+	// the gate, whose name is SlotGate(r.Name, n). If a caller holds the gate or waits for it, a
+	// new caller must queue too. So the error is a *HeldError even if a permit is free. If overtake
+	// is true, AcquireSlot ignores the gate. The caller sets overtake if it holds the gate itself,
+	// or if it does not wait and so may overtake the waiting callers.
 	//
 	// If r is shared or has Replaces, the error is ErrInvalid. A store may return
 	// errors.ErrUnsupported for some requests only, for example if n is large. Then the caller
@@ -274,8 +276,7 @@ type Identifier interface {
 	// not a secret.
 	//
 	// ErrUnavailable means that the id cannot be known now, because the server, or a member of a
-	// composite store, cannot be reached. If one of two ids is not known, the caller does not
-	// compare them.
+	// composite store, cannot be reached. The caller compares two ids only if both are known.
 	StoreID(ctx context.Context) (string, error)
 }
 

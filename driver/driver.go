@@ -63,10 +63,12 @@
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
 //
-// There is one exception. A composite store, such as a quorum, may send a spent token again, but
-// only to a member at which it has not released the token. So if Release finds nothing for a token,
-// the store may remember that token for a while. If a delayed Acquire with that token arrives
-// later, the store may then return ErrLost.
+// There is one exception. A composite store, such as a quorum, may send a spent token to a member
+// again, but only if it has not released the token at that member.
+//
+// So after a Release, nobody sends the same token to the same store again. If Release finds nothing
+// for a token, the store may therefore remember the token for a while. If an Acquire with that
+// token arrives later, it was sent before the Release, and the store may return ErrLost.
 //
 // # Errors
 //

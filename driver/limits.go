@@ -26,8 +26,8 @@ const (
 	// reserved if the waiter does not claim it.
 	MaxReservation = 500 * time.Millisecond
 
-	// MaxIntent is how long, at most, a Convert keeps new readers out when it could not promote its
-	// reader. To keep them out for longer, the reader calls Convert again.
+	// MaxIntent limits how long new readers are kept out after a Convert that could not promote its
+	// reader. To keep them out for longer, that reader calls Convert again.
 	MaxIntent = 2 * time.Second
 
 	// MaxFence is the first number that is not a fence. Fences follow the clock, so they reach
@@ -39,10 +39,10 @@ const (
 	MaxFenceAbove = MaxFence - 1<<50
 )
 
-// RenewalInterval is the longest time between two renewals of a hold with a lease of ttl. It is
-// longer than the usual third of the lease, because renewals are not all sent at the same time. A
-// hold that nobody extends may last longer than its TTL, but by at most this interval; see
-// [Store].Extend.
+// RenewalInterval is the longest time between two renewals of a hold with a lease of ttl. Usually a
+// hold is renewed after a third of its lease. RenewalInterval is a little longer, because renewals
+// are not all sent at the same time. A hold that nobody extends may last longer than its TTL, but
+// by at most this interval; see [Store].Extend.
 func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
 
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its

@@ -202,9 +202,9 @@ func lost(err error) bool {
 		errors.Is(err, padlock.ErrReleased) || errors.Is(err, padlock.ErrMaxHold)
 }
 
-// take waits for the lock. If the last campaign failed, take first tries once without waiting. If
-// the store replies that the lock is held, the store works again. If take waited at once, take
-// would learn that the store works only when the term of the present leader ends.
+// take waits for the lock. If the last campaign failed, take first tries once without waiting. The
+// reply that the lock is held shows that the store works again. Without this try, take would learn
+// that only at the end of the present leader's term.
 func (e *Election) take(ctx context.Context) (*padlock.Lock, error) {
 	e.mu.Lock()
 	failed := e.trouble != nil

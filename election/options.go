@@ -48,9 +48,9 @@ func LookEvery(d time.Duration) Option {
 	}
 }
 
-// OnError makes Run call f for each error of the function, for each campaign that failed, and if
-// the lock of finished work could not be released. Run waits for f. If f is nil, OnError does
-// nothing.
+// OnError makes Run call f with an error in three cases: the function that leads returned the
+// error, a campaign failed, or the work is finished but the lock could not be released. Run waits
+// for f. If f is nil, OnError does nothing.
 func OnError(f func(error)) Option {
 	return func(s *settings) {
 		if f != nil {

@@ -295,9 +295,9 @@ func (a *attempt) grant() driver.Grant {
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
 		own: a.own, next: a.next, since: a.sent, seen: a.sent, extended: now}
 	old := a.s.holds.find(a.r.Name, a.id)
-	// Keep the list of waiters only if a Release can pass the name on to the next waiter. It can do
-	// so if the hold has kept its place in the queue and the request has no AtLeast. The hold of a
-	// reader never keeps its place.
+	// Keep the list of waiters only if a Release of the new hold can pass the name on to the next
+	// waiter. For that, the hold must still have the place in the queue in which its caller waited,
+	// and the request must have no AtLeast. The hold of a reader never has such a place.
 	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.own.key != "" {
 		h.next = old.next
 	}

@@ -235,9 +235,10 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// setLease records a lease that the group has just got or renewed. The caller has just compared or
-// moved the keys of the candidates. The holds in the slice onLease are the candidates whose keys
-// have the lease now. All other candidates leave the group.
+// setLease records a lease that the group has just got or renewed. Before the call, the server was
+// asked which keys of the candidates have this lease, or was asked to give them this lease. The
+// slice onLease has the candidates whose keys have the lease now. All other candidates leave the
+// group.
 func (g *group) setLease(l lease, onLease, candidates []*hold) {
 	g.mu.Lock()
 	g.lease = l

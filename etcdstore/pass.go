@@ -39,8 +39,8 @@ import (
 //   - The next waiter has left the queue.
 //   - The next waiter wants a shared lock, or its request has FenceAbove or AtLeast.
 
-// maxNext is the maximum length of the list of waiters. The transaction in which a waiter claims
-// the name reads this list. Each Release after that takes the next waiter from the list.
+// maxNext is the maximum length of the list of waiters. When a waiter claims the name, its
+// transaction reads this list. Each Release after that takes the next waiter from the list.
 const maxNext = 32
 
 // A waiterAt is a waiter and its place in the queue.

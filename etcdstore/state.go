@@ -23,17 +23,17 @@ type record struct {
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
 	// Of is set only in a cool-down. It is the ID of the hold that the cool-down follows. The
-	// cool-down for Request.AtLeast is written while that hold still exists, and does not keep
-	// anybody out yet. If the hold is released early, the cool-down then keeps the name taken for
-	// the rest of AtLeast.
+	// cool-down for Request.AtLeast is written early, while the hold still exists. As long as the
+	// hold exists, this cool-down keeps nobody out. If the hold is released early, the cool-down
+	// keeps the name taken for the rest of AtLeast.
 	Of string `json:"of,omitempty"`
 	// Alone is set for a waiter whose request has FenceAbove or AtLeast. The Release of another
-	// process cannot grant these, so such a waiter takes the name itself.
+	// process cannot grant such a request, so the waiter takes the name itself.
 	Alone bool `json:"alone,omitempty"`
-	// To and Next are written by a Release that passes the name on. The released hold still has a
-	// place in the queue, and the next waiter watches that place. So the Release writes To and Next
-	// into that place. To is the ID of the next waiter. Next lists the waiters behind the next
-	// waiter. A place with the field To no longer stands for a waiter.
+	// To and Next are written by a Release that passes the name on. The released hold still has the
+	// place in the queue in which its caller waited, and the next waiter watches that place. So the
+	// Release writes To and Next into that place. To is the ID of the next waiter. Next lists the
+	// waiters behind the next waiter. A place that has the field To does not count as a waiter.
 	To   string `json:"to,omitempty"`
 	Next string `json:"next,omitempty"`
 }

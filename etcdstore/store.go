@@ -56,9 +56,10 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// prepare checks that a server answers. It also asks for the lease that stored fences have, because
-// every grant needs it; see forFence. A server without free space cannot make that lease. prepare
-// ignores this error, because the store can still extend and release existing holds.
+// prepare checks that a server answers. It also makes sure that the lease of the stored fences
+// exists, because every grant needs this lease; see forFence. A server without free space cannot
+// create the lease. prepare ignores that error, because the store can still extend and release
+// existing holds.
 func (s *Store) prepare(ctx context.Context) error {
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()

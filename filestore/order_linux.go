@@ -65,9 +65,9 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble returns how often a waiter got no ticket, and when that last happened. The returned error
-// is the one that a new waiter would get now. If a new waiter would get a ticket, the returned
-// error is that of the last waiter that got no ticket, or nil if there was no such waiter.
+// trouble returns how often a waiter got no ticket, when that last happened, and why. If a new
+// waiter would get no ticket now, the returned error says why not. Otherwise it is the error of the
+// last waiter that got no ticket, or nil if there was no such waiter.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.openPipe(s)
 	o.mu.Lock()
@@ -183,10 +183,10 @@ func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal)
 // yieldTo makes the caller of yield give way to the waiter that has the given ticket. If that
 // waiter's process is dead or stopped, yieldTo removes the ticket and returns nil.
 //
-// convert is true if the caller wants a shared lock and the waiter is a writer. Readers may have
-// the lock, and then the writer cannot take it yet. To find out, yieldTo tries to make the shared
-// lock of c exclusive. If the kernel refuses that, other readers have the lock, and the writer does
-// not count as stopped.
+// convert is true if the caller has a shared lock and the waiter wants an exclusive one. If other
+// readers have the lock too, the waiter cannot take it yet. To find out, yieldTo tries to make the
+// caller's own lock exclusive. If the kernel refuses, there are other readers. Then yieldTo does
+// not treat the waiter as stopped, however long the waiter has not taken the lock.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
 		if s.reachWaiter(q, number, word, false) != reachedDead {

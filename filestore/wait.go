@@ -17,8 +17,8 @@ import (
 // notice that the lock is free, the first waiter watches the lock in three ways:
 //
 //   - It asks the kernel to wake it when the lock file is closed or touched (inotify).
-//   - It sets the file's size to sizeWaited. Then a process with an earlier padlock touches the
-//     file when it gives the lock back.
+//   - It sets the file's size to sizeWaited. Then a process touches the file when it gives the lock
+//     back, even if the process runs an older version of padlock.
 //   - It looks at the lock now and then.
 //
 // The other waiters with tickets only look at the lock now and then, in case the waiters ahead of

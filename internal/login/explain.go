@@ -12,9 +12,9 @@ import (
 )
 
 // Explain returns an error for an attempt to connect. Its text is one line, has none of the
-// secrets, and says what to do. A driver may have tried several addresses, and join their errors.
-// Then the text has the reply of a server if there is one, and otherwise the errors of all
-// addresses.
+// secrets, and says what to do. If a driver has tried several addresses, err may join one error for
+// each address. Then the text has the reply of a server if there is one, and otherwise the errors
+// of all addresses.
 func Explain(err error, secrets ...string) error {
 	reasons := reasonsOf(err)
 	text := Hide(errors.New(strings.Join(reasons, "; ")), secrets...).Error()

@@ -94,7 +94,7 @@ type Event struct {
 	Shared bool   `json:"shared,omitempty"`
 	Fence  uint64 `json:"fence,omitempty"`
 	TTL    int64  `json:"ttl,omitempty"`
-	Until  int64  `json:"until,omitempty"` // until when the holder may rely on the lock, as it says itself
+	Until  int64  `json:"until,omitempty"` // until when the holder believes that it may rely on the lock
 	Fixed  bool   `json:"fixed,omitempty"` // nothing renews the hold, so Until is exact
 	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`

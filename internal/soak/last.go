@@ -160,7 +160,7 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	return true
 }
 
-// delayOfDead returns how long the waiters of killed workers may delay a later one. When all
+// delayOfDead returns how long the waiters of killed workers may delay a new waiter. When all
 // workers have gone, every waiter that is still in the queue is dead. There are many such waiters
 // if workers are killed faster than the store notices the death of waiters.
 func (r *Run) delayOfDead(ctx context.Context, l *padlock.Locker, name string) time.Duration {

@@ -45,7 +45,7 @@ type Write struct {
 	Name   string
 	Fence  uint64
 	Value  Value // the value that the writer read
-	Until  int64 // until when the writer may rely on the lock, as it says itself
+	Until  int64 // until when the writer believes that it may rely on the lock
 	Paused bool  // the writer paused on purpose after it had last checked the clock
 	Worker int
 	Hold   int64

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// minHeadStart is the minimum time between the beginnings of two waits whose order is checked. With
-// less time between them, the earlier request may have been delayed on its way. A process with
-// PassLocally may also pass the lock to its own goroutines before a waiter of another process gets
-// it. But that takes much less than minHeadStart.
+// minHeadStart is the minimum time between the beginnings of two waits whose order is checked. If
+// less time is between them, the later waiter may rightly be first, because the earlier request may
+// have been delayed on its way. A process with PassLocally may also pass the lock to its own
+// goroutines before a waiter of another process gets the lock. But that takes much less than
+// minHeadStart.
 const minHeadStart = 300 * time.Millisecond
 
 // checkKept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to

@@ -14,8 +14,8 @@ import (
 // with two names of its own.
 const severalMiddle = 2
 
-// severalReleased is the beginning of a text about a violation of I11. The violation was found
-// after the locks had been released without an error.
+// severalReleased begins the text about a certain violation of I11: a name is still held although
+// the locks were released without an error.
 const severalReleased = "AcquireAll's locks were released"
 
 // severalNames returns the three names that a worker takes together, in the order in which

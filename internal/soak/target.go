@@ -16,7 +16,8 @@ type Fault struct {
 	// Begin causes the fault at the target with the given index in On, and returns a function that
 	// undoes the fault. If Begin cannot cause the fault, it returns an error, which ends the run.
 	Begin func(d *rand.Rand, index int) (undo func() error, err error)
-	// Last limits how long the fault lasts. Most faults take at most an eighth of this time.
+	// Last is the maximum duration of the fault. Most of the durations that are drawn are at most
+	// an eighth of this maximum.
 	Last time.Duration
 	// Grace is the time after the end of the fault in which the store may still refuse requests.
 	Grace time.Duration

@@ -71,7 +71,9 @@ func Start(t testing.TB) *Chromium {
 		cmd.Wait() // it says that it was killed
 		in.Close()
 		out.Close()
-		os.RemoveAll(profile) // a child of the browser may still write there: what stays is in the temporary directory
+		// A child of the browser may still write files there. Such files are left in the temporary
+		// directory.
+		os.RemoveAll(profile)
 	})
 	return c
 }

@@ -28,10 +28,10 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 // time. Its hand-overs also cause some work for the other two primaries, and that work is counted
 // too.
 //
-// The total of this trial shows how busy one primary would be in a cluster whose three primaries
-// all have so many names. Each primary would then do its own work, and some work for the other two
-// primaries. That extra work would be as much as the other two primaries do for the first primary
-// here.
+// The total of this trial shows how busy one primary is in a cluster whose three primaries all have
+// so many names. In such a cluster, each primary also does some work for the other two primaries.
+// In this trial, the first primary does no such work. But the total contains the same amount of
+// work: the work that the other two primaries do for the first one.
 func startBusyNode(h *host.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {

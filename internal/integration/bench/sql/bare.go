@@ -54,9 +54,9 @@ func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) 
 	}, nil
 }
 
-// This function returns the name of a row in the report: the row that shows the result of
-// [bench.hop] with n processes.
-func hop(n int) string { return fmt.Sprintf("bare NOTIFY and two updates: %d", n) }
+// hopRow returns the name of the row of the report that shows the result of [bench.hop] with n
+// processes.
+func hopRow(n int) string { return fmt.Sprintf("bare NOTIFY and two updates: %d", n) }
 
 // hop measures the shortest possible hand-over among n processes in a ring. Each process has one
 // connection for statements and another one on which it listens. A process updates a row of a table

@@ -99,15 +99,15 @@ func (b *bench) drains() *measure.Experiment {
 		e.Targets = append(e.Targets, measure.Target{Row: name, Column: "statements", AtMost: 4})
 	}
 	for _, n := range []int{2, 16} {
-		e.Rows = append(e.Rows, measure.Row{Name: hop(n), Run: func() (measure.Figures, error) { return b.hop(n) }})
+		e.Rows = append(e.Rows, measure.Row{Name: hopRow(n), Run: func() (measure.Figures, error) { return b.hop(n) }})
 	}
-	// The row with 16 processes is compared with two rows of bare hand-overs, in which database
-	// sessions pass a turn on in a ring. PostgreSQL wakes every session that listens. With 16
-	// sessions in the ring, it wakes as many sessions as padlock's 16 processes have. With 2
-	// sessions in the ring, it wakes no other sessions. So the comparison with 2 sessions shows
-	// what it costs to wake the other sessions.
+	// The row with 16 processes of padlock is compared with two rows of bare hand-overs, in which
+	// database sessions pass a turn on in a ring. At each hand-over, PostgreSQL wakes every session
+	// that listens. With 16 sessions in the ring, PostgreSQL wakes as many sessions as with the 16
+	// processes of padlock. With 2 sessions in the ring, it wakes no session that has no part in
+	// the hand-over. So the comparison with 2 sessions shows what it costs to wake the others.
 	for _, n := range []int{2, 16} {
-		e.Targets = append(e.Targets, measure.Target{Row: "processes: 16", Column: "hand p50 us", Base: hop(n), AtMost: 1.5})
+		e.Targets = append(e.Targets, measure.Target{Row: "processes: 16", Column: "hand p50 us", Base: hopRow(n), AtMost: 1.5})
 	}
 	return e
 }
