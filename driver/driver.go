@@ -66,9 +66,10 @@
 // There is one exception. A composite store, such as a quorum, may send a spent token to a member
 // again, but only if it has not released the token at that member.
 //
-// So after a Release, nobody sends the same token to the same store again. If Release finds nothing
-// for a token, the store may therefore remember the token for a while. If an Acquire with that
-// token arrives later, it was sent before the Release, and the store may return ErrLost.
+// So after a Release, no caller sends a new Acquire with the same token to the same store. If
+// Release finds nothing for a token, the store may therefore remember the token for a while. If an
+// Acquire with that token arrives later, it was sent before the Release, and the store may return
+// ErrLost.
 //
 // # Errors
 //

@@ -197,8 +197,8 @@ func (c *checker) checkTold() {
 //   - One server decides, and AcquireAll was refused. AcquireAll then releases the names that it
 //     had taken. If a release fails, it is repeated in the background.
 //   - One server decides, and the release succeeded. Then only a fault explains that the name is
-//     held: a server confirmed the release, but crashed before it had passed the release on to the
-//     server that took its place.
+//     held: a server confirmed the release and then failed, before it had passed the release on to
+//     the server that took its place.
 func (c *checker) mayStayBehind(e *Event, what string) bool {
 	if c.voting || !strings.HasPrefix(what, severalReleased) {
 		return c.disturbed(e.Call, e.At)
