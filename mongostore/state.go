@@ -82,8 +82,8 @@ type state struct {
 var projection = object("token", int32(1), "expires_at", int32(1), "padlock", int32(1), "now", clock)
 
 // decode turns the document of a name into a state. If another program wrote the token in the
-// document, the state contains a hold of that program. Operations that change a document do the
-// same in the server, with openStages.
+// document, the state contains a hold of that program. Operations that change a document do not use
+// decode: in their pipelines, openStages decodes the document in the server, in the same way.
 func decode(raw bson.Raw) (*state, error) {
 	var s state
 	if err := bson.Unmarshal(raw, &s); err != nil {

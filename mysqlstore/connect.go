@@ -175,8 +175,9 @@ func conflict(c, old *conn) error {
 	if err == nil {
 		return nil
 	}
-	// If the old connection is busy, its session is running a statement. That session cannot have
-	// answered the new connection at the same time, so the two connections do not share it.
+	// A session has just answered the new connection. If the old connection is busy, its session is
+	// running a statement, and cannot have given that answer. Then the connections do not share a
+	// session.
 	if !old.mu.TryLock() {
 		if err == errOtherSession {
 			return nil

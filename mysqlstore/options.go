@@ -47,8 +47,8 @@ func Namespace(name string) Option { return func(c *config) { c.namespace = name
 func InSchema(database string) Option { return func(c *config) { c.schema = database } }
 
 // LossDelay sets the longest time until a holder learns that its connection has ended. The default
-// is 5 s and the minimum 2 s. During that time, the store pings each connection with holds five
-// times.
+// is 5 s and the minimum 2 s. If a connection has holds, the store pings it at intervals of a fifth
+// of the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
 // SessionTimeout sets the time after which the server frees the locks of a silent process, for

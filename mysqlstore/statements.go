@@ -117,10 +117,10 @@ func (s *statements) fence(key string) string {
 // microseconds since the holder got the lock, and the number of the holder's session.
 //
 // Each session has a mark: a second lock with a random name, which no other session holds. The row
-// contains the random name of the session that wrote it. IS_USED_LOCK returns the number of that
-// session. If a different session holds the lock itself, the row is about an earlier holder. If
-// there is no row, '-' takes the place of the random name, because MySQL does not allow NULL as the
-// name of a lock.
+// contains the random name of the session that wrote the row. From this random name, IS_USED_LOCK
+// finds the number of that session. If the lock now belongs to a session with another number, the
+// row is about an earlier holder. If there is no row, '-' takes the place of the random name,
+// because MySQL does not allow NULL as the name of a lock.
 const holderColumns = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.

@@ -41,7 +41,7 @@ func (o *opener) unknownScheme(scheme string) error {
 	return invalid("there is no store for %s: URLs; there are stores for %s", scheme, strings.Join(o.schemeNames(), ", "))
 }
 
-// unknownDSN returns the error for a DSN of Symfony's that has no store.
+// unknownDSN returns the error for a DSN of PHP's Symfony whose locks padlock cannot share.
 func (o *opener) unknownDSN(scheme string) error {
 	switch name := unservedName(scheme); {
 	case scheme == "flock+remove":

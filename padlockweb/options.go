@@ -29,7 +29,7 @@ type settings struct {
 // DefaultMaxStreams is how many pages can be live at the same time if MaxStreams is not given.
 const DefaultMaxStreams = 128
 
-// Visitor is the sender of a request, as a function given to Authorize knows it.
+// Visitor describes the sender of a request. The function that is given to Authorize returns it.
 type Visitor struct {
 	Name   string // for the log; a visitor without a name cannot break locks
 	Right  Right

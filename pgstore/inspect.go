@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/internal/calls"
 )
 
-// Inspect implements driver.Inspector. Of a holder that uses padlock, it reports only the process
-// and the host, because the server knows nothing else.
+// Inspect implements driver.Inspector. If a holder uses padlock, Inspect reports only the holder's
+// process and host, because the server knows nothing else about the holder.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err

@@ -161,9 +161,9 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.timeout)
 	if unknown > 0 {
-		// Members that still have the hold block other callers if the remaining members are fewer
-		// than a quorum. A member whose verdict is "never" cannot be asked now, so it is of no use
-		// to other callers. Therefore it is not counted among the remaining members.
+		// Other callers need a quorum of members too. A member that may still have the hold refuses
+		// them. A member whose verdict is "never" cannot be asked now, so other callers cannot use
+		// it either. Therefore both kinds of members are counted.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {

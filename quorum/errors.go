@@ -195,8 +195,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// holdsOf returns the holds that at least minReports members report. Each hold ends at the time
-// when fewer members than a quorum still have it.
+// holdsOf returns the holds that at least minReports members report. The members may report
+// different ends of a hold. holdsOf sets Until to the time after which fewer members than a quorum
+// still have the hold.
 func (m *merger) holdsOf(minReports, need int) []driver.Hold {
 	var out []driver.Hold
 	for _, g := range m.groups {

@@ -112,8 +112,8 @@ func (t *try) leftAt(i int) bool {
 	})
 }
 
-// isOwn reports whether err may be a refusal because of the caller's own holds: each hold that err
-// names may belong to the caller that sent r.
+// isOwn reports whether possibly only the caller's own holds caused the refusal err. That is so if
+// no hold in err certainly belongs to another caller. r is the caller's request.
 func isOwn(err error, r *driver.Request) bool {
 	var e *driver.HeldError
 	if !errors.As(err, &e) || isFirm(err) {
@@ -169,10 +169,11 @@ func (t *try) probe() driver.Request {
 	return r
 }
 
-// acquireMember is the memberCall that asks one member to grant the hold. The member may grant the
-// hold when the vote is already decided. If the vote was won, acquireMember sets the fence and the
-// minimum time of the hold at this member, too (see secure). If the vote was lost, acquireMember
-// does nothing, because a release of the hold already waits in the queue for this member.
+// acquireMember is the memberCall that asks one member to grant the hold. Sometimes the vote is
+// already decided when the member grants the hold. If the vote was won, acquireMember sets the
+// fence and the minimum time of the hold at this member, too (see secure). If the vote was lost,
+// acquireMember does nothing, because a release of the hold already waits in the queue for this
+// member.
 func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
@@ -193,9 +194,9 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
 	}
-	// mu must stay locked until the answer has been reported. t.win and t.lose lock mu, change the
-	// stage, and then read all answers that have been reported. So if this answer still saw the old
-	// stage, t.win or t.lose will read it.
+	// mu must stay locked from the reading of t.stage until the answer has been reported. t.win and
+	// t.lose lock mu, change the stage, and then read all answers that have been reported. So if
+	// the stage had not changed yet, t.win or t.lose will read this answer.
 	report(a)
 	s.mu.Unlock()
 	if stage != won {

@@ -115,11 +115,10 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 }
 
 // gapError is the error for a name that nobody holds, but that padlock leaves free for a short time
-// so that other programs can get it; see Foreign. Its field left says how much of that time is
-// left.
+// so that other programs can get it; see Foreign.
 type gapError struct {
 	*driver.HeldError
-	left time.Duration
+	left time.Duration // the rest of that time
 }
 
 func (e *gapError) Unwrap() error { return e.HeldError }

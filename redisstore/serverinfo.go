@@ -19,7 +19,7 @@ type node struct {
 	cluster bool
 	err     error
 	info    map[string]string // INFO
-	conf    map[string]string // the reply to CONFIG GET append*, which many users may not run
+	conf    map[string]string // the reply to CONFIG GET append*; nil if the server refuses the command
 
 	owners slotOwners // the owners of the slots, as this server of a cluster knows them
 }

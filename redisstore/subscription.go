@@ -47,7 +47,8 @@ type subscription struct {
 	ageing chan struct{} // receives a value if a new sample is needed
 }
 
-// newSubscription returns nil if no channel is in a slot of primary.
+// newSubscription makes a subscription with a new channel. If primary is not empty, the channel's
+// slot belongs to that primary. newSubscription returns nil if it finds no such channel.
 func newSubscription(sub *subscriber, primary string, owners slotOwners) *subscription {
 	channel, ok := newID(), true
 	if primary != "" {

@@ -196,8 +196,8 @@ const (
 	lastRetry  = 400 * time.Millisecond
 )
 
-// pause returns the mean time for which the waiter must pause, because its look at the name has
-// failed.
+// pause is called when the waiter could not look at the name. It returns how long the waiter pauses
+// on average before it tries again.
 func (a *wait) pause() time.Duration {
 	a.retry = min(max(2*a.retry, firstRetry), lastRetry)
 	return a.retry

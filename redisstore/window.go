@@ -56,9 +56,9 @@ import (
 //
 // If the slot moves to another server, the subscription ends. But a message of the other server may
 // arrive before the subscription ends. The time in that message comes from another clock, so the
-// window may begin too early or too late. If it begins too early, it also ends too early. If it
-// began after the message arrived, it would not be used. So a window that is used begins too late
-// by at most the time that the message travelled.
+// window may begin too early or too late. A window that begins too early also ends too early. A
+// window that begins after the message has arrived is not used. So a window that is used begins too
+// late by at most the time that the message travelled.
 
 // maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
 // which is one per cent.

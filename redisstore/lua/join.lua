@@ -28,9 +28,9 @@ local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
 -- The two keys of the queue expire unless they are renewed. To save commands, only the first waiter
--- that joins in each span of 30 s renews them. The spans are those of the server's clock: they do
--- not begin when a waiter joins. Otherwise, if waiters joined at short intervals, no span would
--- ever end, and the keys would expire although waiters are in the queue.
+-- that joins in each span of 30 s renews them. The spans are fixed by the server's clock. A span
+-- must not begin anew whenever a waiter joins: if waiters joined at short intervals, such a span
+-- would never end, and the keys would expire although waiters are in the queue.
 if not last or math.floor(now / 30000000) ~= math.floor(last / 30000000) then
   call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)

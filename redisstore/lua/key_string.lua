@@ -2,8 +2,8 @@
 -- for stores that keep the key as a string; see string.lua.
 local function held() return both[2] == token end
 local heldAlone = held
--- replace(successor, ttl, begins) gives the key to another token, the successor. If begins is true,
--- this is the first command of the script that writes.
+-- replace(successor, ttl, begins) gives the key to another token, the successor. begins is true if
+-- the script has not written anything yet.
 local function replace(successor, ttl, begins)
   if begins then call('DEL', K) end -- without memory, the server refuses SET as the first write
   call('SET', K, successor, 'PX', ttl)

@@ -49,8 +49,8 @@ end
 -- MS_RESERVE ago, all waiters behind it have not looked yet and will do so.
 --
 -- Otherwise the script asks five waiters to look, at most four times a second: the next three, the
--- waiter in the middle of the queue, and the last waiter. If the next three have left, the other
--- two are still there.
+-- waiter in the middle of the queue, and the last waiter. The last two are asked in case the next
+-- three have gone.
 local recent = us - came < MS_RESERVE * 1000
 if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 1 end
 local n = call('ZCARD', Q)

@@ -14,8 +14,8 @@
 --
 --   slot of the channel  subscribers here  what publish does                       it returns
 --   here                 some              SPUBLISH                                true
---   here                 none              PUBLISH, which asks the waiter to look  false
---                                          if its process lives after all
+--   here                 none              PUBLISH: if the waiter's process is     false
+--                                          still alive, the waiter looks
 --   at another primary   not known         PUBLISH                                 true
 local function publish(chan, message)
   local all, shard = 'padlock:' .. chan, 'padlock:s:' .. chan

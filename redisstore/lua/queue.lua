@@ -169,7 +169,8 @@ end
 
 -- finish writes the note, from which the fast scripts see whether they may act. The note also has
 -- the last fence, and the next fence must be greater. Without a note, the next fence is the present
--- time. So the note is kept for KEEP ms after the time of its fence, in case the clock is set back.
+-- time in microseconds. That would be too small if the clock was set back. So the note is kept for
+-- KEEP ms after the time that is equal to its fence.
 local function finish()
   if note.token and note.state == NOTE_RESERVED and not live(note.token) then note.token = nil end
   local slow = note.token and (note.state == NOTE_RESERVED or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
@@ -200,9 +201,9 @@ local function holds(except)
   if gap() > 0 and not (out[1] and out[1][1] == 'c') then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
 end
--- held makes the reply that refuses the name. The last number in the reply tells the caller when to
--- try again: it is how many ms of the gap are left (see gap above), or 0 if there is another reason
--- for the refusal.
+-- held makes the reply that refuses the name. If the only reason is that padlock leaves the name
+-- free for other programs (see gap above), the last number in the reply says for how many ms. The
+-- caller then tries again. If there is another reason, the last number is 0.
 local function held(token, shared)
   local n, til = redis.call('ZCARD', Q), gap()
   if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end

@@ -13,7 +13,7 @@ end
 --   {F, slot}         if the token is in the note of this permit, so acquire.lua must run for it
 --   {B, …}            if no permit was granted, and other callers are at the gate
 --   {H, …}            if no permit was granted, and the caller need not wait at the gate
--- In the last two replies, each permit has one more element: the hold that is in the way, or 0. In
+-- After B or H, the reply has one element for each permit: the hold that is in the way, or 0. In
 -- the reply H, 0 means that acquire.lua must run for this permit.
 local call, a, notes, n = redis.call, ARGV[1], {}, (#KEYS - 2) / 2
 for i = 1, n do notes[i] = KEYS[2 * i + 2] end

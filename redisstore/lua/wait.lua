@@ -1,5 +1,5 @@
 -- Lets a waiter join the queue, or look at the name again. A waiter in the queue must look again
--- and again: its looks show that it is alive.
+-- and again, to show that it is alive.
 -- ARGV: 2 token  3 mode  4 above  5 holder  6 channel  7 id  8 whether to join the queue
 --       9 whether a message asked the waiter to look
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
@@ -52,8 +52,7 @@ end
 
 -- look is the time until this waiter must look again. The first waiter looks when the present hold
 -- ends, and at least once a second, because other programs send no message when they release. But
--- the process of the first waiter may be gone. So the following waiters also look soon after the
--- hold ends:
+-- the process of the first waiter may be gone. So these waiters also look soon after the hold ends:
 --
 --   the two waiters behind the first one
 --   a waiter that got a message, and found that the name is reserved
