@@ -202,8 +202,8 @@ local function holds(except)
   return out
 end
 -- held makes the reply that refuses the name. If the only reason is that padlock leaves the name
--- free for other programs (see gap above), the last number in the reply says for how many ms. The
--- caller then tries again. If there is another reason, the last number is 0.
+-- free for other programs (see gap above), the last number in the reply says for how many ms. After
+-- that time the caller tries again. If there is another reason, the last number is 0.
 local function held(token, shared)
   local n, til = redis.call('ZCARD', Q), gap()
   if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end
