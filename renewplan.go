@@ -61,7 +61,7 @@ const lookEvery = 2 * time.Second
 // It is so small that the holds are still renewed together, and it keeps their order: the next
 // request contains them in the same order. Holds that were taken one after the other are near each
 // other in memory, so the processor finds them faster in this order.
-const placeStep = 1e-7
+const placeStep = 1e-8
 
 // drawOffset draws the random part of planned times: 0 for the earliest time, 1 for the latest. The
 // caller holds mu.
@@ -87,7 +87,7 @@ func (k *renewer) offsetAt(i int) float64 {
 	if i == 0 || k.batcher == nil {
 		return k.drawOffset()
 	}
-	return min(1, k.offset+float64(i)*placeStep)
+	return k.offset*(1-mostTogether*placeStep) + float64(i)*placeStep // below 1 for each i
 }
 
 // renewEarlyBy returns how much earlier than planned a lease may be renewed, together with other

@@ -50,3 +50,17 @@ func TestBoundsOfPlans(t *testing.T) {
 		}
 	}
 }
+
+// Even with the greatest random part, the holds of a full request have different offsets, in the
+// order of the request. Otherwise the next request would not have the same order.
+func TestOffsetsOfARequest(t *testing.T) {
+	k := &renewer{batcher: anyBatcher{}, offset: math.Nextafter(1, 0)}
+	before := 0.0
+	for i := 1; i < mostTogether; i++ {
+		offset := k.offsetAt(i)
+		if offset <= before || offset > 1 {
+			t.Fatalf("the offset at place %d is %v, after %v", i, offset, before)
+		}
+		before = offset
+	}
+}
