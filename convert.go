@@ -214,9 +214,9 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	return nil
 }
 
-// awaitPromotion waits until another try may succeed. The store remembers for driver.MaxIntent that
-// h wants to be promoted. awaitPromotion waits at most half of that, so that the next try renews
-// this intent in time.
+// awaitPromotion waits until another try may succeed. After a try, the store remembers that h wants
+// to be promoted, for the time driver.MaxIntent. awaitPromotion waits for at most half of that
+// time, so that the next try comes before the store forgets.
 func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 	r, err := h.conversion(false)
 	if err != nil {

@@ -89,13 +89,10 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool)
 	return claimed(rec, slots, err == nil), true
 }
 
-// claimed returns the holders that the file's record names. The store relies on the record if the
-// kernel's list of locks does not show the holders. But the record may be outdated, so claimed
-// leaves out these processes:
-//
-//   - a process that is dead
-//   - a process that is alive, if the list was read (the argument listed is true): the list would
-//     show its lock
+// claimed returns the holders in the file's record. The store needs the record if the kernel's list
+// of locks does not show the holders. But the record may be outdated, so claimed leaves out
+// processes that are dead. If listed is true, the store has read the kernel's list. That list would
+// show the lock of a process that is alive, so claimed then leaves out these processes too.
 //
 // If no holder is left, claimed returns one hold without a holder.
 func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold) {

@@ -119,9 +119,9 @@ func (s *Store) reservation(m *message) driver.Grant {
 
 // window returns the time in which a reservation can be used without a claim, or false if that time
 // is not known. The parameter handed is the time of the hand-over on the server's clock, in
-// microseconds since 1970. The parameter p is the time at which the message about the hand-over
-// arrived here. In a cluster, clock has samples of the clock of the server that sent the message.
-// It is nil if that server is not known.
+// microseconds since 1970. The parameter p is when the message about the hand-over arrived here.
+// In a cluster, the last parameter compares that server's clock with this machine's. It is nil if
+// the server that sent the message is not known.
 func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from driver.Instant, ttl time.Duration, ok bool) {
 	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || handed == 0 {
 		return 0, 0, false

@@ -66,9 +66,9 @@ func Patience(d time.Duration) Option {
 // Prefix restricts the Sampler to names that begin with p.
 func Prefix(p string) Option { return func(s *settings) { s.prefix = p } }
 
-// Watch adds names that have a row even while they are free. A store that cannot list its names can
-// be watched only in this way. Watch may be given several times. For slot 2 of a name, give
-// driver.SlotName(name, 2).
+// Watch adds names. Each of them has a row in every sample, even if the name is free. A store that
+// cannot list its names can be watched only in this way. Watch may be given several times. For slot
+// 2 of a name, give driver.SlotName(name, 2).
 func Watch(names ...string) Option {
 	return func(s *settings) { s.watched = append(slices.Clip(s.watched), names...) }
 }

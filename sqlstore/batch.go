@@ -18,9 +18,9 @@ const (
 	// it.
 	mostExtended = 256
 
-	// maxAlone is how many statements for single holds a batch runs at the same time. If somebody
-	// has locked the row of a hold, the statement for that hold waits. The rest of the batch
-	// continues, unless maxAlone statements wait.
+	// maxAlone limits the statements that a batch runs at the same time for one hold each. If
+	// somebody has locked the row of a hold, its statement waits. The rest of the batch continues,
+	// unless maxAlone statements wait.
 	maxAlone = 8
 )
 

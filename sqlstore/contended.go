@@ -11,23 +11,26 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// These statements are for a name that others wait for. The functions of state.go would load the
-// row, change it and save it, and start again if another process wrote to the row meanwhile. Each
-// of these statements makes one such change inside the server, where nobody can interfere. They
+// These two statements are for a name that others wait for. The functions of state.go would load
+// the row, change it and save it, and start again if another process wrote to the row meanwhile.
+// Each of these statements makes its change inside the server, where nobody can interfere. They
 // exist only on PostgreSQL, where NOTIFY makes hand-overs frequent.
 //
-//	statement  functions of state.go     makes the change if
-//	handOver   release, then handOver;   the token has a live exclusive hold or reservation; no
-//	                                     transaction keeps the name; and the first waiter in the
-//	                                     queue is a live writer that the database wakes on a channel
-//	                                     of its own
-//	enqueue    join, for a new place     another token has a live exclusive hold or a reservation
+// The first statement hands a name over. It does what release and handOver of state.go do, under
+// these conditions:
 //
-// In all other cases the statement changes nothing, and the caller uses state.go.
+//   - the token has a live exclusive hold or reservation
+//   - no transaction keeps the name
+//   - the first waiter is a live writer, and the database wakes it on a channel of its own
 //
-// The statement handOver locks the row in two steps. First it locks the row FOR NO KEY UPDATE, as
+// The second statement puts a new waiter into the queue. It does what join of state.go does, if
+// another token has a live exclusive hold or a reservation.
+//
+// In all other cases a statement changes nothing, and the caller uses state.go.
+//
+// The first statement locks the row in two steps. First it locks the row FOR NO KEY UPDATE, as
 // every UPDATE does. If another process is writing to the row, this step waits until that write is
-// done. Then handOver locks the row FOR UPDATE, as all statements that grant do. If a transaction
+// done. Then it locks the row FOR UPDATE, as all statements that grant do. If a transaction
 // (CheckTx or LockTx) has locked the row, the second step does not wait: it skips the row.
 type contendedStatements struct {
 	handOver string

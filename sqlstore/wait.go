@@ -116,8 +116,8 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// sleepUntilLook sleeps until the waiter should look at the name again. finished is true if the
-// name was reserved for this waiter meanwhile. Wait then has to return g.
+// sleepUntilLook sleeps until the waiter should look at the name again. If the name is reserved for
+// this waiter meanwhile, it returns the grant that Wait must return, and finished is true.
 func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g driver.Grant, finished bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -305,8 +305,8 @@ func (w *waits) forget(l *notifyConn) bool {
 	return true
 }
 
-// noteHearing records whether notifications arrive from now on. It makes all waiters look, because
-// notifications may have been lost until now.
+// noteHearing records whether notifications arrive from now on. It also makes each waiter look at
+// its name once, because a notification may have been lost before.
 func (s *Store) noteHearing(l *notifyConn, on bool) {
 	w := &s.waits
 	w.mu.Lock()

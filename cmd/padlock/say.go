@@ -142,8 +142,8 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// unsuccessful explains why a lock could not be taken, extended or released. The parameter deed is
-// the participle for the message, such as "taken" or "released".
+// unsuccessful explains why a lock could not be taken, extended or released. The message says that
+// the lock was not "taken" or "released", for instance. The parameter deed is that word.
 func (a *app) unsuccessful(name, deed string, err error) *failure {
 	switch {
 	case errors.Is(err, padlock.ErrUncertain):

@@ -100,7 +100,7 @@ type watcher struct {
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = time.Second
-	// outage is how long a store may be out of reach before padlock wait gives up.
+	// outage is the time after which the command gives up if the store is out of reach.
 	outage = 30 * time.Second
 )
 

@@ -1,6 +1,6 @@
-// Package redisconn reads where a Redis is and how to log in, and makes connections. It serves
-// redisstore and redissession, which have the same settings and URLs. It does not import their
-// client.
+// Package redisconn reads the address and the credentials of a Redis from a URL, and makes
+// connections to it. redisstore and redissession have the same settings and URLs and use this
+// package. It does not import rueidis, the client of both.
 //
 // Both are modules with versions of their own, so a program may build an older redisstore with a
 // newer padlock. Therefore exported names of this package stay as they are, and new ones may be

@@ -76,8 +76,8 @@ func (s *Server) Pause() {
 	})
 }
 
-// Freeze calls Pause and returns a function that calls Resume. The errors are always nil: they make
-// Freeze fit into a drivertest.Harness.
+// Freeze calls Pause and returns a function that calls Resume. The signature is the one that a
+// drivertest.Harness needs. Both errors are always nil.
 func (s *Server) Freeze() (resume func() error, err error) {
 	s.t.Helper()
 	s.Pause()

@@ -78,7 +78,7 @@ func judgeSQLite(code int, text string) Verdict {
 	switch code & 0xff {
 	case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
 		return Again
-	case 1: // SQLITE_ERROR has no more specific code for a missing table
+	case 1: // SQLITE_ERROR; SQLite has no code of its own for a missing table
 		if strings.Contains(text, "no such table") {
 			return NoTable
 		}

@@ -34,7 +34,7 @@ func (b *builder) peers() {
 	})
 }
 
-// A view gives the handlers of a peer access to the session.
+// A view is how the handlers of a peer use the session.
 type view interface {
 	// open returns the request's session.
 	open(*http.Request) (visit, error)
