@@ -90,7 +90,7 @@ type hold struct {
 	cancel       context.CancelCauseFunc
 	renewing     *renewal
 	batch        *batch        // shared by the holders that pass the lock on in memory; nil without PassLocally
-	converting   chan struct{} // closed when the Promote or Demote under way ends
+	converting   chan struct{} // closed when a Promote or Demote ends; nil if none is running
 
 	convertedAt driver.Instant // when the mode last changed
 }

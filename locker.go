@@ -144,8 +144,8 @@ func (l *Locker) storeID(ctx context.Context) string {
 }
 
 // Tokens come from ChaCha8. Its key comes from the system's random generator and is replaced after
-// tokensPerSeed tokens. Reading each token from the system's generator would take a quarter of the
-// time of an acquire from a memstore. A token identifies a hold and is used for nothing else.
+// tokensPerSeed tokens. To read each token from the system's generator would make an acquire from a
+// memstore slower by a quarter. A token identifies a hold and is used for nothing else.
 const (
 	tokensPerSeed = 1 << 16
 	tokenLength   = 44

@@ -65,7 +65,7 @@ func (a *attempt) countGrant() {
 	if a.start != 0 {
 		took = max(0, h.grantedAt.Sub(a.start))
 	}
-	if a.by != NoHandOver || a.pending { // there is more to count than the time
+	if a.by != NoHandOver || a.pending { // only Count counts hand-overs and callers that had to wait
 		a.events.count(Count{Kind: EventAcquired, Mode: mode, Outcome: OutcomeAcquired, HandOver: a.by, Took: took, AtOnce: !a.pending})
 		return
 	}

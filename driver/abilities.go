@@ -133,9 +133,9 @@ type SlotQueuer interface {
 // SharedTaker takes several shared holds of one name with one request.
 type SharedTaker interface {
 	// AcquireShared does what Acquire does for each request in rs, in order, and stops at the first
-	// request that is not granted. It returns the grants of the requests before that. The tokens of
-	// the other requests are not spent, because no try was made with them. All requests are shared,
-	// and have the same name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
+	// request that is not granted. It returns the grants of the requests before that one. It does
+	// not try the requests after it, so their tokens are not spent. All requests are shared, and
+	// have the same name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
 	//
 	// If the requests are not as described, the error is ErrInvalid. After ErrUncertain, nothing is
 	// known about any of the tokens. After every other error, nothing was granted.

@@ -61,7 +61,7 @@ func notInID(r rune) bool {
 	return !(r == '-' || r == '_' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z')
 }
 
-// storeID repeats the request until the store can be reached.
+// storeID returns the store's id. It asks again until the store can be reached.
 func (c *check) storeID(cl *client) (id string) {
 	var err error
 	c.poll(c.patience, func() bool {

@@ -15,7 +15,8 @@ import (
 	"github.com/padlock-go/padlock/internal/recordfile"
 )
 
-// Log is the history of a machine and of a store. It is safe for concurrent use.
+// Log is a history of runs, kept in a directory, in a store, or in both. It is safe for concurrent
+// use.
 type Log struct {
 	dir   *recordfile.Dir // nil if there is no directory
 	store driver.Recorder // nil if no store keeps a history

@@ -92,9 +92,8 @@ func (r *reply) readValue(from *bufio.Reader) error {
 	return nil
 }
 
-// key is the key of a name as it is sent in a request: either the key itself, or its base64 form
-// together with the flag that says so. A plain key with a newline in it would be read as another
-// command.
+// A key is the part of a request that names an entry. If the flag is " b", the text is in base64. A
+// plain text with a newline in it would be read as another command.
 type key struct{ text, flag string }
 
 func keyOf(text string) key {

@@ -114,8 +114,8 @@ type request struct {
 	before bool // returns the document as it was before the change
 }
 
-// document is the filter for the document of a name. It does not match a document that a newer
-// padlock has written.
+// document returns a filter that finds the document of a name, unless a newer padlock has written
+// that document.
 func document(name string) bson.D {
 	return bson.D{
 		{Key: "_id", Value: text(name)},

@@ -17,7 +17,8 @@ import (
 // connectLimit is the longest time that connecting may take.
 const connectLimit = 4 * time.Second
 
-// A dialer takes connections from the pool, which never gets them back, and sets up their sessions.
+// A dialer takes connections from the pool and sets up their sessions. It never gives a connection
+// back to the pool.
 type dialer struct {
 	db       *sql.DB
 	cfg      *config

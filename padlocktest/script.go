@@ -90,9 +90,8 @@ func (s *Script) Lose(name string) {
 }
 
 // Hold makes another client hold name until the returned function is called. Lockers see the holder
-// that the last argument describes. If its Since is zero, it is set to the current time. The hold
-// ends by itself at its Until, or after a day if Until is zero. Hold panics if it cannot take the
-// name.
+// described by the last argument. If by.Since is zero, Hold uses the current time. The hold ends by
+// itself at by.Until, or after a day if by.Until is zero. Hold panics if it cannot take the name.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++

@@ -10,8 +10,8 @@ import (
 
 // A row remembers the last fence of its name, so that the next fence is higher. The row stays in
 // the table after the name became free. Later it can be removed. Without a row, the next fence is
-// the server's time, which is greater than any fence of long ago. minKeep makes this true even if
-// the clock was set back by an hour.
+// the server's time. That is greater than the last fence, as long as the row was kept for minKeep:
+// even if the clock was set back by an hour meanwhile.
 const (
 	// minKeep is more than an hour, in case somebody sets the clock back to winter time.
 	minKeep     = 65 * time.Minute

@@ -112,8 +112,8 @@ func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jit
 // callers get the error of the failed call. The default is 1 s; 0 turns ErrorTTL off.
 //
 // A Cache shares the failure with other processes through its Values. A caller in another process
-// gets a *RemoteError with the text of the error. In two cases, only this process knows of the
-// failure: for Files, and for a Cache whose Values are a Memory.
+// gets a *RemoteError with the text of the error. If the values are in memory (NewMemory) or in
+// files, only this process knows of the failure.
 func ErrorTTL(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.errorTTL = d })
 }

@@ -204,8 +204,8 @@ func (a *app) cannotBreak(s *padlock.State) bool {
 	return a.opened.Guarantees().Bound == driver.ToProcess && !h.Cooling && h.Until.IsZero() // a file lock without a lease
 }
 
-// unbreakable returns the failure of padlock break for a hold that nobody else can end. The message
-// says how the hold ends.
+// unbreakable returns the failure for a hold that the command "break" cannot end. The message says
+// how the hold ends.
 func (a *app) unbreakable(s *padlock.State) *failure {
 	var how string
 	switch a.opened.Guarantees().Bound {

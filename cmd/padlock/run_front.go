@@ -305,7 +305,7 @@ func (f *front) spec() (supervise.Spec, error) {
 	return spec, err
 }
 
-// release releases the lock. It returns a failure if the lock ended before the command.
+// release releases the lock. It returns a failure if the lock was lost while the command ran.
 func (f *front) release() *failure {
 	patience := closePatience
 	if f.expired() {

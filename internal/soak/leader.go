@@ -170,7 +170,7 @@ func (r *Run) namesOfMany() (names []string) {
 	if l.Several == 0 {
 		return names
 	}
-	for i := range severalMiddle {
+	for i := range sharedNames {
 		names = append(names, middleName(l.Prefix, i))
 	}
 	for worker, life := range r.monitor.lives() {

@@ -10,9 +10,9 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// severalMiddle is the number of names that all workers share. A worker takes one of them together
+// sharedNames is the number of names that all workers share. A worker takes one of them together
 // with two names of its own.
-const severalMiddle = 2
+const sharedNames = 2
 
 // severalReleased begins the text about a certain violation of I11: a name is still held although
 // the locks were released without an error.
@@ -33,7 +33,7 @@ func middleName(prefix string, i int) string { return fmt.Sprintf("%sseveral:m:%
 // not get all names.
 func (w *worker) takeSeveral(ctx context.Context, t turn) {
 	prefix := w.dice.load.Prefix
-	names := severalNames(prefix, w.dice.own, w.dice.IntN(severalMiddle))
+	names := severalNames(prefix, w.dice.own, w.dice.IntN(sharedNames))
 	opts := []padlock.Option{padlock.TTL(t.ttl), padlock.Wait(w.dice.between(0, 50*time.Millisecond))}
 	if t.fixed {
 		opts = append(opts, padlock.NoRenewal())

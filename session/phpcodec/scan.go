@@ -53,7 +53,7 @@ type scanner struct {
 
 	slots   int   // number of values so far that a reference can name
 	refs    []int // targets of the references
-	opaque  bool  // a C: object, whose content only its class can read
+	opaque  bool  // an object written as C:…, whose content only its class can read
 	objects bool  // an object of any kind
 	double  func(from, to int)
 }
