@@ -176,9 +176,9 @@ func (k *Locks) Release(opts ...ReleaseOption) error {
 	return err
 }
 
-// FencesFrom returns the fences of all locks from whose contexts ctx is derived. The keys of the
-// map are the names of the locks. If two of the locks have the same name, the map has the fence of
-// the inner one. Locks without a fence are left out.
+// FencesFrom returns the fences of all locks in ctx. A lock is in ctx if ctx is the lock's context,
+// or was made from it. The keys of the map are the names of the locks. If two locks have the same
+// name, the map has the fence of the inner one. Locks without a fence are left out.
 func FencesFrom(ctx context.Context) map[string]uint64 {
 	fences := make(map[string]uint64)
 	for h := lockFrom(ctx); h != nil; h = h.outer {

@@ -316,7 +316,7 @@ func (h *hold) noticeLoss(err error) {
 	}
 }
 
-// lockContext is a context that carries a hold, which lockFrom returns.
+// lockContext is a context with a hold. The function lockFrom finds the hold.
 type lockContext struct {
 	context.Context
 	lock *hold

@@ -160,9 +160,9 @@ func (p *permitCall) check() error {
 	return p.checkPlaces()
 }
 
-// In some stores two names can share one lock. checkPlaces returns ErrInvalid if the gate shares a
-// lock with one of the permits. The first waiting caller holds the gate and tries all permits, so
-// it would then wait for itself.
+// checkPlaces returns ErrInvalid if the gate and one of the permits are the same lock. In some
+// stores two names can share one lock. The caller that has the gate waits for a permit, so it would
+// wait for itself.
 func (p *permitCall) checkPlaces() error {
 	where := p.l.locator
 	if where == nil {

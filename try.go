@@ -49,7 +49,7 @@ type attempt struct {
 	line      *queue        // the queue of the name
 	place     *turn         // the caller's place in line; nil before lineUp
 	first     bool          // the attempt was at the head of the line from the start
-	ended     chan struct{} // closed when the time of Wait is over; nil without Wait
+	ended     chan struct{} // closed when the wait must end; nil without the option Wait
 	stopTimer func() bool
 	leave     func() bool // gives up the place in the queue of a store in this process
 }

@@ -168,7 +168,7 @@ type Request struct {
 	Name   string
 	Token  string        // the token of the hold that is asked for; never empty
 	Shared bool          // the hold may exist together with other shared holds
-	TTL    time.Duration // length of the lease; a store without leases checks and ignores it
+	TTL    time.Duration // length of the lease; without leases, a store only checks that it is valid
 
 	// AtLeast is how long the name stays taken after the grant, even if the holder dies or releases
 	// the lock earlier. If AtLeast is longer than TTL, it is the length of the first lease. Extend

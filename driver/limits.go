@@ -26,12 +26,12 @@ const (
 	// reserved if the waiter does not claim it.
 	MaxReservation = 500 * time.Millisecond
 
-	// MaxIntent limits how long new readers are kept out after a Convert that could not promote its
-	// reader. To keep them out for longer, that reader calls Convert again.
+	// A Convert that cannot promote its reader yet keeps new readers out, for at most MaxIntent. To
+	// keep them out for longer, that reader calls Convert again.
 	MaxIntent = 2 * time.Second
 
-	// MaxFence is the first number that is not a fence. Fences follow the clock, so they reach
-	// MaxFence in the year 2255.
+	// MaxFence is greater than every fence. Fences follow the clock, so they reach MaxFence in the
+	// year 2255.
 	MaxFence = 1 << 53
 
 	// MaxFenceAbove is the greatest Request.FenceAbove. It leaves 2^50 fences for later grants, so

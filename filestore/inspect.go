@@ -77,13 +77,14 @@ func (s *Store) stateAt(name string) (driver.State, error) {
 }
 
 // A waiter takes the lock for an instant when it checks whether the lock is free. If Inspect or
-// List reads the state of the lock at that instant, the waiter seems to be the holder (see
-// doubtful). So they read the state again, with pauses that double from one to the next.
+// List reads the state of the lock at that instant, the waiter seems to be the holder. So Inspect
+// and List then read the state again, with pauses that double from one to the next. The function
+// doubtful tells them whether to do so.
 //
-// If processes wait for the lock, the state is read up to looksForWaiters more times, and the
-// pauses take 50 ms together. They are that long because the kernel may suspend a waiter while it
-// has the lock. If no process waits, the state is read up to looksForRecord more times, and the
-// pauses take 3 ms together.
+// If processes wait for the lock, there are up to looksForWaiters more readings, and the pauses
+// take 50 ms together. They are that long because the kernel may suspend a waiter while it has the
+// lock. If no process waits, there are up to looksForRecord more readings, and the pauses take 3 ms
+// together.
 const (
 	looksForWaiters = 7
 	looksForRecord  = 3

@@ -31,15 +31,15 @@ type Opener struct {
 	At func(u *url.URL, address string) *url.URL
 }
 
-// FromURL opens the store that a URL names, with the driver of o. For o, use AdvisoryOpener of
-// package sqlstore/drivers/mysql. The URL has one of these forms:
+// FromURL opens the store that a URL names. The Opener brings the driver: AdvisoryOpener of package
+// sqlstore/drivers/mysql. The URL has one of these forms:
 //
 //	mysql+advisory://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
 //	mysql+advisory://[USER[:PASSWORD]@]/DATABASE?socket=/run/mysqld/mysqld.sock
 //
 // The URL may have these parameters, and those of the driver ([Opener].Parameters):
 //
-//	layout=symfony             SymfonyLayout; hash is the default
+//	layout=symfony             SymfonyLayout; the default is layout=hash
 //	fences=no                  NoFences
 //	namespace=TEXT             Namespace
 //	schema=NAME                InSchema

@@ -91,9 +91,9 @@ func (o *opener) misspelt(text string) error {
 	return nil
 }
 
-// orSymfony returns a part of an error message, which helps a user who wrote a DSN of PHP's Symfony
-// Lock. If the text is such a DSN, and a store of the scheme s can share its locks with PHP, the
-// part says how to write the DSN for padlock. Otherwise the part is empty.
+// orSymfony returns the end of an error message. It helps a user who wrote a DSN of PHP's Symfony
+// Lock: it says how to write that DSN for padlock. It is empty if the text is no such DSN, or if a
+// store of the scheme s cannot share locks with PHP.
 func orSymfony(s driver.Scheme, text string) string {
 	name, _, _ := strings.Cut(text, ":")
 	if !slices.Contains(s.Symfony, name) {

@@ -84,10 +84,10 @@ func (s *Store) undecided(answers []answer, isChange bool, cause error) error {
 	return s.openError(answers, cause)
 }
 
-// loss returns an error if the hold is lost, and otherwise nil. The hold is lost if too many
-// members deny it, so that too few are left for a quorum. Usually the error is ErrLost. The error
-// is ErrExpired if the members that returned ErrExpired are already too many by themselves. In that
-// case, no other caller can have had the lock since the lease expired.
+// loss returns an error if the hold is lost, and otherwise nil. The hold is lost if so many members
+// deny it that the others are too few for a quorum. Usually the error is ErrLost. If so many
+// members return ErrExpired, the error is ErrExpired. In that case, no other caller can have had
+// the lock since the lease expired.
 func (s *Store) loss(answers []answer) error {
 	if !s.refuses(count(answers, gone)) {
 		return nil

@@ -25,8 +25,7 @@ type Result struct {
 	Took        time.Duration
 }
 
-// countBySecond sets Backlog, and the fields that have the greatest numbers of requests and
-// connections within one second.
+// countBySecond sets PerSecond, Peak, Refused and Backlog.
 func (r *Result) countBySecond(slots []slot, o Outage) {
 	const second = int(time.Second / slotLength)
 	slots = slots[:min(len(slots), int(r.Took/slotLength))]

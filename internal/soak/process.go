@@ -151,8 +151,9 @@ func (r *Run) awaitWork(id int, p *process) error {
 	return nil
 }
 
-// awaitAll waits until all workers have begun to work. A row may promise something to clients that
-// knew the server before it restarted, so no fault may come before each worker has met the server.
+// awaitAll waits until all workers have begun to work, and so have opened their stores. No fault
+// may come before that: some promises are only for clients that were connected to the server before
+// it restarted.
 func (r *Run) awaitAll() error {
 	for id, p := range r.workers {
 		if err := r.awaitWork(id, p); err != nil {

@@ -58,8 +58,8 @@ func New(h Handler) *Document {
 	return &Document{handler: h, index: make(map[string]int)}
 }
 
-// Parse reads a session. Empty data are an empty session. The document keeps data, which must not
-// be changed.
+// Parse reads a session. If there are no bytes, the session is empty. The Document refers to the
+// bytes, so the caller must not change them later.
 func Parse(h Handler, data []byte) (*Document, error) {
 	d := New(h)
 	switch {

@@ -44,7 +44,7 @@ type server struct {
 	lease  *moment       // when the lock ends; nil if never
 	due    time.Duration // when to check for due work next, by this process's clock
 	late   bool          // a check was late (see lateAfter), and the front has not answered since then
-	asked  time.Duration // the end of the wait for the front's answer; 0 if the supervisor has not asked
+	asked  time.Duration // when to stop waiting for the front, by this clock; 0 if it was not asked
 	ending bool          // the job was asked to end
 	killAt time.Duration // when to kill the job, by this process's clock; 0 if not planned
 	killed bool          // the kill was reported to the front
