@@ -157,7 +157,7 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 // heldError returns the error for a request that must wait. The error has the holds in the way of
 // r, with times of the wall clock.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
-	err := &driver.HeldError{Holds: e.reports(now, r.Token), Waiters: len(e.queue)}
+	err := &driver.HeldError{Holds: e.reports(now, time.Now(), r.Token), Waiters: len(e.queue)}
 	for i := range err.Holds {
 		if u := err.Holds[i].Until; u.After(err.Until) {
 			err.Until = u
@@ -166,8 +166,9 @@ func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	return err
 }
 
-func (e *entry) reports(now driver.Instant, except string) []driver.Hold {
-	wall := time.Now()
+// reports describes the holds, without the one of the token except. Times in it are those of the
+// wall clock, which shows the time wall at the instant now.
+func (e *entry) reports(now driver.Instant, wall time.Time, except string) []driver.Hold {
 	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
 	var out []driver.Hold
 	for i := range e.holds {
@@ -201,6 +202,6 @@ func (e *entry) leaveQueues(token string) bool {
 	return queue >= 0 || watcher >= 0
 }
 
-func (e *entry) state(now driver.Instant) driver.State {
-	return driver.State{Name: e.name, Holds: e.reports(now, ""), Fence: e.fence, Waiters: len(e.queue)}
+func (e *entry) state(now driver.Instant, wall time.Time) driver.State {
+	return driver.State{Name: e.name, Holds: e.reports(now, wall, ""), Fence: e.fence, Waiters: len(e.queue)}
 }

@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -17,7 +18,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	defer s.unlock()
 	if e := s.entries[name]; e != nil {
-		return e.state(s.clock.Now()), nil
+		return e.state(s.clock.Now(), time.Now()), nil
 	}
 	return driver.State{Name: name}, nil
 }
@@ -28,11 +29,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		return nil, err
 	}
 	defer s.unlock()
-	now := s.clock.Now()
+	now, wall := s.clock.Now(), time.Now() // one pair for all names, so that Since shows who came first
 	var out []driver.State
 	for name, e := range s.entries {
 		if strings.HasPrefix(name, prefix) && e.isBusy(now) {
-			out = append(out, e.state(now))
+			out = append(out, e.state(now, wall))
 		}
 	}
 	return out, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -55,9 +56,10 @@ func checkSlots(r *driver.Request, n int) error {
 // all permits.
 func (s *Store) slotsHeld(r *driver.Request, n int, now driver.Instant) error {
 	err := &driver.HeldError{Waiters: -1}
+	wall := time.Now()
 	for i := range n {
 		if e := s.entries[driver.SlotName(r.Name, i)]; e != nil {
-			err.Holds = append(err.Holds, e.reports(now, r.Token)...)
+			err.Holds = append(err.Holds, e.reports(now, wall, r.Token)...)
 		}
 	}
 	for i := range err.Holds {
