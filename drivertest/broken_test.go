@@ -230,7 +230,7 @@ var broken = map[bug]string{
 	passThroughRest:        "pass/atleast",
 	passUnchecked:          "pass/invalid",
 	advisesAlways:          "wait/advice",
-	adviceIsVain:           "pass-or-queue/absent? pass-or-queue/place pass-or-queue/repeat wait/advice wait/release-wakes",
+	adviceIsVain:           "pass-or-queue/absent? pass-or-queue/place? pass-or-queue/repeat? wait/advice wait/release-wakes",
 	placeForEver:           "pass-or-queue/absent",
 	placeForgotten:         "pass-or-queue/place pass-or-queue/repeat",
 	placeKept:              "pass-or-queue/gives-up",
