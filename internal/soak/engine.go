@@ -130,8 +130,8 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.ToConnection && d > 0 {
 		r.monitor.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}
-	if d := r.Guarantees.MinTTL; d >= time.Second {
-		r.monitor.Log(Event{Op: Coarse, Worker: engine, At: clockNow(), TTL: int64(d + time.Second)})
+	if d := r.coarse(); d > 0 {
+		r.monitor.Log(Event{Op: Coarse, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()

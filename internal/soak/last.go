@@ -136,7 +136,7 @@ func (r *Run) namesToLookAt() (names []string) {
 // lookAt checks that a name is free, logs a violation if it is not, and reports whether it is.
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
 	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(clockNow()-begun)) + time.Second
-	patience += r.delayOfDead(ctx, l, name)
+	patience += r.delayOfDead(ctx, l, name) + r.coarse()
 	call := clockNow()
 	broken := func(what string, err error) bool {
 		r.monitor.Log(Event{Op: Broken, Worker: engine, Call: call, At: clockNow(), Name: name, Err: what + ": " + err.Error()})
@@ -158,6 +158,15 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	}
 	_ = lock.Release() // nothingLeft finds out whether the release worked
 	return true
+}
+
+// coarse returns how much longer than asked a lease or a cool-down may last, if the store counts in
+// whole seconds.
+func (r *Run) coarse() time.Duration {
+	if d := r.Guarantees.MinTTL; d >= time.Second {
+		return d + time.Second
+	}
+	return 0
 }
 
 // delayOfDead returns how long the waiters of killed workers may delay a new waiter. When all
