@@ -207,14 +207,7 @@ func TestChildUnlocks(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, request("job", "us"))
-	file, err := s.File("job", "us")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	unlockFile(t, fileOfChild(t, s, "job", "us"))
 	other := open(t, s.Dir())
 	take(t, other, request("job", "next"))
 	lost(t, s, "job", "us")
@@ -228,14 +221,7 @@ func TestChildUnlocksForAForeigner(t *testing.T) {
 	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
 		s := open(t, t.TempDir())
 		take(t, s, r)
-		file, err := s.File("job", "us")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil {
-			t.Fatal(err)
-		}
+		unlockFile(t, fileOfChild(t, s, "job", "us"))
 		foreigner := foreign(t, s, "job", syscall.LOCK_EX)
 		lost(t, s, "job", "us")
 		foreigner.Close()

@@ -11,17 +11,32 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// unlockInChild gives the file of a hold away and unlocks it, as a child does with flock -u.
-func unlockInChild(t *testing.T, s *Store, name, token string) {
+// fileOfChild returns the file of a hold as a child gets it. The file stays open until the end of
+// the test.
+func fileOfChild(t *testing.T, s *Store, name, token string) *os.File {
 	t.Helper()
 	file, err := s.File(name, token)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+// unlockFile unlocks a file, as a child does with flock -u.
+func unlockFile(t *testing.T, file *os.File) {
+	t.Helper()
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// unlockInChild gives the file of a hold to a child that unlocks it and ends.
+func unlockInChild(t *testing.T, s *Store, name, token string) {
+	t.Helper()
+	file := fileOfChild(t, s, name, token)
+	unlockFile(t, file)
+	file.Close()
 }
 
 func detachedRequest(name, token string) driver.Request {
@@ -53,15 +68,9 @@ func TestExtendTakesNothingBack(t *testing.T) {
 	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
 		s := open(t, t.TempDir())
 		take(t, s, r)
-		file, err := s.File("job", "us")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close() // the child lives on
+		file := fileOfChild(t, s, "job", "us") // the child lives on
 		held(t, s, "job", "us")
-		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_UN); err != nil {
-			t.Fatal(err)
-		}
+		unlockFile(t, file)
 		lost(t, s, "job", "us")
 		take(t, open(t, s.Dir()), request("job", "next"))
 	}

@@ -126,7 +126,7 @@ func (r *reader) anyValue() (any, error) {
 	return string(text), err
 }
 
-// r.anyArray reads an array. If a key is there twice, the later value counts, as in PHP. PHP writes
+// anyArray reads an array. If a key is there twice, the later value counts, as in PHP. PHP writes
 // no such arrays.
 func (r *reader) anyArray() (Array, error) {
 	a := Array{}
