@@ -37,8 +37,8 @@ func (r *run) benchAlone(b *testing.B, shared bool) {
 	q.Shared = shared
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		// Each hold needs a new token. This one is cheap to make, because the benchmark does not
-		// measure tokens.
+		// Each hold needs a new token. benchToken makes one quickly, because the benchmark should
+		// not measure how long a random token takes.
 		q.Token = benchToken(q.Token, i)
 		if _, err := r.a.Acquire(ctx, q); err != nil {
 			b.Fatal(err)
@@ -96,7 +96,7 @@ func (r *run) benchTurn(s driver.Store, name string) error {
 	return err
 }
 
-// benchWait waits for a turn and leaves in q the token for the next try.
+// benchWait waits until the name may be free. It sets q.Token to the token for the next Acquire.
 func (r *run) benchWait(ctx context.Context, s driver.Store, q *driver.Request) error {
 	q.Token = newToken()
 	if !r.has.wait {

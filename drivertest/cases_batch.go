@@ -19,7 +19,7 @@ var batchCases = []testCase{
 			for i := range 4 {
 				l := c.take(c.a, c.brief(c.newName(), 3), "of a free name")
 				all = append(all, driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.units(5)})
-				if i%2 == 1 { // the lost holds stand between the live ones
+				if i%2 == 1 { // release every second hold, so that lost and live holds alternate
 					c.releaseFreely(l)
 					l = nil
 				}

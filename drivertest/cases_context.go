@@ -53,8 +53,8 @@ var contextCases = []testCase{
 	},
 }
 
-// cancelledAcquires cancels a hundred calls of Acquire, each after a different part of the time
-// that such a call takes.
+// cancelledAcquires makes a hundred calls of Acquire and cancels each of them. The first contexts
+// end almost at once, and the last ones when Acquire has probably returned.
 func cancelledAcquires(c *check) {
 	began := time.Now()
 	c.releaseFreely(c.take(c.a, c.request(c.newName()), "of a free name"))
@@ -69,13 +69,13 @@ func cancelledAcquires(c *check) {
 		g, err := c.acquireFor(r, trip*time.Duration(i)*3/time.Duration(2*n))
 		switch {
 		case err == nil:
-			c.leftAlone(i, c.leased(c.a, r, g, sent))
+			c.endsLater(i, c.leased(c.a, r, g, sent))
 		case !errors.Is(err, context.DeadlineExceeded):
 			c.failf("Acquire whose context ended: want context.DeadlineExceeded, got: %v", err)
 		case !errors.Is(err, driver.ErrUncertain):
 			c.releaseFreely(c.take(c.b, c.request(r.Name), "after a cancelled Acquire that was not uncertain"))
 		default:
-			c.leftAlone(i, c.leased(c.a, r, driver.Grant{TTL: r.TTL}, sent))
+			c.endsLater(i, c.leased(c.a, r, driver.Grant{TTL: r.TTL}, sent))
 		}
 	}
 }
@@ -86,10 +86,10 @@ func (c *check) acquireFor(r driver.Request, d time.Duration) (driver.Grant, err
 	return c.a.Acquire(ctx, r)
 }
 
-// leftAlone checks that the hold which a cancelled Acquire may have left behind can be released, or
-// ends by itself. Waiting for the end takes a whole lease, so only a few holds are checked in that
-// way.
-func (c *check) leftAlone(i int, l *lease) {
+// endsLater is called after a cancelled Acquire that may have made a hold. It checks that Release
+// ends this hold. For a few of the calls it checks instead that the hold ends by itself. It does so
+// rarely, because it then waits for a whole lease.
+func (c *check) endsLater(i int, l *lease) {
 	if c.g.Lease && i%25 == 0 {
 		c.lapse(l)
 	} else if _, err := c.a.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {

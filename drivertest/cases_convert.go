@@ -63,7 +63,7 @@ var promoteCases = []testCase{
 		about:  "Converter.Convert MaxIntent",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
-			for range 5 { // a slow try may come after the end of the intent: then try again
+			for range 5 { // on a slow machine, the intent may end before the new reader comes: try again
 				l, _, ok := c.refusedPromotion()
 				if !ok {
 					return
@@ -253,12 +253,11 @@ func (c *check) notPromoted(l *lease) error {
 	return err
 }
 
-// refusedPromotion makes two readers and tries to promote the first. It returns true if the store
-// refused the promotion and the first reader kept its hold. If it returns false, the calling case
-// cannot go on, and ends without a failure. There are two reasons why the case does not fail. Some
-// stores (driver.Regrant) promote by a release and a new acquire, which may lose the hold. And
-// every other wrong result is reported by the cases promote/needs-to-be-alone and
-// promote/failed-keeps-the-hold.
+// refusedPromotion makes two readers and tries to promote the first one. The store should refuse
+// the promotion, and the first reader should keep its hold. Then ok is true. If ok is false, the
+// calling case ends without a failure. The reason may be that the store is allowed to lose the
+// hold; see driver.Regrant. All other reasons are failures, which the cases
+// promote/needs-to-be-alone and promote/failed-keeps-the-hold report.
 func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 	l, other = c.twoReaders()
 	_, err := c.convert(l, false)
@@ -275,7 +274,7 @@ func (c *check) alive(l *lease) bool {
 func promotionConflict(c *check) {
 	var l, second *lease
 	var err error
-	for range 5 { // a slow try may come after the end of the first reader's intent: then try again
+	for range 5 { // on a slow machine, the first reader's intent may end too early: try again
 		var ok bool
 		if l, second, ok = c.refusedPromotion(); !ok {
 			return

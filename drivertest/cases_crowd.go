@@ -33,8 +33,8 @@ var crowdCases = []testCase{
 	},
 }
 
-// referee counts the readers and writers that hold the name. It uses atomics, because a store does
-// not have to order its users' memory accesses.
+// referee counts the readers and writers that hold the name. Its counters are atomic, because the
+// locks under test do not make memory accesses safe, as a sync.Mutex does.
 type referee struct {
 	writers, readers atomic.Int64
 	fence            atomic.Uint64
@@ -138,7 +138,8 @@ func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *ref
 	return err
 }
 
-// doze waits like nap, but returns an error where nap would end the case.
+// doze waits. If the case ends meanwhile, doze returns an error. Unlike nap, it does not panic, so
+// goroutines other than that of the case can call it.
 func (c *check) doze(d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -227,8 +227,8 @@ func (c *check) withLostReply(cl *client, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// mustNotBe checks that err is none of the listed errors. Each of these errors says that the
-// request failed, and the store cannot know that.
+// mustNotBe checks that err is none of the listed errors. Each listed error claims something that
+// the store cannot know, for example that the request changed nothing.
 func (c *check) mustNotBe(err error, what string, no ...error) {
 	for _, n := range no {
 		if errors.Is(err, n) {
@@ -297,7 +297,7 @@ func (c *check) repeatRequest(cl *client, r driver.Request, spent bool) *lease {
 	var l *lease
 	var err error
 	c.poll(c.patience, func() bool {
-		if spent { // remainders of the abandoned try may be in the way for a moment
+		if spent { // for a moment, what is left of the old try may keep the new token out
 			r.Token = newToken()
 		}
 		l, err = c.try(cl, r)

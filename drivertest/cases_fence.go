@@ -69,7 +69,7 @@ var fenceCases = []testCase{
 		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name keep growing below 2^53, and the fences of other names are not raised.",
 		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",
 		needs:  []need{fences},
-		alone:  true, // a store that breaks the rule may raise the fences of all names
+		alone:  true, // a faulty store may raise the fences of all names
 		f: func(c *check) {
 			other := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.releaseFreely(other)
@@ -172,7 +172,7 @@ var raiseCases = []testCase{
 		clause: "RaiseFence to 2^53 or more returns ErrInvalid: JSON, Lua and floating point could not keep such a number.",
 		about:  "FenceRaiser.RaiseFence MaxFence",
 		needs:  []need{raises, fences},
-		alone:  true, // a store that breaks the rule may have no fences left for other cases
+		alone:  true, // a faulty store may leave no fences for other cases
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence)
@@ -184,7 +184,7 @@ var raiseCases = []testCase{
 		clause: "After the last fence below 2^53, everything that needs a new fence fails with ErrFencesUsedUp and changes nothing.",
 		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
 		needs:  []need{raises, fences},
-		alone:  true, // a store that breaks the rule may use up the fences of all names
+		alone:  true, // a faulty store may use up the fences of all names
 		f:      fencesUsedUp,
 	},
 }
@@ -240,9 +240,9 @@ func (c *check) wantUsedUp(err error, what string) {
 	}
 }
 
-// takeAhead takes the name of r with a fence that is a minute ahead of the clock. A store that
-// forgets this fence makes its next fence from its clock. That fence is smaller, so the case sees
-// the mistake.
+// takeAhead takes the name of r with a fence that is a minute ahead of the clock. If the store
+// forgets this fence, its next fence comes from the clock and is smaller. The calling case then
+// fails.
 func (c *check) takeAhead(r driver.Request) *lease {
 	l := c.take(c.a, c.request(r.Name), "of a free name")
 	c.releaseFreely(l)

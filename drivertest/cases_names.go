@@ -17,7 +17,7 @@ var nameCases = []testCase{
 		name:   "names/any-bytes",
 		clause: "A name is bytes of any kind, including zero bytes, spaces, braces, slashes, newlines and invalid UTF-8; two names never share a lock.",
 		about:  "Request.Name",
-		f:      func(c *check) { c.takeApart(c.oddNames()) },
+		f:      func(c *check) { c.takeAllNames(c.oddNames()) },
 	},
 	{
 		name:   "names/ends",
@@ -25,7 +25,7 @@ var nameCases = []testCase{
 		about:  "Request.Name",
 		f: func(c *check) {
 			n := c.newName()
-			c.takeApart([]string{n, n + " ", n + "  ", n + "\x00", n + "\x00\x00", n + ".", n + "/", n + "\n", n + "\r\n", n + "\t", n + "\\"})
+			c.takeAllNames([]string{n, n + " ", n + "  ", n + "\x00", n + "\x00\x00", n + ".", n + "/", n + "\n", n + "\r\n", n + "\t", n + "\\"})
 		},
 	},
 	{
@@ -34,7 +34,7 @@ var nameCases = []testCase{
 		about:  "Request.Name",
 		f: func(c *check) {
 			n := c.newName()
-			c.takeApart([]string{n + "job", n + "JOB", n + "Job", n + "\u00e9", n + "e\u0301", n + "\u00c9", n + "stra\u00dfe", n + "strasse", n + "\u0130", n + "\u0131", n + "\ufb01", n + "fi"})
+			c.takeAllNames([]string{n + "job", n + "JOB", n + "Job", n + "\u00e9", n + "e\u0301", n + "\u00c9", n + "stra\u00dfe", n + "strasse", n + "\u0130", n + "\u0131", n + "\ufb01", n + "fi"})
 		},
 	},
 	{
@@ -43,14 +43,14 @@ var nameCases = []testCase{
 		about:  "Request.Name",
 		f: func(c *check) {
 			n := c.newName()
-			c.takeApart([]string{n, n + "/b", n + "/b/c", n + "//b", n + "/./b", n + "/c/../b", n + "/../b", n + "/%2e/b", n + "%2Fb", n + "\\b", n + ":b"})
+			c.takeAllNames([]string{n, n + "/b", n + "/b/c", n + "//b", n + "/./b", n + "/c/../b", n + "/../b", n + "/%2e/b", n + "%2Fb", n + "\\b", n + ":b"})
 		},
 	},
 	{
 		name:   "names/own-data",
 		clause: "The store's own data about a lock never collides with another name: names that begin or end alike, or look like keys of a store, are different.",
 		about:  "Request.Name",
-		f:      func(c *check) { c.takeApart(lookalikes(c.newName())) },
+		f:      func(c *check) { c.takeAllNames(lookalikes(c.newName())) },
 	},
 	{
 		name:   "names/slots",
@@ -58,7 +58,7 @@ var nameCases = []testCase{
 		about:  "MaxSlots",
 		f: func(c *check) {
 			n := c.newName()
-			c.takeApart([]string{n, driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n, 2), driver.SlotGate(n, 3)})
+			c.takeAllNames([]string{n, driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n, 2), driver.SlotGate(n, 3)})
 		},
 	},
 	{
@@ -94,14 +94,14 @@ var nameCases = []testCase{
 				n += strings.Repeat("y", max(0, c.maxName()-len(n)-1))
 				names = append(names, n+"1", n+"2", n)
 			}
-			c.takeApart(names)
+			c.takeAllNames(names)
 		},
 	},
 	{
 		name:   "names/hashed",
 		clause: "Two names never share a lock because a short hash of them is the same.",
 		about:  "Request.Name",
-		f:      func(c *check) { c.takeApart(collisions(c.newName())) },
+		f:      func(c *check) { c.takeAllNames(collisions(c.newName())) },
 	},
 }
 
@@ -146,9 +146,10 @@ func (c *check) location(name string) string {
 	return at
 }
 
-// takeApart takes all names in one process at the same time, checks that another process finds
-// each of them held, and gives them back one by one.
-func (c *check) takeApart(names []string) {
+// takeAllNames checks that no two of the names share a lock. It takes all names in one process at
+// the same time, and checks that another process finds each name held. Then it releases the names
+// one by one.
+func (c *check) takeAllNames(names []string) {
 	holds := make([]*lease, len(names))
 	for i, n := range names {
 		l, err := c.try(c.a, c.request(n))
@@ -168,9 +169,10 @@ func (c *check) takeApart(names []string) {
 	}
 }
 
-// collisions finds pairs of names with equal 32-bit hashes, for several hashes that programs use to
-// turn names into numbers. A name consists of the stem and an ending. For the first three hashes,
-// the same endings collide after every stem, so fixedCollisions finds these endings only once.
+// collisions returns pairs of names with equal 32-bit hashes, for several hashes that programs use
+// to turn names into numbers. A name consists of stem and an ending. For CRC-32, Adler-32 and
+// CRC-32C, two endings that collide after one stem collide after every stem. So fixedCollisions
+// finds these endings only once.
 func collisions(stem string) (names []string) {
 	for _, p := range fixedCollisions() {
 		names = append(names, stem+p[0], stem+p[1])
@@ -206,15 +208,15 @@ var fixedCollisions = sync.OnceValue(func() (pairs [][2]string) {
 })
 
 // collide tries endings of one length until two have the same hash. By the birthday paradox, that
-// takes about 80,000 endings. The table keeps only the last ending of each bucket. So collide
-// misses some pairs, but finds a later one.
+// takes about 80,000 endings. The table remembers only the last ending of each bucket, so collide
+// may overlook a pair. It then continues until it finds another pair.
 func collide(hash func([]byte) uint32) [2]string {
 	table := make([]uint32, 1<<17)
 	var number [8]byte
 	var buf [16]byte
 	end := func(i uint32) []byte {
-		// Without the factor, the endings would be consecutive numbers. A linear hash gives each of
-		// these numbers a value of its own, so no two endings would collide.
+		// The multiplication makes the endings look random. With endings that count up, a linear
+		// hash such as CRC-32 would give each ending a different value, and none would collide.
 		binary.BigEndian.PutUint64(number[:], uint64(i)*0x9e3779b97f4a7c15)
 		hex.Encode(buf[:], number[:])
 		return buf[:]

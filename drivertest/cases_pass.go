@@ -37,9 +37,9 @@ var passCases = []testCase{
 				l := c.take(c.a, c.request(c.newName()), "of a free name")
 				w := c.waitForName(mine, c.request(l.req.Name), true)
 				c.queued(l.req.Name, 1)
-				stands := c.waiters(l.req.Name) > 0 // false if the waiter was too slow or is not counted
+				inQueue := c.waiters(l.req.Name) > 0 // false if the waiter was too slow or is not counted
 				n, out := c.passOn(l, c.request(l.req.Name))
-				if n != nil && stands || out != driver.Released {
+				if n != nil && inQueue || out != driver.Released {
 					c.failf("Pass of a name that somebody waits for: %q, granted %v", out, n != nil)
 				}
 				if n != nil {
@@ -152,7 +152,8 @@ var passCases = []testCase{
 	},
 }
 
-// passOn passes l on to r. The lease is nil if r was not granted.
+// passOn passes the hold l on to the request r. It returns the new hold, or nil if the store did
+// not grant the name to r.
 func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
 	sent := c.clockTime()
 	out, g, err := l.cl.Pass(c.ctx, l.req.Token, r)

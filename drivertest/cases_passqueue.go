@@ -162,7 +162,8 @@ var passQueueCases = []testCase{
 	},
 }
 
-// passOrQueue passes l on to r with PassOrQueue. The lease is nil if r was not granted.
+// passOrQueue passes the hold l on to the request r with PassOrQueue. It returns the new hold, or
+// nil if the store did not grant the name to r.
 func (c *check) passOrQueue(l *lease, r driver.Request) (n *lease, out driver.Outcome, queued bool) {
 	sent := c.clockTime()
 	out, g, queued, err := l.cl.PassOrQueue(c.ctx, l.req.Token, r)
@@ -178,16 +179,17 @@ func (c *check) passOrQueue(l *lease, r driver.Request) (n *lease, out driver.Ou
 	return c.leased(l.cl, r, g, sent), out, false
 }
 
-// A queuedNext is a request for which PassOrQueue has taken a place, behind two waiters. The first
-// of them may have the name already.
+// A queuedNext is a request for which PassOrQueue has taken a place in the queue, behind two
+// waiters. The first waiter may have the name already.
 type queuedNext struct {
 	from   *lease // the hold that was passed on
 	req    driver.Request
 	before [2]*testWaiter
 }
 
-// queueNext passes locks on while others wait, until PassOrQueue takes a place. It returns nil if
-// the store has not taken one, because a store need not do that.
+// queueNext makes two waiters wait for a name, and then calls PassOrQueue. It tries that up to
+// three times, until PassOrQueue takes a place in the queue. A store may always grant the name to a
+// waiter instead. queueNext then returns nil.
 func (c *check) queueNext() *queuedNext {
 	for range 3 {
 		name := c.newName()

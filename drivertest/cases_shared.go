@@ -125,8 +125,8 @@ var sharedCases = []testCase{
 	},
 }
 
-// oneFenceForReaders uses some names whose fences follow the clock, and some whose fences are ahead
-// of the clock.
+// oneFenceForReaders checks that readers get one fence. For every second name, it first raises the
+// name's fence above the clock.
 func oneFenceForReaders(c *check) {
 	n := 40
 	if c.h.Slow {

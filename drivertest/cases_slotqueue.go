@@ -103,7 +103,8 @@ func (c *check) takeSlots(r driver.Request, n int) (held []*lease) {
 	return held
 }
 
-// slotSoon takes a permit without overtaking. The gate may be free a moment later.
+// slotSoon takes a permit that is free. It does not overtake waiters, so AcquireSlot returns
+// ErrHeld while somebody has the gate. slotSoon then tries again.
 func (c *check) slotSoon(r driver.Request, n int, when string) {
 	var err error
 	c.poll(c.patience, func() bool {

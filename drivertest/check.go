@@ -24,14 +24,14 @@ type check struct {
 	unit time.Duration // the unit of time for leases that are meant to run out
 
 	// patience is how long a result may take in this attempt. It is longer than run.patience,
-	// because the leases of this attempt may be longer. The fields patience and unit hide the
-	// fields of the same names in the embedded run.
+	// because the leases of this attempt may be longer. In methods of check, c.patience and c.unit
+	// are these fields and not those of run.
 	patience time.Duration
 
 	stem string // the beginning of all names of this attempt
 	slow bool   // a lease may have run out before the case could check it
 
-	lively atomic.Int64 // when the case last did anything, on Go's clock
+	progressAt atomic.Int64 // when the case last made progress, in nanoseconds since 1970
 
 	mu       sync.Mutex
 	over     bool // the attempt is over: failures that are reported from now on are ignored
@@ -49,8 +49,8 @@ func (r *run) newCheck(k *testCase, unit time.Duration) *check {
 	return c
 }
 
-// noteProgress notes the time, because the case has just done something.
-func (c *check) noteProgress() { c.lively.Store(time.Now().UnixNano()) }
+// noteProgress records that the case is making progress. awaitCase gives up a case that does not.
+func (c *check) noteProgress() { c.progressAt.Store(time.Now().UnixNano()) }
 
 // errorf notes a failure, with the line of the case. failf does the same and then ends the case.
 func (c *check) errorf(format string, args ...any) {
@@ -67,9 +67,9 @@ func (c *check) failf(format string, args ...any) {
 	panic(stop{})
 }
 
-// place returns the current line of the running case. That is the innermost frame that is in a file
-// cases_….go and not in a helper. All helpers are methods of check. If the stack of a goroutine
-// contains only helpers, place returns the outermost of them.
+// place returns the file and line to report for a failure. That is the line of the test case, in a
+// file cases_….go, and not a line of a helper that the case called. Helpers are methods of check.
+// In a goroutine that runs only helpers, place returns the line of the outermost helper.
 func place() string {
 	pc, helper := make([]uintptr, 32), "the suite itself"
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
@@ -87,8 +87,8 @@ func place() string {
 	}
 }
 
-// tooSlow ends the attempt if the clock has passed t. By then a lease may have run out, so the
-// store may have answered correctly.
+// tooSlow ends the attempt if t has passed. After t, a lease may have run out, and then the result
+// that the case is about to report may be correct.
 func (c *check) tooSlow(t time.Time) {
 	if c.clockTime().After(t) {
 		panic(stop{slow: true})

@@ -9,16 +9,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// client stands for one process, and calls the methods of its store. Some rules apply to every call
-// of a method, whatever the case. To check these rules, client passes the result of each call to
-// the watch functions; see testCase.watch.
+// client stands for one process, and calls the methods of its store. Some rules hold for the result
+// of every call, in all cases. To check these rules, client passes each result to the watch
+// functions; see testCase.watch.
 type client struct {
 	c     *check
 	store driver.Store
 }
 
-// ability returns s as the optional interface T. The run found at its start that s has this
-// interface; see probe.
+// ability returns s as the optional interface T. The caller has checked that s has this interface;
+// see run.has.
 func ability[T any](s driver.Store) T {
 	t, _ := driver.As[T](s)
 	return t
@@ -33,8 +33,8 @@ type call struct {
 	err    error
 }
 
-// limit bounds how long a request takes, so that a method that never returns makes only one case
-// slow.
+// limit returns a context with a deadline. If a method of a store never returns by itself, the
+// deadline keeps it from stopping the whole run.
 func (cl *client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	cl.c.noteProgress()
 	return context.WithTimeout(ctx, 3*cl.c.patience)

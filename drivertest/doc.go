@@ -40,20 +40,19 @@
 //
 // # How the cases work
 //
-// Two stores are opened at the start and stand for two processes; most cases share them. Every case
-// uses its own names, so cases run in parallel, and several suites may run on one server.
+// Run opens two stores at the start. They stand for two processes, and most cases share them. Every
+// case uses its own names. So cases run in parallel, and several suites may run on one server.
 //
-// If a case needs a lease to run out, the lease is as short as the store allows. A case may be
-// delayed for so long that its lease could have ended in the meantime. Then it proves nothing about
-// the store, and runs again with longer leases. A case also runs again if it failed and the process
-// stood still for more than 30 ms during the case. A case runs at most five times, and the log
-// reports repetitions. So a slow machine makes no case fail, unless a result takes longer than 10
-// s; then it counts as missing.
+// If a case needs a lease to run out, it uses the shortest lease that the store allows. On a slow
+// machine, that lease may end before the case has checked the hold. The case then proves nothing
+// about the store, and runs again with a longer lease. A failed case also runs again if the process
+// stood still for more than 30 ms during the case. The log reports that. A case runs at most five
+// times. So a slow machine makes no case fail, as long as every result comes within 10 s.
 //
-// Some rules hold for every result, for example that no error shows a token. Such a rule is checked
-// on the results in all cases, and a failure names this rule.
+// Some rules hold for every result, for example that no error shows a token. The suite checks these
+// rules in all cases. A failure then names the rule, and the case that got the result.
 //
-// If a store breaks one rule and therefore also breaks another, only the case about the first rule
-// fails. If a case cannot be set up, for example because readers are not let in together, it ends
-// without a failure.
+// If a store breaks one rule and therefore also another, only the case about the first rule fails.
+// For example, many cases need two readers. If a store does not let readers in together, these
+// cases end without a failure, and the case shared/together fails.
 package drivertest

@@ -25,16 +25,15 @@ type Harness struct {
 	// checks that other processes see the holder.
 	Anonymous bool
 
-	// Slow triples the time after which a result counts as missing. Cases with many requests then
-	// send fewer of them.
+	// Slow triples the time that a result may take. The cases that send many requests then send
+	// fewer.
 	Slow bool
 
 	// Parallel is how many cases run at the same time. 0 means 32.
 	Parallel int
 
-	// Alone leaves out the cases that can run at the same time as others. The remaining cases need
-	// the store for themselves, for example because they inject faults. Set Alone in a second run
-	// over a store to repeat only the remaining cases.
+	// Alone restricts the run to the cases that need the store for themselves, for example because
+	// they inject faults. It is for a store that another run has already checked with all cases.
 	Alone bool
 
 	// Advance moves the clock by which the store measures leases. It is for a store that was opened
@@ -57,8 +56,8 @@ type Harness struct {
 	// no reply until resume is called.
 	Pause func() (resume func() error, err error)
 
-	// Full takes all free memory or disk space from the server if on is true, so that the server
-	// can store nothing new. If on is false, it gives that space back.
+	// Full(true) takes all free memory or disk space from the server, so that the server can store
+	// nothing new. Full(false) gives that space back.
 	Full func(on bool) error
 
 	// Foreign acquires the lock on name as a program other than padlock would.

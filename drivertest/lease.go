@@ -14,12 +14,13 @@ type lease struct {
 	cl    *client
 	req   driver.Request
 	grant driver.Grant
-	sent  time.Time // just before the last request that granted it
-	sure  time.Time // the hold must be live until then
-	ended time.Time // the hold must not be live after that
+	sent  time.Time // when the last request that granted the hold was sent
+	sure  time.Time // until then, the hold must be live
+	ended time.Time // after that, the hold must not be live
 }
 
-// noEnd is longer than any case runs. It stands for the lease of a hold that has none.
+// For a store without leases, the fields sure and ended of lease are this far in the future. No
+// case runs for so long.
 const noEnd = 24 * time.Hour
 
 func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.Time) *lease {
@@ -28,7 +29,8 @@ func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.T
 	return l
 }
 
-// setEnd notes when the lease ends according to a result.
+// setEnd sets the fields sure and ended from the grant g that a request returned. sent is when that
+// request was sent.
 func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 	now := c.clockTime()
 	l.sent = sent
@@ -83,8 +85,7 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 }
 
 // readToo takes the name of l for a second reader. If the store refuses the second reader, readToo
-// ends the running case without a failure. The case shared/together checks that readers share a
-// name, and reports this error.
+// ends the running case without a failure, because the case shared/together reports the refusal.
 func (c *check) readToo(cl *client, l *lease) *lease {
 	n, err := c.try(cl, c.readRequest(l.req.Name))
 	switch {

@@ -14,7 +14,7 @@ import (
 type need struct {
 	what string
 	met  func(*run) bool
-	hook bool // the need is a hook of the Harness; if it is missing, Run logs what it could not check
+	hook bool // the need is a hook of the Harness; without the hook, the log says what was not checked
 }
 
 var (
@@ -93,15 +93,15 @@ func (r *run) missing(k *testCase) (out []need) {
 	return out
 }
 
-// abilities tells which optional interfaces a store has. An interface whose method returns
-// errors.ErrUnsupported counts as missing.
+// abilities says which optional interfaces a store has. If the method of an interface returns
+// errors.ErrUnsupported, the store does not have the interface.
 type abilities struct {
 	wait, enqueue, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, queueSlot, batch, together bool
 }
 
-// probe finds out the abilities of the store. It calls the method of each ability, and looks only
-// whether the result is ErrUnsupported. It ignores all other errors, because the test cases report
-// them later.
+// probe finds out the abilities of the store. It calls the method of each optional interface. Only
+// errors.ErrUnsupported means that the ability is missing. probe ignores all other errors, because
+// the test cases report them later.
 func (r *run) probe() (has abilities) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
 	defer cancel()

@@ -134,14 +134,14 @@ func (c *check) awaitCase(done <-chan struct{}) bool {
 		case <-done:
 			return true
 		case <-look.C:
-			if time.Since(time.Unix(0, c.lively.Load())) > 4*c.patience {
+			if time.Since(time.Unix(0, c.progressAt.Load())) > 4*c.patience {
 				return false
 			}
 		}
 	}
 }
 
-// stop is the value that a case panics with to end itself.
+// A case ends itself early by a panic with a value of type stop.
 type stop struct{ slow bool }
 
 func (c *check) recover() {

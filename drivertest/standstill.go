@@ -2,10 +2,11 @@ package drivertest
 
 import "time"
 
-// On an overloaded machine, leases and reservations may run out between two lines of a case. Such a
-// case proves nothing about the store, so it runs again. A store with a bug fails on a quiet
-// machine too. To notice a standstill, a goroutine wakes up every checkInterval. If it wakes up too
-// late by more than maxStandstill, a failed case runs again.
+// On an overloaded machine, leases and reservations may run out between two lines of a case. A
+// failure then proves nothing about the store, so the case runs again. If the store has a bug, the
+// case fails on a quiet machine too. To notice a standstill, a goroutine wakes up every
+// checkInterval. If one of the wake-ups is late by more than maxStandstill, a failed case runs
+// again.
 const (
 	checkInterval = 20 * time.Millisecond
 	maxStandstill = 30 * time.Millisecond
@@ -23,9 +24,9 @@ func watchStandstill() *standstill {
 	return s
 }
 
-// watch sets one timer after another, and measures by how much each timer fires too late. If the
-// case ends during a standstill, the last timer has not fired yet. So at the end of the case, watch
-// also measures how long that timer is overdue.
+// watch sets one timer after another, and measures how late each timer fires. The case may end
+// during a standstill, before the last timer has fired. So at the end of the case, watch also
+// measures how late the last timer is by then.
 func (s *standstill) watch() {
 	var longest time.Duration
 	for {
