@@ -24,14 +24,14 @@ type conn struct {
 	sc    *sql.Conn
 	id    string // the number of the session
 	place string // names the server, to distinguish it from others
-	// mark is the name of a lock that only this session has. The store recognises the session by
-	// this lock.
+	// Only this session has the lock with the name mark. By this lock, the store recognises the
+	// session.
 	mark    string
 	socket  net.Conn      // nil if the pool does not call Dialed
 	until   time.Time     // the deadline of the socket; guarded by mu
-	every   time.Duration // between pings, if there are holds
+	every   time.Duration // how long a connection with holds may be silent
 	keep    time.Duration // how long a connection without holds may be silent
-	limit   time.Duration
+	limit   time.Duration // how long a statement may take, unless it waits for a lock
 	lenient bool
 
 	bound context.Context // canceled when the connection ends
@@ -52,7 +52,7 @@ func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
 
 func (c *conn) alive() bool { return c.bound.Err() == nil }
 
-// A row is a row of a result. An element that is NULL has Valid set to false.
+// A row is one row of the result of a statement. An element that is NULL has Valid set to false.
 type row []sql.NullString
 
 // isOne reports whether a column is 1.
@@ -63,7 +63,7 @@ func (r row) number(i int) uint64 {
 	return n
 }
 
-// query runs a statement and returns its rows. That takes at most c.limit.
+// query runs a statement and returns its rows. The statement takes at most c.limit.
 func (c *conn) query(text string) ([]row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,12 +297,12 @@ func (c *conn) peek() {
 	}
 }
 
-// If a connection has run a statement less than restBefore ago, the method refresh does not check
-// it.
+// restBefore is how long a connection must have been silent before the method refresh checks it.
 const restBefore = 50 * time.Millisecond
 
-// refresh reports whether c is alive, even if c has been idle for a long time. It notices that the
-// server was restarted meanwhile. Otherwise the next request would fail with an unknown outcome.
+// refresh reports whether c is alive. A connection may have been idle for a long time, and the
+// server may have been restarted meanwhile. Without this check, the next request would fail, and
+// nobody would know whether the server had carried it out.
 func (c *conn) refresh() bool {
 	if c.mu.TryLock() { // otherwise a statement is running
 		switch silent := time.Since(c.last); {
@@ -320,7 +320,7 @@ func (c *conn) refresh() bool {
 // pingDue reports whether it is time for a ping.
 func (c *conn) pingDue() bool {
 	silent := time.Since(c.last)
-	if c.socket != nil { // the timer is more frequent
+	if c.socket != nil { // the method watch checks it often
 		return silent > c.keep || c.load.Load() > 0 && silent > c.every
 	}
 	return silent > c.keep || c.load.Load() > 0 && silent > c.every/2
@@ -343,8 +343,8 @@ func (c *conn) shutDown() {
 func (c *conn) closeConn() {
 	c.shutDown()
 	if !c.mu.TryLock() {
-		// If the socket is not known, the statement runs with the context c.bound, which shutDown
-		// has cancelled.
+		// shutDown has cancelled c.bound. If the socket is not known, that ends the statement. If
+		// the socket is known, the statement ends because the socket is closed.
 		if c.socket != nil {
 			c.socket.Close()
 		}

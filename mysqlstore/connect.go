@@ -29,12 +29,16 @@ type dialer struct {
 
 type dialedKey struct{}
 
-// Dialed tells a store which network connection a new connection of its pool uses. Call it in the
-// function with which your pool dials the server. Pass the context that the pool passes to that
-// function. The store then sets deadlines on conn and closes conn when the hold is lost. Between
+// Dialed tells the store which network connection it has got from the pool. Give the pool a dial
+// function that calls Dialed with the context that the pool passes to it, and with the connection
+// that it has made.
+//
+// The store sets deadlines on conn, and closes conn when the connection's locks are lost. Between
 // statements the store calls the method ResetSession of the driver's connection, to find out
-// whether conn has ended. That method must not send anything. A pool that does not call Dialed
-// works too. A hold then costs more, and the store notices the loss of a hold only by a ping.
+// whether conn has ended. That method must not send anything.
+//
+// A pool that does not call Dialed works too. A lock then costs more, and the store notices only by
+// a ping that a lock is lost.
 func Dialed(ctx context.Context, conn net.Conn) {
 	if known, ok := ctx.Value(dialedKey{}).(func(net.Conn)); ok {
 		known(conn)
@@ -106,10 +110,10 @@ func (d *dialer) setUp(c *conn) error {
 	return nil
 }
 
-// checkVersion reports whether the server is MariaDB. It returns an error if the server is too old.
-// In servers before MariaDB 10.0.2 and MySQL 5.7.5, a session can have only one lock: when it takes
-// a second lock, the server releases the first one without an error. Servers that are only a little
-// newer lack the setting that limits the time of a statement.
+// checkVersion returns an error if the server is too old. It also reports whether the server is
+// MariaDB. Before MariaDB 10.0.2 and MySQL 5.7.5, a session can have only one lock: when it takes a
+// second lock, the server releases the first one without an error. The next few versions lack the
+// setting that limits the time of a statement.
 func checkVersion(version string) (mariaDB bool, err error) {
 	least := [3]int{5, 7, 8}
 	text := version
@@ -168,17 +172,17 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// conflict compares a new connection with an old one, as compare does. The old connection may have
-// ended unnoticed. Then there is no conflict, even if both have the same number: a server that was
-// restarted counts its sessions from the beginning again.
+// conflict compares a new connection with an old one, as compare does. There is no conflict if the
+// old connection has ended unnoticed. Its session may have had the same number as the new session,
+// because a server that was restarted counts its sessions from the beginning again.
 func conflict(c, old *conn) error {
 	err := compare(c, old)
 	if err == nil {
 		return nil
 	}
-	// A session has just answered the new connection. If the old connection is busy, its session is
-	// running a statement, and cannot have given that answer. Then the connections do not share a
-	// session.
+	// The old connection is running a statement. The session of the new connection has just
+	// answered, so it is not running that statement. So the two connections have different
+	// sessions.
 	if !old.mu.TryLock() {
 		if err == errOtherSession {
 			return nil

@@ -58,8 +58,8 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 		return err
 	}
 	defer end()
-	// The server would grant a session a lock that the session already has. So the store first
-	// checks the holds of this process.
+	// The server lets a session take a lock twice. So the store first checks the holds of this
+	// process.
 	if held := s.holds.inTheWay(h.key); held != nil {
 		return held
 	}

@@ -72,9 +72,8 @@ type heldTokens struct {
 	tries map[string]*try
 }
 
-// The server grants a lock again to a session that already has it. So two callers that share a
-// session must not ask for the same lock at the same time. The type try makes callers that want the
-// same lock take turns.
+// A try lets only one caller at a time ask for a lock. Without it, two callers could ask for the
+// same lock in the same session, and the server would grant the lock to both.
 type try struct {
 	turn chan struct{}
 	refs int

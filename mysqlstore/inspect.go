@@ -111,10 +111,10 @@ func (s *Store) lookUp(c *conn, l *layout, key string) (*driver.Hold, uint64, er
 	}
 }
 
-// read returns the hold that r describes. The first column is the session that has the lock. The
-// next columns are holderColumns, from the table of holders. If another session wrote them, they
-// are about an earlier holder. Then read returns false, and the hold contains only what the server
-// knows about the session that has the lock.
+// read returns the hold that r describes. The first column is the number of the session that has
+// the lock. The next columns are holderColumns, which come from the row that the last holder wrote.
+// If another session wrote that row, it does not describe the present holder. Then read returns
+// false, and the hold contains only what the server knows about the session.
 func (s *Store) read(c *conn, r row) (hold driver.Hold, current bool) {
 	if r[0] != r[4] {
 		hold = s.session(c, r[0].String)

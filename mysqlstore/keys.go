@@ -23,9 +23,8 @@ const (
 type keyring struct {
 	symfony   bool
 	namespace string
-	// database is the database of the table of fences. Locks belong to the whole server. So the
-	// name of each lock contains a hash of its database, and stores in different databases have
-	// different locks.
+	// database is the database that contains the table of fences. The server does not keep the
+	// locks of its databases apart. So the name of each lock contains a hash of database.
 	database string
 }
 

@@ -2,8 +2,8 @@ package mysqlstore
 
 import "slices"
 
-// A waiter is a call of Wait that has a place in the line. A call of Wait gets a place if it does
-// not reserve the lock, or if no session is free for it.
+// A waiter is a call of Wait that waits in the line. A call that wants to reserve its lock waits
+// there until a session is free. Any other call waits there until its lock may be free.
 type waiter struct {
 	key     string
 	reserve bool
@@ -28,8 +28,8 @@ func (l *line) remove(w *waiter) {
 // countAhead returns how many waiters came before w.
 func (l *line) countAhead(w *waiter) int { return max(0, slices.Index(l.waiters, w)) }
 
-// give hands a free slot to the first waiter that wants to reserve its lock, and returns true.
-// Other waiters need no slot. If there is no such waiter, give returns false.
+// give gives a free slot to the first waiter that wants to reserve its lock. It returns false if
+// there is no such waiter, because the other waiters need no slot.
 func (l *line) give(sl *slot) bool {
 	for _, w := range l.waiters {
 		if w.reserve {

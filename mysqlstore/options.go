@@ -28,27 +28,27 @@ func defaults() config {
 	return config{lossDelay: 5 * time.Second, sessionTimeout: 30 * time.Second, maxHolds: 2000}
 }
 
-// NoFences turns fences off, so that the store needs no table and no privileges. A holder that has
-// lost its connection may continue to write to the resource. Without fences, nothing prevents that.
-// Other processes see at most the host of a holder.
+// NoFences turns fences off. The store then needs no table and no privileges. But a holder that has
+// lost its connection may continue to write to the resource, and nothing prevents it. Other
+// processes see only the host of a holder.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
-// SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2), which locks the
-// SHA-256 of the name. A server has only one set of these locks: a name is the same lock in each of
-// its databases.
+// SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2). The server's
+// name of a lock is the SHA-256 of its name in padlock. All databases of a server share these
+// locks.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
 // Namespace separates the names from those of other namespaces in the same database. It cannot be
 // combined with SymfonyLayout.
 func Namespace(name string) Option { return func(c *config) { c.namespace = name } }
 
-// InSchema names the database with the table of fences. The default is the database of the
+// InSchema sets the database that contains the table of fences. The default is the database of the
 // connection. Stores with different databases do not see each other's locks.
 func InSchema(database string) Option { return func(c *config) { c.schema = database } }
 
 // LossDelay sets the longest time until a holder learns that its connection has ended. The default
-// is 5 s and the minimum 2 s. If a connection has holds, the store pings it at intervals of a fifth
-// of the LossDelay.
+// is 5 s and the minimum 2 s. The store pings the server if a connection with holds was silent for
+// a fifth of the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
 // SessionTimeout sets the time after which the server frees the locks of a silent process, for
@@ -97,9 +97,10 @@ func (c *config) check() error {
 // pingEvery is how long a connection with holds may be silent before the store pings the server.
 func (c *config) pingEvery() time.Duration { return c.lossDelay / 5 }
 
-// limit is how long a statement may take, unless it waits for a lock. A ping begins at most 1.5
-// times pingEvery after the last reply, so the end of a connection is known within the LossDelay.
-// limit is less than driver.MaxSilence.
+// limit is how long a statement may take, unless it waits for a lock. A ping begins when the
+// connection was silent for at most 0.3 × LossDelay, and takes at most 0.6 × LossDelay. So the
+// store knows within the LossDelay that a connection has ended. limit is less than
+// driver.MaxSilence.
 func (c *config) limit() time.Duration { return min(c.lossDelay*3/5, 4*time.Second) }
 
 func (c *config) guarantees() driver.Guarantees {

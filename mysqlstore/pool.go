@@ -18,7 +18,7 @@ const (
 // A pool holds the connections of a store.
 type pool struct {
 	dialer  dialer
-	perConn int // most holds of one connection
+	perConn int // how many holds a connection may have
 	work    *sync.WaitGroup
 	ctx     context.Context // canceled when the store is closed
 
@@ -168,8 +168,8 @@ func (p *pool) anyConn() (*conn, error) {
 	}
 }
 
-// waiter returns a free slot for a call of Wait. It returns a place in the line instead if no slot
-// is free, or if the call does not reserve the lock.
+// waiter returns a free slot for a call of Wait that wants to reserve its lock. If no slot is free,
+// or if the call does not want to reserve the lock, the call gets a place in the line.
 func (p *pool) waiter(key string, reserve bool) (*slot, *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

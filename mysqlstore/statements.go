@@ -18,15 +18,15 @@ const (
 	now      = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 	maxFence = "9007199254740992"
 
-	// describe and describeRest are the two parts of the first statement of a session. The
-	// statement also takes the session's mark, a lock with a random name (see holderColumns). This
-	// name is inserted between the two parts. The last column of the result identifies the server.
+	// describe and describeRest are the two parts of the first statement of a session. Between them
+	// stands the name of the session's mark, a lock that the statement takes (see holderColumns).
+	// The last column of the result identifies the server.
 	describe     = "SELECT CONNECTION_ID(), DATABASE(), VERSION(), @@global.read_only, GET_LOCK('"
 	describeRest = "', 0), CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)"
 	clusters     = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'"
 
-	// checkColumns is a list of columns. Every statement that takes a lock adds them to its result.
-	// They show whether the right session has answered and whether the server may grant locks.
+	// Every statement that takes a lock has checkColumns at the end of its result. They show
+	// whether the right session has answered and whether the server may grant locks.
 	checkColumns = ", CONNECTION_ID(), @@global.read_only"
 )
 
@@ -64,8 +64,8 @@ func isFree(key string) string { return "SELECT IS_FREE_LOCK('" + key + "')" }
 // has it.
 func owner(key string) string { return "SELECT IS_USED_LOCK('" + key + "')" }
 
-// ping returns the statement that checks whether the server answers, and whether the session is the
-// one that has the mark.
+// ping returns the statement that checks whether the server answers, and whether the session that
+// answers has the given mark.
 func ping(mark string) string {
 	return "SELECT IS_USED_LOCK('" + mark + "') = CONNECTION_ID(), @@global.read_only"
 }
@@ -116,11 +116,10 @@ func (s *statements) fence(key string) string {
 // the holder wrote when it got the lock. The columns are the fence, the holder, the time in
 // microseconds since the holder got the lock, and the number of the holder's session.
 //
-// Each session has a mark: a second lock with a random name, which no other session holds. The row
-// contains the random name of the session that wrote the row. From this random name, IS_USED_LOCK
-// finds the number of that session. If the lock now belongs to a session with another number, the
-// row is about an earlier holder. If there is no row, '-' takes the place of the random name,
-// because MySQL does not allow NULL as the name of a lock.
+// The column f.session contains the session's mark. A mark is a lock with a random name, which only
+// that session has. So IS_USED_LOCK returns the number of the session that wrote the row. If
+// another session has the lock now, the row describes an earlier holder. MySQL does not allow NULL
+// as the name of a lock, so '-' replaces the mark if there is no row.
 const holderColumns = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.
@@ -135,9 +134,9 @@ func (s *statements) holdersOf(prefix string) string {
 		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
 }
 
-// dueSweep returns the statement that records when a sweep of the table begins. The server returns
-// this time as the last inserted id. If the last sweep was less than sweepEvery ago, the statement
-// records nothing, and the last inserted id is 0.
+// dueSweep returns the statement that records that a sweep of the table begins now. The last
+// inserted id is then the server's time. If the last sweep began less than sweepEvery ago, the
+// statement records nothing, and the last inserted id is 0.
 func (s *statements) dueSweep() string {
 	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '-', 0, '')" +
@@ -149,8 +148,8 @@ func olderThan(age time.Duration) string {
 	return "fence < " + now + " - " + strconv.FormatInt(age.Microseconds(), 10)
 }
 
-// oldRows returns the statement that reads the next batch of old rows, and whether their locks are
-// free.
+// oldRows returns the statement that reads the next batch of old rows. For each row, the statement
+// also reads whether the lock is free.
 func (s *statements) oldRows(after string, keep time.Duration) string {
 	return "SELECT lock_name, IS_FREE_LOCK(lock_name) FROM " + s.table + " WHERE lock_name > " + text(after) + " AND lock_name <> '" + versionRow + "' AND " + olderThan(keep) +
 		" ORDER BY lock_name LIMIT " + strconv.Itoa(sweepBatch)

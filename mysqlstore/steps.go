@@ -54,9 +54,9 @@ func (s *Store) undo(c *conn, key string, cause error) error {
 }
 
 // settle makes sure that the session of h is gone. The connection of h has ended, but until the
-// session is gone, it may have the lock of h. settle kills the session that has the mark of that
-// connection. It does not look for the number of the session, because a newer session may have got
-// the same number.
+// session is gone, the session may have the lock of h. settle kills the session that has the mark
+// of that connection. The number of the session would not be enough, because a newer session may
+// have got the same number.
 func (s *Store) settle(h *hold) error {
 	c, err := s.pool.anyConn()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 
 var errUnclaimed = errors.New("a reservation was not claimed")
 
-// clear is called when h no longer has its lock. It wakes the waiters of this process for that
+// clear is called when h no longer has its lock. It wakes the waiters of this process that want the
 // lock.
 func (s *Store) clear(h *hold) {
 	c, back := h.c, h.back

@@ -8,9 +8,9 @@ import (
 )
 
 // A row remembers the last fence of its name, so that the next fence is higher. The row stays in
-// the table after the name became free. Later it can be removed. Without a row, the next fence is
-// the server's time, which is greater than any fence of long ago. minKeep makes this true even if
-// the clock was set back by an hour.
+// the table after the name has become free. Once its fence is old enough, the row is removed.
+// Without a row, the next fence is the server's time, which is higher than every old fence. That is
+// true even if the clock was set back by an hour, because every row stays for at least minKeep.
 const (
 	// minKeep is more than an hour, in case somebody sets the clock back to winter time.
 	minKeep     = 65 * time.Minute

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An Opener connects to servers. Package sqlstore/drivers/mysql has an Opener, so only programs
-// that import that package link the driver.
+// An Opener connects to servers with a driver. Package sqlstore/drivers/mysql contains one.
+// Programs that do not import that package are built without the driver.
 type Opener struct {
 	// Parameters lists the URL parameters that Open understands. FromURL rejects all others.
 	Parameters []string
@@ -23,16 +23,16 @@ type Opener struct {
 	// pool calls it for each new connection. ErrInvalid means that u is wrong. Neither this error
 	// nor those of the pool may contain a user or a password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, error)
-	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
-	// encrypted. Servers may be nil.
+	// Servers returns the addresses in u, as HOST:PORT, and whether the connections are encrypted.
+	// The field Servers may be nil.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
 	// At, if not nil, is a function that replaces the server's address in a URL. It returns nil if
 	// that is not possible, for instance because u names several servers.
 	At func(u *url.URL, address string) *url.URL
 }
 
-// FromURL opens the store that a URL names. The Opener brings the driver: AdvisoryOpener of package
-// sqlstore/drivers/mysql. The URL has one of these forms:
+// FromURL opens the store that a URL names. Pass the function AdvisoryOpener of package
+// sqlstore/drivers/mysql, or another Opener. The URL has one of these forms:
 //
 //	mysql+advisory://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE
 //	mysql+advisory://[USER[:PASSWORD]@]/DATABASE?socket=/run/mysqld/mysqld.sock

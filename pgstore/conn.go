@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// If a connection has run no statement for the time restBefore, a goroutine begins to read its
-// socket. So the store notices when the connection ends.
+// restBefore is how long a connection must have run no statement before a goroutine begins to read
+// its socket. By reading, the goroutine notices the end of the connection.
 const restBefore = 5 * time.Millisecond
 
 // A conn is one connection. Once it has ended, it is never used again. Between statements, a
@@ -127,8 +127,8 @@ func (c *conn) endStatement() {
 	c.nudge()
 }
 
-// nudge wakes the goroutine that runs the method watch. If no statement follows for a while, that
-// goroutine then reads the socket. nudge does not wait for the goroutine, which may have ended
+// nudge wakes the goroutine that runs the method watch. That goroutine reads the socket unless
+// another statement follows soon. nudge does not wait for the goroutine, which may have ended
 // together with the connection.
 func (c *conn) nudge() {
 	select {

@@ -100,9 +100,10 @@ func (s *Store) upgrade(h *hold, r *driver.Request) error {
 	return nil
 }
 
-// intend records in the server that h wants to be promoted: the session of h takes the lock that
-// stands for this intent. If h has its intent already, intend renews it. An intent that is not
-// renewed in time ends after nine tenths of MaxIntent; see the method lapse.
+// intend records in the server that h wants to be promoted. A second lock of the server stands for
+// this intent, and the session of h takes that lock. If the session has it already, intend renews
+// the intent. An intent that is not renewed in time ends after nine tenths of MaxIntent; see the
+// method lapse.
 func (s *Store) intend(h *hold) error {
 	lapse := driver.MaxIntent * 9 / 10
 	if h.intent {
@@ -120,8 +121,9 @@ func (s *Store) intend(h *hold) error {
 		case parse(rows[0][1]) > 0:
 			return driver.ErrPromotionConflict
 		default:
-			// No other reader waits for its promotion. The error comes from a new reader: it locks
-			// the intent for a moment, to check that no reader waits for its promotion.
+			// No other reader waits for its promotion. A new reader has caused the error. Such a
+			// reader has the lock of the intent for a moment, to check that nobody waits for a
+			// promotion.
 			return s.heldBy(h.c, h.key)
 		}
 	} else if err != nil {

@@ -82,8 +82,9 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 	return nil
 }
 
-// nobodyWaits returns an error if somebody waits for the lock. It is called before a reader joins
-// another reader in the same session. The server would let the new reader overtake waiting writers.
+// nobodyWaits returns an error if a session waits for the lock. The store calls it before a reader
+// joins another reader in the same session, because the server would let the new reader overtake
+// waiting writers.
 func (s *Store) nobodyWaits(c *conn, key int64) error {
 	rows, err := c.exec(&countQueued, number(key))
 	if err != nil {

@@ -122,8 +122,8 @@ func (hs *heldTokens) clear(h *hold) {
 	hs.wake(h.key)
 }
 
-// change calls f while the mutex is locked. Some fields of a hold are also read by operations on
-// other holds. A caller sets these fields in f.
+// change calls f while the mutex is locked. f sets fields of a hold that operations on other holds
+// read.
 func (hs *heldTokens) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

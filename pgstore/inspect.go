@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/internal/calls"
 )
 
-// Inspect implements driver.Inspector. If a holder uses padlock, Inspect reports only the holder's
-// process and host, because the server knows nothing else about the holder.
+// Inspect implements driver.Inspector. The server knows only the process and the host of a holder
+// that uses padlock, so Inspect reports nothing else about it.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err

@@ -31,8 +31,8 @@ func defaults() config {
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
 // SymfonyLayout uses the same locks as the PostgreSqlStore of PHP's Symfony, which locks the CRC-32
-// of the name. With about 10,000 names, the probability that two of them share a number is 1 %.
-// Such names exclude each other.
+// of the name. Two names with the same CRC-32 exclude each other. Among 10,000 names, there are two
+// such names with a probability of 1 %.
 func SymfonyLayout() Option { return func(c *config) { c.keys.symfony = true } }
 
 // Namespace separates the names from those of other namespaces in the same database. It cannot be

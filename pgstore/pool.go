@@ -85,8 +85,8 @@ func (p *pool) dial(sl *slot) (*conn, error) {
 
 // reserve chooses a connection for a request. It looks for a connection whose session does not have
 // the lock yet. To keep the connections few, it prefers an idle connection, and makes a new one
-// only if all others are busy. If every session has the lock, a reader may join another reader in
-// its session. Then joinsReader is true.
+// only if all others are busy. If every session has the lock, a reader may use the session of
+// another reader. joinsReader is true in that case.
 func (p *pool) reserve(key int64, shared bool) (c *conn, joinsReader bool, err error) {
 	for {
 		c, sl, joined, err := p.choose(key, shared)
@@ -99,8 +99,7 @@ func (p *pool) reserve(key int64, shared bool) (c *conn, joinsReader bool, err e
 	}
 }
 
-// choose returns a connection that exists. If a new connection should be made instead, choose
-// returns the slot for it.
+// choose returns an existing connection, or a free slot in which to make a new one.
 func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,10 +142,9 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	return best, nil, false, nil
 }
 
-// add records that the session has one more hold of the lock, or asks for one more hold now. If
-// sole is true, this hold is exclusive. Until an exclusive hold or request ends, the store must not
-// use the session for this lock again, because the server never excludes a session from its own
-// locks.
+// add counts a hold of the lock by the session, or a request for such a hold. If sole is true, the
+// hold is exclusive. Until it ends, the store must not ask for this lock in this session again,
+// because the server lets a session take a lock twice.
 func (c *conn) add(key int64, sole bool) {
 	c.keys[key]++
 	if sole {
@@ -193,7 +191,8 @@ func (p *pool) promote(c *conn, key int64) bool {
 	return true
 }
 
-// demote allows readers to join the session again after the lock has become shared.
+// demote records that the session now has the lock as a reader. Other readers may then join the
+// session again.
 func (p *pool) demote(c *conn, key int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,17 +7,17 @@ import "strconv"
 const schemaVersion = 1
 
 // These are the keys of the two rows that are about the table itself. One row has the version of
-// the table, and the other has the time of the last sweep. Like the key of a name, each of them is
-// the hash of a text, and this text differs from that of every name.
+// the table, and the other has the time of the last sweep. Like the key of a name, each key is the
+// hash of a text. No name has the same text.
 var (
 	versionKey = (&keyring{}).hashOf("version", "")
 	sweepKey   = (&keyring{}).hashOf("sweep", "")
 )
 
-// Schema returns the statements that create the table of fences in a schema ("" for public). The
-// store runs them itself if the table is missing and its user may create tables. Afterwards, a user
-// needs SELECT, INSERT and UPDATE on the table. If the user also has DELETE, the store removes old
-// rows.
+// Schema returns the statements that create the table of fences in a schema ("" for public). If the
+// table is missing, the store runs them itself, provided that the database's user may create
+// tables. Afterwards, a user needs SELECT, INSERT and UPDATE on the table. If the user also has
+// DELETE, the store removes old rows.
 func Schema(schema string) ([]string, error) {
 	if schema == "" {
 		schema = "public"

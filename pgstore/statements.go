@@ -103,18 +103,18 @@ var (
 	// promote uses the blocking call, because the server refuses the non-blocking one while a
 	// writer waits.
 	promote = statement{"padlock_promote", "SELECT set_config('lock_timeout', '20ms', true), pg_advisory_lock($1::bigint)"}
-	// The server evaluates the list from left to right. So it first releases the shared lock, and
-	// then $2, the lock that stands for the intent.
+	// The server evaluates the calls from left to right. So the session releases the shared lock
+	// first. $2 is the lock that stands for the intent to be promoted.
 	promoted = statement{"padlock_promoted", "SELECT pg_advisory_unlock_shared($1::bigint), pg_advisory_unlock($2::bigint)"}
 	demote   = statement{"padlock_demote", "SELECT set_config('lock_timeout', '1s', true), pg_advisory_lock_shared($1::bigint), pg_advisory_unlock($1::bigint)"}
 	noIntent = statement{"padlock_nointent", "SELECT pg_try_advisory_xact_lock_shared($1::bigint)"}
 
-	// endBackend ends a session of this process that has lost its connection.
+	// endBackend ends a session whose connection this process has lost.
 	endBackend   = statement{"padlock_end", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
 	backendLives = statement{"padlock_lives", "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int AND " + startedAt + " = $2"}
-	// stillLocks returns 0 if the session of a lost connection no longer has the lock and runs no
-	// statement. It is for poolers, whose sessions continue after the client's connection has
-	// ended.
+	// stillLocks returns 0 if a session no longer has the lock and runs no statement. It is for the
+	// session of a lost connection behind a pooler, because such a session continues after the
+	// client's connection has ended.
 	stillLocks = statement{"padlock_still", "SELECT (SELECT count(*) FROM pg_locks l WHERE l.pid = $2::int AND" + onKey + ") + (SELECT count(*) FROM pg_stat_activity WHERE pid = $2::int AND state <> 'idle')"}
 )
 
@@ -139,9 +139,9 @@ func newSweepStatements(table string) sweepStatements {
 			" ON CONFLICT (key) DO UPDATE SET fence = EXCLUDED.fence WHERE abs(EXCLUDED.fence - f.fence) >= " + every + " RETURNING 1"},
 		// The statement keeps a row if any session has the lock or waits for it, because a reader
 		// that joins other readers gets its fence from that row. A reader may also take the lock
-		// just after the statement has read pg_locks. Then the reader and the statement both write
-		// to the row, and either order is safe. If the reader is first, it changes xmin of the row,
-		// and the DELETE skips the row. If the DELETE is first, the reader makes a new row.
+		// just after the statement has read pg_locks. Then both write to the row, and either order
+		// is safe. If the reader writes first, xmin of the row changes, and the DELETE leaves the
+		// row alone. If the DELETE is first, the reader makes a new row.
 		next: statement{"padlock_sweep", "WITH l AS MATERIALIZED (SELECT key, xmin AS x FROM " + table + " WHERE key > $1::bigint AND key <> $3::bigint AND fence < " + now + " - $2::bigint" +
 			" ORDER BY key LIMIT " + strconv.Itoa(sweepBatch) + ")," +
 			" d AS (DELETE FROM " + table + " f USING l WHERE f.key = l.key AND f.xmin = l.x AND NOT EXISTS (SELECT FROM pg_locks l WHERE" +

@@ -67,8 +67,8 @@ func index(shared bool) int {
 	return 0
 }
 
-// settle finds out whether the session of a connection that has ended still exists. As long as it
-// exists, it may have the lock of h.
+// settle makes sure that the session of h no longer has the lock. The connection of h has ended,
+// but its session may still exist.
 func (s *Store) settle(h *hold) error {
 	c, err := s.pool.anyConn()
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // A row remembers the last fence of its name, so that the next fence is higher. The row stays in
-// the table after the name became free. Later it can be removed. Without a row, the next fence is
-// the server's time. That is greater than the last fence, as long as the row was kept for minKeep:
-// even if the clock was set back by an hour meanwhile.
+// the table after the name has become free. Once its fence is old enough, the row is removed.
+// Without a row, the next fence is the server's time, which is higher than every old fence. That is
+// true even if the clock was set back by an hour, because every row stays for at least minKeep.
 const (
 	// minKeep is more than an hour, in case somebody sets the clock back to winter time.
 	minKeep     = 65 * time.Minute
@@ -41,8 +41,8 @@ func (w *sweeper) background() {
 	})
 }
 
-// sweepDue returns true if this process has to sweep the table: the last sweep was long ago, and no
-// other process has started one. A process without a connection does not sweep.
+// sweepDue returns true if this process has to sweep the table. That is so if no process has begun
+// a sweep for a long time. A process without a connection does not sweep.
 func (w *sweeper) sweepDue() bool {
 	all := w.live()
 	if len(all) == 0 {

@@ -9,8 +9,8 @@ import (
 // Prune removes the rows of names that nobody uses and whose last fence is old. The option [Keep]
 // says how old. Prune returns how many rows it removed. If such a name is used again, its next
 // fence is still higher than its last one. The store also prunes by itself, in the background.
-// Prune needs the right to DELETE. It may take long. If ctx ends, Prune returns after the statement
-// that it has sent, with the rows removed until then and the error of ctx.
+// Prune needs the right to DELETE. It may take long. If ctx ends, Prune finishes the statement that
+// is running. It then returns the error of ctx, and how many rows it has removed.
 func (s *Store) Prune(ctx context.Context) (int, error) {
 	if err := s.calls.Begin(ctx); err != nil {
 		return 0, err

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// reservation is how long a lock stays reserved after a waiter got it. If the process of that
-	// waiter was stopped, the server ends the waiter's session a little later.
+	// reservation is how long a lock stays reserved for a waiter that got it. If the waiter's
+	// process cannot end the reservation because it is stopped, the server ends the waiter's
+	// session a little later.
 	reservation = 400 * time.Millisecond
 	// A waiter without its own session tries again after a random pause of pauseMin to 2 ×
 	// pauseMin.
@@ -124,8 +125,8 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 	return err == nil, failure(err)
 }
 
-// handedOver reserves the lock for the token that waited, after the server has granted it to the
-// session.
+// handedOver is called after the server has granted the lock to the session of a waiter. It
+// reserves the lock for the waiter's token.
 func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64, r *driver.Request) (driver.Grant, error) {
 	fence, err := s.readyFor(c, key, r)
 	if err != nil {
@@ -157,8 +158,8 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64,
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
 }
 
-// readyFor mints the fence for a waiter that was granted the lock. If the waiter is a reader and
-// another reader waits for its promotion, readyFor returns an error instead.
+// readyFor mints the fence for a waiter that was granted the lock. If another reader waits for its
+// promotion, a new reader gets an error instead.
 func (s *Store) readyFor(c *conn, key int64, r *driver.Request) (uint64, error) {
 	if r.Shared {
 		rows, err := c.exec(&noIntent, number(s.cfg.keys.intent(r.Name)))
