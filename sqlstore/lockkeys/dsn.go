@@ -81,9 +81,9 @@ func fromPath(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
 	return &url.URL{Scheme: o.Names[0], Path: path}, query, nil
 }
 
-// parametersOf separates the parameters of this store from a DSN of PDO. The parameters are the
-// part after the last question mark. If that part contains anything else, all of it belongs to the
-// DSN, for example to a password, and the DSN has no parameters of this store.
+// parametersOf splits a DSN of PDO into the DSN itself and the parameters of this store. The
+// parameters come after the last question mark. If anything else stands there, that part belongs to
+// the DSN itself, for example to a password. The DSN then has no parameters of this store.
 func parametersOf(dsn string) (rest string, query url.Values) {
 	i := strings.LastIndexByte(dsn, '?')
 	if i < 0 {

@@ -11,14 +11,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// localParties has facts about the holds and waiters of this process. The table has no room for
-// these facts.
+// localParties remembers facts about the holds and waiters of this process, for which the table has
+// no columns.
 type localParties struct {
 	mu    sync.Mutex
 	holds map[string]hold            // by id
 	waits map[string][]chan struct{} // by id
-	// doubts contains the tokens for which the outcome of a statement is not known, and when that
-	// statement ended.
+	// doubts contains tokens for which the outcome of a statement is not known. The value is the
+	// time when that statement ended.
 	doubts  map[string]time.Time
 	streaks map[string]streak // by id
 }
@@ -87,8 +87,8 @@ func (h *localParties) noteDoubt(token string, err error) {
 	h.doubts[token] = time.Now()
 }
 
-// takeDoubt reports whether the outcome of an earlier statement for the token is unknown. It
-// returns true only once, because it also forgets the token.
+// takeDoubt reports whether the outcome of an earlier statement for the token is unknown. It also
+// removes the token from doubts, so it returns true only once.
 func (h *localParties) takeDoubt(token string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,8 +97,8 @@ func (h *localParties) takeDoubt(token string) bool {
 	return yes
 }
 
-// releaseSignal returns a channel that is signaled when this process releases a name, until remove
-// is called.
+// releaseSignal returns a channel that receives a value when this process releases the name. The
+// caller must call remove at the end.
 func (h *localParties) releaseSignal(id string) (released chan struct{}, remove func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,8 +132,8 @@ func (h *localParties) wakeLocked(id string) {
 	}
 }
 
-// A streak is a time in which this process takes a name again and again. In between, the name is
-// free for so short a time that programs that poll cannot take it.
+// A streak is a time in which this process holds a name again and again. Between the holds, the
+// name is free for so short a time that a program that polls cannot take it.
 type streak struct {
 	since time.Time // of the first hold
 	given time.Time // the end of the last hold
@@ -147,9 +147,9 @@ const (
 	maxStreak = time.Second
 )
 
-// noteGiven updates the streak of a name after a hold of this process has ended. The argument
-// began says when that hold began. If the name had then been free for less than 130 ms (see gap),
-// the streak continues. Otherwise a new streak begins.
+// noteGiven updates the streak of a name when this process releases the name. The hold that ends
+// now began at the time began. If the name was free for less than gap before that hold, the streak
+// continues. Otherwise a new streak begins with that hold.
 func (h *localParties) noteGiven(id string, began time.Time) {
 	if h.streaks == nil {
 		h.streaks = map[string]streak{}

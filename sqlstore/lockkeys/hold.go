@@ -9,9 +9,9 @@ import (
 	"github.com/padlock-go/padlock/internal/calls"
 )
 
-// seconds returns how many seconds to add to the server's clock to get the end of a lease of ttl.
-// The clock is read in whole seconds, rounded down. The result is so large that every version of
-// PHP keeps the lease for at least ttl.
+// seconds returns the number that a statement adds to the server's clock to get the end of a lease
+// of ttl. The statement reads the clock in whole seconds, rounded down. The number is large enough
+// for every version of PHP to keep the lease for at least ttl.
 func (s *Store) seconds(ttl time.Duration) int64 {
 	n := int64((ttl+time.Second-1)/time.Second) + 1
 	if dialects[s.engine].early > 0 {
@@ -22,8 +22,8 @@ func (s *Store) seconds(ttl time.Duration) int64 {
 
 // grant makes the Grant after a call has written a row with a lease of ttl. The Grant ends as soon
 // as any program may take the name over. The TTL of the Grant is at least ttl, even if the row was
-// read long after it was written: the caller counts the TTL from a time before the call, and the
-// lease in the row ends no earlier than ttl after that time.
+// read long after it was written. That is safe, because the caller counts the TTL from a time
+// before the call.
 func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
 	if r.endless {
 		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}
@@ -61,11 +61,12 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	return driver.Grant{}, s.heldError(id, &is)
 }
 
-// replace gives the live hold of the token r.Replaces to another token.
+// replace transfers the hold of the token r.Replaces to the given token. The lease of that hold
+// must not have ended.
 func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
 	is, adopted, err := s.writeRow(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, storedToken(r.Replaces))
-	// If an earlier try of this request already gave the hold to the token, only the lease has to
-	// be renewed.
+	// An earlier try of this request may already have transferred the hold. Then only the lease has
+	// to be renewed.
 	if err == nil && !adopted && is.token == token && is.live() {
 		is, err = s.write(ctx, id, s.sql.extend, s.seconds(r.TTL), id, token)
 	}
@@ -159,9 +160,9 @@ func (s *Store) settle(id, token string) {
 	})
 }
 
-// settlePauses are the pauses in settle. After each pause, settle removes the row again. A
+// settlePauses are the pauses in settle. After each pause, settle tries to remove the row. A late
 // statement may have to wait until it can write the row. It waits at most 3 s if FromURL has opened
-// the pool, and 50 s with the defaults of MySQL. All pauses together are longer than that.
+// the pool, and 50 s with the defaults of MySQL. The sum of all pauses is longer than 50 s.
 var settlePauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}
 
 func (s *Store) removeLate(id, token string) {

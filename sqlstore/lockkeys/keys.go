@@ -17,8 +17,8 @@ import (
 // minHashed is the length from which Symfony stores a hash instead of the name itself.
 const minHashed = 64
 
-// storedID returns the text that stands for a name in the table. PHP cannot store some names as
-// they are. padlock can lock such a name too, because the table then has the hash of the name.
+// storedID returns the text that stands for a name in the table. That is the SHA-256 of the name if
+// PHP stores its hash too, or if PHP cannot store the name at all.
 func (l Layout) storedID(e sqlstore.Engine, name string) string {
 	if l == Symfony && len(name) < minHashed && storable(e, name) {
 		return name
@@ -43,7 +43,7 @@ func storable(e sqlstore.Engine, name string) bool {
 }
 
 // checkName returns the error for a name that the store cannot lock. MySQL ignores spaces at the
-// end of a text, so such a name would share its lock with the name without them.
+// end of a text, so "a " would be the same lock as "a".
 func (s *Store) checkName(name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err

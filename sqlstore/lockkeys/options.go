@@ -63,9 +63,8 @@ func Lazy() Option { return func(c *config) { c.lazy = true } }
 // the server's clock.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
-// identifier matches a name that SQL accepts with and without quotes. Both ways mean the same name,
-// except that PostgreSQL turns capital letters into small ones if there are no quotes. PHP writes
-// the names without quotes, and so does this package.
+// identifier matches a name that SQL accepts without quotes. PHP writes the names without quotes,
+// and so does this package. PostgreSQL then turns capital letters into small ones.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`)
 
 // configure applies the options and checks them.

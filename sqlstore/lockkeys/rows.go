@@ -13,8 +13,8 @@ type micros int64
 // timeUntil returns the time from now to t.
 func (t micros) timeUntil(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
 
-// A row is what the table contains about one name. If the table contains nothing about the name, it
-// is the zero value.
+// A row is what the table contains about one name. The zero value means that the table contains
+// nothing about the name.
 type row struct {
 	token   string // as it is stored
 	end     micros // of the lease
@@ -25,12 +25,12 @@ type row struct {
 // live reports whether somebody holds the name.
 func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now) }
 
-// scan reads one row of a query's result. The last three columns describe a name, and scan returns
-// them as a row. If there are columns before these three, the caller passes one pointer for each of
-// them, and scan stores their values there.
+// scan returns the last three columns of a line of a query's result as a row. If there are columns
+// before these three, the caller passes one pointer for each of them, and scan stores their values
+// there.
 func scan(from interface{ Scan(dest ...any) error }, leading ...any) (row, error) {
 	var r row
-	// In SQLite, the time that PHP stores may have a fraction of a second.
+	// In SQLite, PHP may write a time with a fraction of a second.
 	var end sql.NullFloat64
 	if err := from.Scan(append(leading, &r.token, &end, &r.now)...); err != nil {
 		return row{}, err

@@ -21,7 +21,7 @@ func Schema(e sqlstore.Engine, opts ...Option) ([]string, error) {
 	return []string{newStatements(dialects[e], &c).create}, nil
 }
 
-// prepare creates the table if it does not exist, and reports whether it did.
+// prepare creates the table if it is missing, and reports whether it has created it.
 func (s *Store) prepare(ctx context.Context) (made bool, err error) {
 	_, err = s.read(ctx, "")
 	if err != nil && dbms.Judge(err) != dbms.NoTable {

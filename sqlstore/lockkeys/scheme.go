@@ -11,9 +11,9 @@ import (
 // parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
 var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db_expiration_col", "lazy"}
 
-// Scheme describes the URLs of an engine for package open. A URL that has the parameter "layout"
-// belongs to this store, and so does a DSN of PHP's Symfony that has "symfony+" in front of it.
-// Every other URL belongs to package sqlstore.
+// Scheme describes the URLs of an engine for package open. A URL belongs to this store if it has
+// the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front of it. Every
+// other URL belongs to package sqlstore.
 func Scheme(o sqlstore.Opener) driver.Scheme {
 	s := o.Scheme()
 	own := s
@@ -89,14 +89,17 @@ func upgrade(ctx context.Context, u *url.URL, o sqlstore.Opener) (from, to int, 
 //
 //	store, err := lockkeys.FromURL(ctx, u, postgres.Opener())
 //
-// The URL has these parameters, and those of the driver ([sqlstore.Opener].Parameters):
+// The URL must have one of these parameters:
 //
-//	layout=symfony         the layout of Symfony 7.4 and later; required
-//	layout=symfony73       the layout up to Symfony 7.3, instead
+//	layout=symfony         the layout of Symfony 7.4 and later
+//	layout=symfony73       the layout up to Symfony 7.3
+//
+// It may have these parameters, and those of the driver ([sqlstore.Opener].Parameters):
+//
 //	db_table=NAME          Table
-//	db_id_col=NAME         Columns
-//	db_token_col=NAME      Columns
-//	db_expiration_col=NAME Columns
+//	db_id_col=NAME         the first name of Columns
+//	db_token_col=NAME      the second name of Columns
+//	db_expiration_col=NAME the third name of Columns
 //	pool=N                 at most N connections; 8 is the default, and 2 with SQLite
 //	password-file=FILE     the password, read again for each connection
 //	lazy=yes               Lazy
@@ -129,7 +132,7 @@ type target struct {
 	opts   []Option
 }
 
-// layouts has the layouts by the values of the URL parameter "layout".
+// layouts contains the Layout for each value of the URL parameter "layout".
 var layouts = map[string]Layout{Symfony.String(): Symfony, Symfony73.String(): Symfony73}
 
 // whichLayout tells users which value of the URL parameter "layout" to write. Programs with

@@ -21,10 +21,10 @@ import (
 //	PostgreSQL  later               at key_expiration
 //	others      all                 at key_expiration
 //
-// On PostgreSQL, padlock relies on its own lease only until 500 ms before key_expiration. On the
-// other engines, padlock relies on its own lease until key_expiration. padlock takes over the lease
-// of another program only from key_expiration on. In SQLite, PHP may store a time with a fraction
-// of a second. If key_expiration is NULL, the lease never ends.
+// On PostgreSQL, padlock gives up its own lease 500 ms before key_expiration, and on the other
+// engines at key_expiration. padlock never takes over the row of another program before
+// key_expiration. In SQLite, PHP may store a time with a fraction of a second. If key_expiration is
+// NULL, the lease never ends.
 //
 // Every take-over writes the token of the new hold into the row. So if the row still has the token
 // of a hold, nobody else has had the name since that hold began, even if its lease has ended.

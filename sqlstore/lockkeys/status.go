@@ -129,9 +129,9 @@ func (s *Store) collation(ctx context.Context) driver.Finding {
 	return f
 }
 
-// timeZone finds out whether the clock of PHP is wrong in one hour of the year. Newer versions of
-// PHP read the local time of the server and convert it. In the hour before the end of summer time,
-// that may make their clock an hour fast.
+// timeZone finds out whether PHP may read a wrong time in one hour of the year. Newer versions of
+// PHP read the server's local time and convert it. In the hour before the end of summer time, the
+// result may be an hour too late.
 func (s *Store) timeZone(ctx context.Context) driver.Finding {
 	f := driver.Finding{Name: "time_zone", Value: driver.Unknown}
 	zone, err := dbms.Ask(ctx, s.db, "SELECT IF(@@global.time_zone = 'SYSTEM', @@system_time_zone, @@global.time_zone)")

@@ -40,8 +40,8 @@ func (s *Store) String() string {
 	return s.engine.String() + " " + s.cfg.table + " layout=" + s.layout.String()
 }
 
-// enter starts a call, which the caller ends with done. The returned context ends when the call has
-// taken longer than a call may take.
+// enter starts a call, which the caller ends with done. The returned context has the deadline of a
+// call (see dbms.Bound).
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -56,8 +56,8 @@ func (s *Store) enter(ctx context.Context) (bounded context.Context, done func()
 	return bounded, func() { cancel(); s.work.Done() }, nil
 }
 
-// Close makes waits return, and then waits until the calls that are running have ended. It leaves
-// the *sql.DB open, unless FromURL opened it. Locks stay held until their leases end.
+// Close ends all waits, and returns when every call has ended. It leaves the *sql.DB open, unless
+// FromURL opened it. Locks stay held until their leases end.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// poll is the longest pause before a waiter looks at a name again. Waiters in PHP look about as
+	// poll is the longest pause before a waiter reads the row of a name again. PHP polls about as
 	// often.
 	poll = 100 * time.Millisecond
 	// silence is how long a wait continues without any reply from the database.

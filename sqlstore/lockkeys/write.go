@@ -18,8 +18,8 @@ func (s *Store) write(ctx context.Context, id, text string, args ...any) (row, e
 	return r, err
 }
 
-// writeRow is like write, and also reports whether the statement has changed the row. Without
-// RETURNING, a statement that writes the same values as before counts as one without a change.
+// writeRow is like write, and also reports whether the statement has changed the row. On an engine
+// without RETURNING, a statement that writes the old values again does not count as a change.
 func (s *Store) writeRow(ctx context.Context, id, text string, args ...any) (r row, wrote bool, err error) {
 	err = s.retry(ctx, func() error {
 		if !dialects[s.engine].returns {
@@ -44,7 +44,9 @@ func (s *Store) writeRow(ctx context.Context, id, text string, args ...any) (r r
 	case nothing:
 		return row{}, false, dbms.Failure(ctx, err, false)
 	}
-	if err = dbms.Failure(ctx, err, true); errors.Is(err, driver.ErrUnavailable) { // the statement was sent, so ErrUnavailable, which means "nothing was changed", would be wrong
+	// ErrUnavailable means that nothing was changed. That would be wrong, because the statement
+	// was sent.
+	if err = dbms.Failure(ctx, err, true); errors.Is(err, driver.ErrUnavailable) {
 		return row{}, false, fmt.Errorf("%w: the database did not let the row be read afterwards", driver.ErrUncertain)
 	}
 	return row{}, false, errors.Join(err, driver.ErrUncertain)
@@ -59,7 +61,7 @@ func changedRow(res sql.Result, err error) (bool, error) {
 	return n > 0, err
 }
 
-// remove carries out a statement that removes a row, and reports whether it did.
+// remove runs a statement that removes a row. It reports whether the statement has removed the row.
 func (s *Store) remove(ctx context.Context, text string, args ...any) (removed bool, err error) {
 	err = s.retry(ctx, func() error {
 		res, err := s.db.ExecContext(ctx, text, args...)

@@ -16,10 +16,10 @@ import (
 	"github.com/padlock-go/padlock/internal/login"
 )
 
-// A connector connects, and detects a pooler between it and the server. Behind a pooler, the number
-// that the client gets for its connection differs from the number of the server's process. A pooler
-// may run each transaction in another process, where the statements that were prepared earlier are
-// unknown. So the connector prepares no statements behind any pooler.
+// A connector connects to the server, and detects whether a connection goes through a pooler. Then
+// the process id that the client was given is not the id of the server's process. A pooler may run
+// each transaction in another process, which does not know the statements that were prepared in the
+// first one. So the connector prepares no statements behind a pooler.
 type connector struct {
 	cfg      *pgx.ConnConfig
 	password func() (string, error)
@@ -38,8 +38,8 @@ const (
 )
 
 // Connect implements driver.Connector. The settings of a connection depend on whether there is a
-// pooler. If Connect finds that its expectation was wrong, it connects once more with the right
-// settings.
+// pooler, which only a connection can show. So Connect uses the settings that fit the last
+// connection. If they turn out to be wrong, it connects once more.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	for {
 		thought := c.way.Load()
@@ -84,7 +84,7 @@ func (c *connector) prepare(cfg *pgx.ConnConfig, way int32) error {
 	return nil
 }
 
-// findPath finds out which way to the server a connection takes.
+// findPath finds out whether a connection goes to the server directly or through a pooler.
 func findPath(ctx context.Context, conn *pgx.Conn) (int32, error) {
 	var pid uint32
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
@@ -121,9 +121,9 @@ const (
 	deafTime = 10 * time.Minute
 )
 
-// Listen implements sqlstore.Listener. Behind a pooler it first sends itself a notification. If the
-// pooler gives each transaction another server process, the notification does not arrive, and
-// waiters poll.
+// Listen implements sqlstore.Listener. Behind a pooler, Listen first sends a notification to its
+// own connection. If the pooler runs each transaction in another process of the server, that
+// notification does not arrive. Waiters then poll.
 func (l *listener) Listen(ctx context.Context, channels []string, ready func(), woken func(payload string)) error {
 	conn, way, err := l.connect(ctx)
 	if err != nil {

@@ -87,10 +87,10 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// fallsBack looks for a host to which pgx would connect first with TLS and then without, or the
-// other way round. pgx does this with sslmode=prefer, which is libpq's default, and with
-// sslmode=allow. fallsBack returns the host, or "" if there is none. It ignores hosts that are this
-// machine.
+// fallsBack returns a host to which pgx would connect both with and without TLS, if the first
+// attempt failed. pgx does this with sslmode=prefer, which is libpq's default, and with
+// sslmode=allow. fallsBack returns "" if there is no such host. Hosts that are this machine do not
+// count.
 func fallsBack(cfg *pgx.ConnConfig) string {
 	type target struct {
 		host string

@@ -18,11 +18,11 @@ func (c *connector) wrap(conn driver.Conn) driver.Conn {
 	return simpleConn{inner}
 }
 
-// A simpleConn is a connection that uses the simple protocol. If the reply to a statement is lost
-// there, pgx (5.12) says that the statement was not sent, and package database/sql sends it again
-// on another connection. But the server may have carried the statement out. The second statement
-// then finds nothing to change, and its caller believes that the database refused the change. So a
-// simpleConn returns errLostReply instead, unless the connection had ended before.
+// A simpleConn is a connection that uses the simple protocol. If the reply to a statement is lost,
+// pgx (5.12) wrongly says that the statement was not sent. Package database/sql would then send the
+// statement a second time, on another connection. If the server has carried out the first one, the
+// second finds nothing to change, and the store would believe that the change was refused. So a
+// simpleConn returns errLostReply instead, unless the connection had ended before the statement.
 type simpleConn struct{ *stdlib.Conn }
 
 var errLostReply = errors.New("the connection ended before the reply arrived")
@@ -41,8 +41,8 @@ func (c simpleConn) ExecContext(ctx context.Context, query string, args []driver
 	return res, lostReply(err, ended)
 }
 
-// lostReply returns the error of a statement. The argument ended means that the connection had
-// ended before the statement.
+// lostReply returns the error of a statement. The caller sets ended if the connection had ended
+// before the statement.
 func lostReply(err error, ended bool) error {
 	if errors.Is(err, driver.ErrBadConn) && !ended {
 		return errLostReply

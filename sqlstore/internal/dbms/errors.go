@@ -106,10 +106,9 @@ func (e silentError) Error() string {
 	return text
 }
 
-// callerEnded returns the error of the caller's context, or nil if that context has not ended. If
-// its deadline has passed, the context counts as ended, even if its timer has not fired yet. A
-// driver may have noticed the deadline earlier, because drivers also compare the deadline with the
-// clock.
+// callerEnded returns the error of the caller's context, or nil if that context has not ended. Once
+// its deadline has passed, the context counts as ended. Its timer may fire a little later, and some
+// drivers compare the deadline with the clock before that.
 func callerEnded(ctx context.Context) error {
 	if isSilent(ctx) != nil {
 		return nil
@@ -162,10 +161,11 @@ const (
 	openTime = 10 * time.Second
 )
 
-// Bound limits a call to callTime. If the caller's deadline is earlier, that one applies.
+// Bound limits a call to callTime. If the caller's deadline is earlier, that deadline applies.
 func Bound(ctx context.Context) (context.Context, context.CancelFunc) { return boundTo(ctx, callTime) }
 
-// BoundOpening is like Bound, and limits the opening of a store to openTime.
+// BoundOpening limits the opening of a store to openTime. If the caller's deadline is earlier, that
+// deadline applies.
 func BoundOpening(ctx context.Context) (context.Context, context.CancelFunc) {
 	return boundTo(ctx, openTime)
 }

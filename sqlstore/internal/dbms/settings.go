@@ -33,8 +33,8 @@ func adviseUnless(advice string, goodValues ...string) func(string) string {
 	}
 }
 
-// questions has the questions to each engine. The key is the name of the engine. The functions
-// Settings and Examine ask them.
+// questions are the questions to the server of each engine, by the name of the engine. Settings and
+// Examine send them.
 var questions = map[string][]question{
 	PostgreSQL: {
 		{name: "version", sql: "SHOW server_version"},

@@ -14,7 +14,7 @@ var Clock = map[string]string{
 	SQLite: "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
 }
 
-// Number replaces each ? by the numbered placeholder of PostgreSQL.
+// Number replaces each question mark with a placeholder of PostgreSQL: $1, $2 and so on.
 func Number(query string) string {
 	var b strings.Builder
 	n := 0
