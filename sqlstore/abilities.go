@@ -53,9 +53,9 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	return s.passByState(ctx, token, next)
 }
 
-// checkNext checks a request to which Pass hands the name over. The argument token is the token of
-// the present hold. The request must be exclusive and without Replaces, and its own token must
-// differ from that of the present hold.
+// checkNext checks the request that gets the name from Pass. The parameter token is the token of
+// the present hold. The request must be exclusive and without Replaces, and must have a different
+// token.
 func checkNext(token string, next *driver.Request) error {
 	if next.Shared || next.Replaces != "" || next.Token == token {
 		return fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)

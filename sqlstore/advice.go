@@ -6,20 +6,20 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A process that has just handed a name over to another process may want the name again. A try to
-// acquire the name would then probably fail. So the store advises the caller to join the queue at
-// once, which saves one of four statements for each lock. For this advice, each name in a Store has
-// one of two states:
+// A process that has just handed a name over to another process may soon want the name again. If it
+// tries to acquire the name, it will probably find that the name is taken. So the store advises the
+// caller to join the queue at once, which saves a statement. For this advice, each name in a Store
+// is in one of two states:
 //
 //	state   JoinFirst  meaning
 //	handed  true       a release has handed the name over to a waiter of another process
-//	unseen  false      all other names
+//	unseen  false      there was no such hand-over
 //
 // A name leaves the state "handed" after handedFor, or when a waiter takes the name at its first
 // look.
 //
-// JoinFirst is only advice. The name may be free although JoinFirst returned true. Then Wait
-// acquires the name instead of joining the queue, which takes two more statements.
+// The advice may be wrong, because the name may be free by now. Then Wait acquires the name instead
+// of joining the queue. That costs two statements more than a try would.
 //
 // Names enter the state "handed" only on PostgreSQL. There the statement handOver (contended.go)
 // returns which waiter has got the name. While no notifications arrive, JoinFirst returns false for

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// mostExtended is the maximum number of leases that one statement extends. The statement keeps
-	// their rows locked until it has ended, and a hand-over of one of these names has to wait for
-	// it.
+	// mostExtended is the maximum number of leases that one statement extends. The statement locks
+	// their rows until it has ended. A hand-over of one of these names has to wait for the
+	// statement.
 	mostExtended = 256
 
-	// maxAlone limits the statements that a batch runs at the same time for one hold each. If
-	// somebody has locked the row of a hold, its statement waits. The rest of the batch continues,
-	// unless maxAlone statements wait.
+	// maxAlone is how many holds of a batch are extended at the same time, each with a statement of
+	// its own. Such a statement waits if somebody has locked its row. The rest of the batch waits
+	// only if all maxAlone statements do.
 	maxAlone = 8
 )
 
@@ -106,17 +106,17 @@ func (s *Store) extendAlone(ctx context.Context, holds []driver.Extension, index
 	all.Wait()
 }
 
-// batchStatements are the statements that extend the exclusive holds in a list. They skip the rows
-// that somebody else has locked at that moment, so they wait for nobody, and two of them cannot
-// wait for each other.
+// batchStatements are the statements that extend the exclusive holds in a list. Such a statement
+// skips the rows that somebody else has locked at that moment. So it waits for nobody, and two such
+// statements cannot block each other.
 type batchStatements struct {
 	extend string // SQLite: the part before the list
 	check  string // MySQL only: reads the leases of the holds in the list
 }
 
-// A listed describes one hold for the statement that extends many holds. The statement gets all of
-// them in one parameter, as a list in JSON.
-type listed struct {
+// A jsonHold is the entry of one hold in a list in JSON. The statement that extends many holds gets
+// this list as its only parameter.
+type jsonHold struct {
 	Name  string `json:"n"` // in hexadecimal digits
 	Token string `json:"t"` // in hexadecimal digits
 	TTL   int64  `json:"d"` // in microseconds
@@ -151,9 +151,9 @@ func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left
 		text, args := t.listOfRows(holds)
 		return t.runExtend(ctx, holds, text, args...)
 	}
-	list := make([]listed, len(holds))
+	list := make([]jsonHold, len(holds))
 	for i, h := range holds {
-		list[i] = listed{hex.EncodeToString([]byte(h.Name)), hex.EncodeToString([]byte(h.Token)), h.TTL.Microseconds()}
+		list[i] = jsonHold{hex.EncodeToString([]byte(h.Name)), hex.EncodeToString([]byte(h.Token)), h.TTL.Microseconds()}
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
@@ -180,9 +180,9 @@ type holdKey struct{ name, token string }
 
 func keyOf(h *driver.Extension) holdKey { return holdKey{h.Name, h.Token} }
 
-// allOf returns the new leases of the holds, for the case that a statement has extended all of
-// them. Each lease lasts for the TTL of its hold. If a hold is in the list twice, the statement may
-// have applied either TTL, so allOf returns the shorter one.
+// allOf returns the new leases of the holds after a statement has extended all of them. Each lease
+// lasts for the TTL of its hold. If a hold is in the list twice, with two TTLs, allOf returns the
+// shorter one, because the statement may have used either.
 func allOf(holds []driver.Extension) leases {
 	left := make(leases, len(holds))
 	for i := range holds {
@@ -242,9 +242,9 @@ func (t *table) checkMany(ctx context.Context, holds []driver.Extension, list st
 	return left
 }
 
-// listOfRows makes the statement for SQLite, which contains a list of rows: one row for each hold.
-// The statement depends on the number of rows. To prepare few different statements, listOfRows adds
-// empty rows until the number of rows is a power of two. An empty row matches no hold.
+// listOfRows makes the statement for SQLite. The text of the statement contains one row for each
+// hold. To keep the number of different texts small, listOfRows adds empty rows until the number of
+// rows is a power of two. An empty row matches no hold.
 func (t *table) listOfRows(holds []driver.Extension) (text string, args []any) {
 	n := 1
 	for n < len(holds) {

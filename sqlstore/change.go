@@ -33,8 +33,7 @@ type Store struct {
 	samples samples
 }
 
-// enter starts a call as begin does, but does not check the server. A store that was opened with
-// Lazy checks the server at its first call.
+// enter starts a call as begin does. But it does not make sure that the server has been checked.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -49,8 +48,8 @@ func (s *Store) enter(ctx context.Context) (bounded context.Context, done func()
 	return bounded, func() { cancel(); s.work.Done() }, nil
 }
 
-// Close makes waits return, and then waits until the calls that are running have ended. It leaves
-// the *sql.DB open, unless FromURL opened it. Locks stay held until their leases end.
+// Close ends all waits, and returns when every call has ended. It leaves the *sql.DB open, unless
+// FromURL opened it. Locks stay held until their leases end.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -69,20 +68,22 @@ func (s *Store) Close() error {
 type result struct {
 	hold  *hold
 	write bool // the operation changed the state
-	grant bool // a hold got a new fence, so the row of the last grant changes too
+	grant bool // a hold got a new fence, which must also be written to the row of the last grant
 	quiet bool // the change matters to no waiter
 	err   error
 }
 
 // changeRow makes one change to a name. It loads the state of the name and calls decide, a function
-// that may change this state. Then it saves the state, and wakes the waiters that the change
-// concerns. If another call has written to the name's row meanwhile, changeRow starts again. If a
-// transaction (CheckTx or LockTx) keeps the name locked, changeRow returns errRowLocked.
+// that may change this state. Then it saves the state. If another call has written to the name's
+// row meanwhile, changeRow starts again. At the end, changeRow wakes the waiters that the change
+// concerns.
 //
-// If decide leaves the name free, changeRow reserves it for the waiters whose turn it is. It
-// reserves nothing while a transaction keeps the name. Those waiters acquire the name themselves
-// when the transaction has ended. If decide begins a cool-down, changeRow wakes the first waiter
-// of the queue.
+// If decide leaves the name free, changeRow reserves it for the waiters whose turn it is. While a
+// transaction (CheckTx or LockTx) keeps the name, changeRow reserves nothing, and the first waiter
+// takes the name when the transaction has ended. If decide grants the name meanwhile, changeRow
+// returns errRowLocked.
+//
+// If decide begins a cool-down, changeRow wakes the first waiter of the queue.
 func (s *Store) changeRow(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
 	return s.changeRowFrom(ctx, name, nil, decide)
 }
@@ -118,8 +119,8 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		saved, err := s.rows.saveState(ctx, name, st, res.grant)
 		switch {
 		case errors.Is(err, errRowLocked) && locked < 3 && s.retryPause(ctx, locked+2):
-			// Perhaps the row is not locked by a transaction, but only for a moment by another
-			// grant. The other grant may be an earlier statement of this call whose reply was lost.
+			// Perhaps no transaction has locked the row, but another grant, which takes only a
+			// moment. That grant may be an earlier statement of this call whose reply was lost.
 			locked++
 			handOver = true
 			continue
@@ -152,9 +153,9 @@ func (s *Store) read(ctx context.Context, name string, read *loadedState) (*stat
 }
 
 // tellWaiters wakes the waiters that a change concerns. First it wakes the waiters for which the
-// name was reserved. The change may also matter to the first waiter of the queue and to waiters
-// that have no place in the queue. So it wakes these too, if they are in this process. If quiet is
-// true and nothing was reserved, the change matters to nobody, and tellWaiters does nothing.
+// name was reserved. Then it wakes the first waiter of the queue and the waiters without a place in
+// the queue, if they are in this process. The field quiet of a result says that the change itself
+// matters to nobody. Then tellWaiters does nothing unless the name was reserved.
 func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {
@@ -199,9 +200,10 @@ func (s *Store) notify(ctx context.Context, args []any) {
 
 // notifyAfterLostReply is called when the reply to the statement that hands a name over was lost.
 // The server may have reserved the name for a waiter, and nobody has notified that waiter. So
-// notifyAfterLostReply reads the row until the token has no hold any more, and then notifies the
-// waiter for which the name is reserved. The row does not tell the channel of that waiter, so the
-// notification goes to the shared channel. It does no harm if the waiter was notified already.
+// notifyAfterLostReply reads the row again and again until the token has no hold any more. Then it
+// notifies the waiter for which the name is reserved. The row does not contain the channel of that
+// waiter, so the notification goes to the shared channel. It does no harm if the waiter was
+// notified already.
 func (s *Store) notifyAfterLostReply(ctx context.Context, name string, token opaque) {
 	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
 	defer cancel()

@@ -16,25 +16,25 @@ import (
 // Each of these statements makes its change inside the server, where nobody can interfere. They
 // exist only on PostgreSQL, where NOTIFY makes hand-overs frequent.
 //
-// The first statement hands a name over. It does what release and handOver of state.go do, under
-// these conditions:
+// The statement handOver hands a name over, as release and handOver of state.go do. It works only
+// under these conditions:
 //
 //   - the token has a live exclusive hold or reservation
 //   - no transaction keeps the name
 //   - the first waiter is a live writer, and the database wakes it on a channel of its own
 //
-// The second statement puts a new waiter into the queue. It does what join of state.go does, if
-// another token has a live exclusive hold or a reservation.
+// The statement enqueue puts a new waiter into the queue, as join of state.go does. It works only
+// if another token has a live exclusive hold or a reservation.
 //
-// In all other cases a statement changes nothing, and the caller uses state.go.
+// A statement that does not work changes nothing, and the caller then uses state.go.
 //
-// The first statement locks the row in two steps. First it locks the row FOR NO KEY UPDATE, as
+// The statement handOver locks the row in two steps. First it locks the row FOR NO KEY UPDATE, as
 // every UPDATE does. If another process is writing to the row, this step waits until that write is
 // done. Then it locks the row FOR UPDATE, as all statements that grant do. If a transaction
 // (CheckTx or LockTx) has locked the row, the second step does not wait: it skips the row.
 type contendedStatements struct {
 	handOver string
-	announce string // handOver that also leaves the notifications for the statement notifyHanded
+	announce string // like handOver; also stores the notifications that notifyHanded sends
 	enqueue  string
 }
 
@@ -56,8 +56,8 @@ func lockForGrant(t tables, columns string) string {
 		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
 }
 
-// handOverText makes the statement handOver. The argument announce is SQL that is added at its end.
-// The names in the statement are:
+// handOverText makes the statement handOver. The text of the parameter announce comes at the end of
+// the statement. The statement uses these names:
 //
 //	m       the queue and the rest of the state, from the column "more" of the row
 //	first   the place of the first waiter
@@ -96,7 +96,7 @@ func enqueueText(d *dialect, t tables) string {
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
 // A handedOver is the result of the statement handOver. The field "to" is the reservation for the
-// first waiter. The field "next" is the place of the waiter behind it, or nil.
+// first waiter. The field "next" is the place of the second waiter, or nil.
 type handedOver struct {
 	to    reservation
 	next  *place
@@ -104,10 +104,10 @@ type handedOver struct {
 }
 
 // handOver ends the exclusive hold of token and reserves the name for the first waiter in the
-// queue, in one statement. If the token has only a reservation, handOver ends the reservation: a
-// waiter may use the name, and release it, before it has claimed its reservation. If joins is not
-// nil, the statement adds this place to the end of the queue. The result ok is false if nothing was
-// changed.
+// queue, in one statement. The token may also have only a reservation, because a waiter may use the
+// name and release it without claiming the reservation. Then handOver ends the reservation. If
+// joins is not nil, the statement adds this place to the end of the queue. The result ok is false
+// if nothing was changed.
 func (t *table) handOver(ctx context.Context, name, token string, joins *place) (h handedOver, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return h, false, nil
@@ -146,9 +146,8 @@ func (t *table) handOver(ctx context.Context, name, token string, joins *place) 
 }
 
 // enqueue gives the request a place at the end of the queue, in one statement. It returns the
-// number of places before the new one, and the state, which lacks the holder. If the database wakes
-// the waiter, the state also lacks the queue, because such a waiter needs only the number. The
-// result ok is false if nothing was changed.
+// number of places before the new one, and the state of the name without the holder. The state
+// contains the queue only if the waiter polls. The result ok is false if nothing was changed.
 func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, position int, now micros, ok bool, err error) {
 	if t.sql.contended.enqueue == "" {
 		return nil, 0, 0, false, nil

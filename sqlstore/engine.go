@@ -36,8 +36,8 @@ type dialect struct {
 	now     string // the server's clock, microseconds since 1970
 	numbers bool   // placeholders are $1, $2, …
 	grants  bool   // CheckTx locks a row of a second table
-	nowait  string // added to a SELECT that locks a row: it fails instead of waiting
-	share   string // the clause with which SELECT locks a row against writers only
+	nowait  string // the end of a SELECT that locks a row and must not wait for it
+	share   string // the end of a SELECT that locks a row against writers only
 	minPool int    // the least number of connections in a pool
 
 	binary string // the type of a short byte string

@@ -24,7 +24,7 @@ func failure(ctx context.Context, err error, wasSent bool) error {
 	return dbms.Failure(ctx, err, wasSent)
 }
 
-// bound limits a call to the time that a call may take.
+// bound gives a context the deadline of a call.
 func bound(ctx context.Context) (context.Context, context.CancelFunc) { return dbms.Bound(ctx) }
 
 func invalid(format string, args ...any) error {

@@ -76,8 +76,8 @@ func (t *table) takeBoth(ctx context.Context, text string, args []any) (fence ui
 	return uint64(id), err
 }
 
-// claimHold turns the reservation of an exclusive hold into that hold, in one statement. ok is
-// false if there is no such reservation. othersWait reports whether somebody else waits.
+// claimHold claims an exclusive reservation in one statement. The token then has a hold. The result
+// ok is false if the token has no such reservation. othersWait reports whether somebody else waits.
 func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Grant, othersWait, ok bool, err error) {
 	if t.sql.claim == "" || r.Shared {
 		return g, false, false, nil

@@ -7,9 +7,9 @@ import (
 )
 
 // dropReservations removes the reservations that have lapsed from s.holds. It keeps them in
-// s.lapsed, which is not written to the table, because a late Release may need them. A waiter may
-// have used its reservation without a claim. If nobody has got the name since then, its Release
-// reports Expired instead of Gone.
+// s.lapsed, which is not written to the table. A late Release needs them, because a waiter may have
+// used its reservation without claiming it. Release then reports Expired, if nobody else has got
+// the name after the reservation, and Gone otherwise.
 func (s *state) dropReservations(now micros) {
 	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool {
 		if !h.Reserved || h.Until > now {
@@ -37,7 +37,6 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 }
 
 // overtaken reports whether somebody else got the name after h was granted. Every later grant has a
-// higher fence, so overtaken compares fences. A lapsed shared hold can still be in the list of
-// holds although somebody else has got the name, because the statement that takes a free name does
-// not remove it.
+// higher fence, so overtaken compares fences. That h is still in the list of holds proves nothing:
+// fast.go grants the name to the next token without removing the lapsed shared holds.
 func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }

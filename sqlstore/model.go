@@ -85,8 +85,8 @@ type reservation struct {
 	since    micros // when the reservation was made
 	notified bool   // the waiters of other processes have been notified
 
-	// next is the waiter behind it in the queue, or zero. That waiter has to look at the name if
-	// the reservation is not claimed in time.
+	// next is the waiter behind that waiter in the queue. It is the zero address if there is none.
+	// The waiter "next" has to look at the name if the reservation is not claimed in time.
 	next address
 }
 
@@ -100,8 +100,8 @@ type address struct {
 
 func (p *place) address() address { return address{p.Token, p.Push, p.Channel} }
 
-// An opaque string is a token. JSON strings cannot contain all of the bytes that a token may have,
-// so a token is encoded for JSON.
+// The type opaque is for tokens. A token may contain bytes that a JSON string cannot contain, so
+// tokens are written to JSON in base64.
 type opaque string
 
 func (o opaque) MarshalText() ([]byte, error) {

@@ -4,14 +4,15 @@ import "time"
 
 // If nothing wakes the first waiter in a queue, it looks at the name from time to time. To save
 // statements, it guesses when the current hold will end. A step is the time from the beginning of
-// one hold to the beginning of the next. If the waiter has measured a step, it expects the current
-// hold to end one step after that hold began. The waiter looks most often near the expected end,
-// which means from step/8 before the expected end until step/8 after it:
+// one hold to the beginning of the next. A waiter that has measured a step expects the current hold
+// to end one step after that hold began. It looks most often in the middle period, from step/8
+// before the expected end to step/8 after it:
 //
-//	now                    pause before the next look
-//	no step is known       headPause
-//	earlier than near      earlyPause, but shorter if the time near the end begins sooner
-//	near the expected end  nearbyPause
+//	now                       pause before the next look
+//	no step is known          headPause
+//	before the middle period  earlyPause, or until the middle period begins if that is sooner
+//	in the middle period      nearbyPause
+//	after the middle period   headPause
 //	later than near        headPause
 const (
 	headPause   = 70 * time.Millisecond

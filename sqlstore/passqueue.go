@@ -28,7 +28,7 @@ func (s *Store) PassOrQueue(ctx context.Context, token string, next driver.Reque
 	if s.waits.hasPlace(next.Token) { // a second registration would replace the first one
 		return driver.Released, g, true, nil
 	}
-	p := &takenPlace{push: push, turns: s.waits.currentTurn(), renew: time.Now().Add(placeFor / 2)}
+	p := &takenPlace{push: push, switches: s.waits.countSwitches(), renew: time.Now().Add(placeFor / 2)}
 	p.waiting, p.remove = s.waits.add(next.Name, opaque(next.Token))
 	mine := newPlace(&next, push, 0)
 	began := s.beginSample()

@@ -26,7 +26,7 @@ func TestTakenPlace(t *testing.T) {
 		}
 		keep := func() *takenPlace {
 			now := micros(time.Now().UnixMicro())
-			p := &takenPlace{push: s.waits.pushChannel(), turns: s.waits.currentTurn(), renew: time.Now().Add(placeFor / 2), now: now, ahead: 1}
+			p := &takenPlace{push: s.waits.pushChannel(), switches: s.waits.countSwitches(), renew: time.Now().Add(placeFor / 2), now: now, ahead: 1}
 			p.st = state{holds: []hold{{Token: "other", Reserved: true, Since: now, Until: now.add(driver.MaxReservation)}}}
 			p.waiting, p.remove = s.waits.add(r.Name, opaque(r.Token))
 			s.waits.keepPlace(r.Token, p)

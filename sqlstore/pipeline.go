@@ -30,25 +30,26 @@ type Statement struct {
 	Params []string
 }
 
-// A hand-over changes a row and then notifies a waiter, in two transactions. In one transaction
-// this would be slow. PostgreSQL commits transactions with NOTIFY one after the other. If such a
-// transaction had also changed a row, it would keep the others waiting while it writes to the disk.
+// A hand-over changes a row and then notifies a waiter. It uses two transactions, because one would
+// be slow. PostgreSQL lets only one transaction with NOTIFY commit at a time. If that transaction
+// had also changed a row, all others would have to wait while it writes to the disk.
 //
 // Both statements are sent at once, so the second cannot get its parameters from the reply to the
-// first. Instead the first statement leaves the notifications in a setting of the session, and the
-// second reads them there:
+// first. Instead the first statement writes the notifications into a setting of the session, and
+// the second statement reads this setting:
 //
 //	NUMBER|CHANNEL|TEXT|CHANNEL|TEXT
 //
-// NUMBER is random, and a parameter of both statements. If the first statement does nothing, the
-// second one finds another number, or no setting, and notifies nobody. A CHANNEL is empty if
-// nobody has to be notified: there is no such waiter, or the waiter polls or is in this process.
+// NUMBER is random, and both statements get it as a parameter. If the first statement does nothing,
+// the setting is missing or contains another number. The second statement then notifies nobody. A
+// CHANNEL is empty if nobody has to be notified: there is no such waiter, or the waiter polls or is
+// in this process.
 
 const handedSetting = "padlock.handed"
 
-// announceText returns an SQL expression for the statement "handOver". The expression leaves the
-// notifications in the setting padlock.handed. It has four parameters: NUMBER, the store's own
-// channel, the shared channel, and once more the own channel.
+// announceText returns an SQL expression for the statement "announce". The expression writes the
+// notifications into the setting padlock.handed. It has four parameters: NUMBER, the store's own
+// channel, the shared channel, and the store's own channel a second time.
 func announceText() string {
 	hash := func(token string) string { return "encode(substr(sha256(" + token + "), 1, 12), 'hex')" }
 	second := "decode(rpad(second->>'t', (length(second->>'t') + 3) / 4 * 4, '='), 'base64')"
@@ -102,8 +103,9 @@ func parseMicros(text string) (micros, error) {
 
 func bytesText(b []byte) string { return `\x` + hex.EncodeToString(b) }
 
-// handOverRow runs the statement handOver. If joins is not empty, it is a place in JSON that the
-// statement adds to the end of the queue. notified is true if the notifications were sent too.
+// handOverRow runs the statement handOver. If joins is not empty, the statement adds this place,
+// which is in JSON, to the end of the queue. The result notified is true if the notifications were
+// sent too.
 func (t *table) handOverRow(ctx context.Context, name, token, joins string) (r row, notified bool) {
 	if t.pipeliner == nil || t.noPipeline.Load() {
 		return t.queryRow(ctx, t.sql.contended.handOver, []byte(name), joins, []byte(token)), false

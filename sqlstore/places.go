@@ -18,22 +18,22 @@ import "time"
 // A dropped place may still be in the queue. Then the caller's Release removes it, or it lapses
 // after placeFor.
 //
-// The place is registered for notifications before the statement is sent, so that none is missed.
-// Some may still be missed if the connection for notifications is opened or lost in the state
-// "taken". If that has happened, or if there is no such connection any more, Wait looks at the name
-// at once.
+// The place is registered for notifications before the statement is sent. So each notification for
+// the place finds the place. But notifications may be lost while the connection for notifications
+// is opened or lost. If that has happened in the state "taken", or if there is no such connection
+// any more, Wait looks at the name at once.
 type takenPlace struct {
 	*waiting
-	remove func()
-	push   string    // the channel in the place
-	turns  uint64    // waits.turns before the statement was sent
-	renew  time.Time // when the place has to be renewed
-	ahead  int       // how many places were before it
-	st     state     // the name after the release; only the fence and the reservation are set
-	now    micros
+	remove   func()
+	push     string    // the channel in the place
+	switches uint64    // waits.switches before the statement was sent
+	renew    time.Time // when the place has to be renewed
+	ahead    int       // how many places were before it
+	st       state     // the name after the release; only the fence and the reservation are set
+	now      micros
 }
 
-// keepPlace keeps a place in the state "taken" until takePlace asks for it.
+// keepPlace stores a place, which enters the state "taken". takePlace returns the place later.
 func (w *waits) keepPlace(token string, p *takenPlace) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// A stmtCache keeps prepared statements of SQLite, which then need not be parsed again. The other
-// engines do not use it. On PostgreSQL the driver prepares statements, unless there is a pooler,
-// where this is not possible. On MySQL a statement that is sent as text costs one request, and a
-// prepared statement costs three, unless each connection keeps it prepared.
+// A stmtCache contains prepared statements of SQLite, which then need not be parsed again. The
+// other engines do not use it. On PostgreSQL, the driver prepares statements where that is
+// possible. On MySQL, a statement that is sent as text costs one request. A prepared one would cost
+// three, because it would have to be prepared and closed each time.
 type stmtCache struct {
 	mu    sync.Mutex
 	texts map[string]*sql.Stmt

@@ -13,9 +13,10 @@ import (
 )
 
 // A row remembers the last fence of its name, so that the next fence is higher. The row stays in
-// the table after the name became free, or after its holder died. Later it can be removed. Without
-// a row, the next fence is the server's time, which is greater than any fence of long ago. minKeep
-// makes this true even if the clock was set back by an hour.
+// the table after the name has become free, or after its holder has died. Once its fence is old
+// enough, the row is removed. Without a row, the next fence is the server's time, which is higher
+// than every old fence. That is true even if the clock was set back by an hour, because every row
+// stays for at least minKeep.
 const (
 	// minKeep is more than an hour, in case somebody sets the clock back to winter time.
 	minKeep     = 65 * time.Minute
@@ -132,8 +133,8 @@ func isOld(keep time.Duration) []any {
 }
 
 // remove deletes the rows in the list. It leaves out rows that were used after the list was read,
-// and rows that a transaction has locked. On MySQL, remove first waits for a locked row. On the
-// other engines, including MariaDB, remove does not wait.
+// and rows that a transaction has locked. MySQL waits for a locked row until a time-out. The other
+// engines, including MariaDB, do not wait.
 func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (n int, err error) {
 	if s.engine == MySQL {
 		for _, r := range list {

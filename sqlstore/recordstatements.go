@@ -31,7 +31,8 @@ func newRecordStatements(d *dialect, t tables) recordStatements {
 		create: "CREATE TABLE IF NOT EXISTS " + t.runs + " (name " + d.binary + " NOT NULL, id " + id + " NOT NULL, " +
 			"body " + d.text + " NOT NULL, written bigint NOT NULL, PRIMARY KEY (name, id))" + d.suffix,
 		write: d.bind("INSERT INTO " + t.runs + " (name, id, body, written) VALUES (?, ?, ?, " + d.now + ") " + upsert),
-		// In a DELETE, MySQL can read the same table only through a derived table.
+		// MySQL does not let a DELETE read its own table in a plain subquery, but in a derived
+		// table.
 		trim: d.bind("DELETE FROM " + t.runs + series + " AND id < (SELECT id FROM (SELECT id FROM " + t.runs + series +
 			" ORDER BY id DESC LIMIT 1 OFFSET " + strconv.Itoa(driver.MaxRecords-1) + ") AS least)"),
 		read:  d.bind("SELECT id, body FROM " + t.runs + " WHERE name = ? ORDER BY id"),

@@ -23,9 +23,8 @@ type moreColumn struct {
 	Cooled driver.Holder `json:"cooled,omitzero"`
 }
 
-// scan reads the state of a name from one row of a result. The row may have other columns before
-// those of the state. The argument leading has a pointer to a variable for each of these other
-// columns.
+// scan reads the state of a name from one row of a result. The row may begin with other columns.
+// The caller passes one pointer for each of them, and scan stores their values there.
 func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string, s *state, now micros, err error) {
 	var rawName, token []byte
 	var reserved int
@@ -103,7 +102,7 @@ type table struct {
 	sql             statements
 	kept            stmtCache
 	mariaDB         atomic.Bool                     // the server is MariaDB, not MySQL; see saveInOne
-	channel, shared string                          // of the store: see notification
+	channel, shared string                          // the store's own and its shared channel
 	pipeliner       Pipeliner                       // nil if statements are sent one by one
 	noPipeline      atomic.Bool                     // the connections of this pool cannot send two statements at once
 	make            func(ctx context.Context) error // makes the tables again after they were removed or lost
@@ -151,9 +150,9 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 // a moment by another grant.
 var errRowLocked = errors.New("a transaction has locked the row of the last grant")
 
-// saveState writes the state if nobody has changed the row since it was loaded, and reports whether
-// it was written. If grant is true, saveState also writes the fence of the last grant. If a
-// transaction has locked the row of that fence, saveState returns errRowLocked.
+// saveState writes the state if nobody has changed the name's row since the state was loaded. It
+// reports whether it has written. If grant is true, saveState also writes the fence to the row of
+// the last grant. If a transaction has locked that second row, saveState returns errRowLocked.
 func (t *table) saveState(ctx context.Context, name string, st *state, grant bool) (bool, error) {
 	values, err := st.values()
 	if err != nil {
@@ -217,10 +216,10 @@ func (t *table) saveInOne(ctx context.Context, name string, st *state, values []
 	return false, err
 }
 
-// saveBoth does the work of saveState for a grant on an engine where one statement cannot skip a
-// locked row. The first statement checks whether a transaction has locked the row, and the second
-// writes to both tables at once. saveBoth opens no transaction. If the connection were lost during
-// a transaction, the transaction could stay open in the server and keep the name.
+// saveBoth saves the state after a grant on MySQL, where no single statement can write to both
+// tables and skip a locked row. The first statement checks whether a transaction has locked the
+// row. The second statement writes to both tables. saveBoth opens no transaction. If the connection
+// were lost, an open transaction could stay in the server and keep the name.
 func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
 	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
@@ -238,11 +237,10 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 	return ok, err
 }
 
-// awaitWriter is called on MySQL and MariaDB when a grant has found a locked row in the table of
-// grants. Either a transaction that checks the name has locked this row, or another grant has
-// locked this row for a moment. Another grant also locks the name's row in the table of locks, but
-// a transaction that checks does not. So awaitWriter waits until nobody writes to the row in the
-// table of locks, and then returns errRowLocked.
+// awaitWriter is called on MySQL and MariaDB when a grant has found that the row of the last grant
+// is locked. There are two cases. A transaction that checks or holds the lock may have locked that
+// row. Or another grant is writing. Another grant has also locked the name's row in the table of
+// locks. So awaitWriter waits until that other row is not locked. Then it returns errRowLocked.
 //
 // The other grant may be an earlier statement of this caller, which the server still executes
 // although the connection was lost. If the wait fails, it is not known who has the name, so

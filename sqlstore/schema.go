@@ -18,8 +18,9 @@ const schemaVersion = 1
 // tables holds the qualified and quoted names of the tables.
 type tables struct{ locks, grants, meta, runs string }
 
-// Schema returns the statements that create the tables of an engine in a schema, in order. "" is
-// the default schema.
+// Schema returns the statements that create the tables of an engine. They are in the order in which
+// they have to run. The parameter schema is the schema of the tables, and "" means the default
+// schema.
 func Schema(e Engine, schema string) ([]string, error) {
 	d := dialects[e]
 	if d == nil {

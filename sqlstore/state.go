@@ -53,10 +53,10 @@ func (s *state) trim(now micros) {
 	s.noteFree(ended, now)
 }
 
-// noteFree updates s.free. This is the time at which the name became free for the first waiter in
-// the queue, or 0 if that waiter cannot take the name yet. The end of a lease does not update
-// s.free, and neither do the statements of fast.go. So noteFree is called whenever a state is
-// trimmed or the name is handed over.
+// noteFree updates s.free, the time at which the name became free for the first waiter in the
+// queue. s.free is 0 if that waiter cannot take the name yet. noteFree is called whenever a state
+// is trimmed or the name is handed over. At other times s.free may be out of date: the end of a
+// lease does not change it, and the statements of fast.go do not either.
 func (s *state) noteFree(since, now micros) {
 	if len(s.queue) == 0 || s.isExcluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		s.free = 0
@@ -82,9 +82,9 @@ func (s *state) lastEnd(now micros) micros {
 	return last
 }
 
-// clamp shortens places, reservations, refused tokens and the intent to their usual length, in case
-// the server's clock was set back. Otherwise a waiter that died would block the name until the
-// clock has caught up.
+// clamp is for the case that the server's clock was set back. Every place, reservation, refused
+// token and intent would then last too long, and a waiter that died would block the name. So clamp
+// shortens them to their usual length.
 func (s *state) clamp(now micros) {
 	for i := range s.queue {
 		s.queue[i].Until = min(s.queue[i].Until, now.add(placeFor))
@@ -101,7 +101,7 @@ func (s *state) clamp(now micros) {
 	s.free = min(s.free, now)
 }
 
-// isExcluded reports whether the name cannot be given to token now. It ignores the queue.
+// isExcluded reports whether something other than the queue keeps token from getting the name now.
 func (s *state) isExcluded(token opaque, shared bool, now micros) bool {
 	if s.cool > now || shared && s.intent.Token != "" {
 		return true
@@ -112,8 +112,8 @@ func (s *state) isExcluded(token opaque, shared bool, now micros) bool {
 }
 
 // firstToLook returns the token of the first waiter in the queue if that waiter has to look, and ""
-// otherwise. The waiter has to look if it may take the name, or if it polls. A waiter that polls
-// may not know yet that it is the first.
+// otherwise. The waiter has to look if it may take the name. A waiter that polls always has to
+// look, because it may not know that it is the first.
 func (s *state) firstToLook() opaque {
 	if len(s.queue) == 0 || s.queue[0].Push && s.free == 0 {
 		return ""
@@ -249,9 +249,9 @@ func (s *state) acquire(r *driver.Request, now micros) (*hold, error) {
 	return h, nil
 }
 
-// repeat is the part of acquire for a token that already has the name. The token has a hold if the
-// reply to an earlier request was lost, or if the caller now wants to set AtLeast. The token has a
-// reservation if the caller is a waiter that now claims the name.
+// repeat does the work of acquire for a token that already has the name. The token has a hold if
+// the reply to an earlier request was lost, or if the caller now wants to set AtLeast. The token
+// has a reservation if the caller is a waiter that now claims the name.
 func (s *state) repeat(h *hold, r *driver.Request, now micros) *hold {
 	if h.Reserved {
 		h.Reserved, h.Since, h.Until, h.Holder = false, now, now, r.Holder
@@ -278,8 +278,8 @@ func (s *state) replace(r *driver.Request, now micros) (*hold, error) {
 	return h, nil
 }
 
-// release removes the hold or reservation of a token and its place in the queue. The result says
-// what the token had.
+// release removes everything that a token has: its hold or reservation, and its place in the queue.
+// The result says what the token had.
 func (s *state) release(token opaque, keep time.Duration, now micros) driver.Outcome {
 	place := func(p place) bool { return p.Token == token }
 	waits := slices.ContainsFunc(s.queue, place)
@@ -306,9 +306,9 @@ func (s *state) release(token opaque, keep time.Duration, now micros) driver.Out
 }
 
 // convert changes a live hold from shared to exclusive or back. If there are other readers, a
-// promotion has to wait for them. Then convert returns an error and records the intent of the
-// promotion in the state. The result write says whether the caller has to save the state. It is
-// true after that error, too.
+// promotion has to wait for them. Then convert returns an error, and records in the state that the
+// hold wants to be promoted. The result write says whether the caller has to save the state. It may
+// be true together with an error.
 func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err error) {
 	h, err = s.heldBy(opaque(r.Token), now)
 	if err != nil {
@@ -364,9 +364,9 @@ func (s *state) handOver(now micros) (handed []reservation) {
 }
 
 // leaveFree is called instead of handOver while a transaction keeps the name. No waiter can get the
-// name yet, so the first waiter in the queue has to look at the name from time to time until the
-// transaction ends. If that waiter sleeps until a notification arrives, toLook contains it. The
-// caller then sends the notification.
+// name before the transaction ends. Until then the first waiter has to look at the name from time
+// to time. If that waiter sleeps until a notification arrives, leaveFree returns a message to that
+// waiter. The caller then sends a notification.
 func (s *state) leaveFree(now micros) (toLook []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
 		toLook = append(toLook, reservation{to: s.queue[0].address()})
@@ -374,11 +374,11 @@ func (s *state) leaveFree(now micros) (toLook []reservation) {
 	return toLook
 }
 
-// wakeForCoolDown is called when a cool-down of the name may have begun. If it has, the first
-// waiter has to look at the name, and toLook is a message to that waiter. The first waiter may be
-// asleep until the end of the lease, which can be long after the end of the cool-down. A waiter
-// behind it may know when the cool-down ends, and would then take the name before the first waiter.
-// The argument oldCool is the end of the cool-down before this change.
+// wakeForCoolDown is called when a change may have begun a cool-down of the name. If the end of the
+// cool-down has changed from oldCool, wakeForCoolDown returns a message that makes the first waiter
+// look. Without this message, the first waiter may sleep until the end of the lease, long after the
+// end of the cool-down. Another waiter that knows the end of the cool-down would then overtake the
+// first waiter.
 func (s *state) wakeForCoolDown(oldCool, now micros) (toLook []reservation) {
 	if s.cool <= max(now, oldCool) || len(s.queue) == 0 {
 		return nil
@@ -400,9 +400,10 @@ func (s *state) join(r *driver.Request, push string, now micros) {
 	s.queue = append(s.queue, p)
 }
 
-// busyUntil returns the value of the column "busy". The statements of fast.go read that column, but
-// not the column "more", which has the queue and other parts of the state. They grant the name only
-// after the time in "busy". So busyUntil is the latest time at which one of those parts matters.
+// busyUntil returns the value of the column "busy". The statements of fast.go do not read the
+// column "more", which has the queue, the shared holds and other parts of the state. Instead they
+// grant the name only when the time in "busy" has passed. So "busy" must not be before the end of
+// any of those parts.
 func (s *state) busyUntil() micros {
 	end := max(s.cool, s.intent.Until)
 	for _, h := range s.holds {
@@ -478,8 +479,8 @@ func (s *state) idle(now micros) bool {
 	return len(s.queue) == 0 && s.cool <= now && !s.excludedBut("", now)
 }
 
-// exclusive returns the exclusive hold and the other holds. The exclusive hold has columns of its
-// own in the table.
+// exclusive splits the list of holds into the exclusive hold, which has columns of its own in the
+// table, and all other holds.
 func (s *state) exclusive() (*hold, []hold) {
 	i := slices.IndexFunc(s.holds, func(h hold) bool { return !h.Shared })
 	if i < 0 {

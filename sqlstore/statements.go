@@ -28,8 +28,9 @@ import (
 //
 // A program can check a padlock lock in its own transaction (CheckTx). Until that transaction ends,
 // nobody else gets the name, but renewal, Release and Break work as usual. For this, the
-// transaction locks a row in the database, and every grant of the name needs a row lock that
-// excludes the one of the transaction. Renewal, Release and Break do not need it:
+// transaction locks a row in the database. Every grant of the name needs a lock on the same row,
+// and cannot get it while the transaction is open. Renewal, Release and Break do not need that row
+// lock:
 //
 //	engine      a grant                              a transaction that checks
 //	PostgreSQL  locks the row FOR UPDATE             locks the row FOR KEY SHARE
@@ -37,15 +38,16 @@ import (
 //	SQLite      writes, as only one writer can       writes
 //
 // A transaction can also hold a padlock lock (LockTx). It keeps others from the name in the same
-// way, and it also writes to the row of the last grant. Because of this write, two such
-// transactions exclude each other, and a transaction that works on an older snapshot fails.
+// way, and it also writes to the row of the last grant. Two such transactions exclude each other,
+// because both have to write to that row. A transaction that works on an older snapshot fails when
+// it writes.
 
 // statements holds the SQL texts of one store. They are made once.
 type statements struct {
 	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
 	list, readGrant                                                 string
 	awaitWriter                                                     string // MySQL only: waits while a statement writes to the row of a name
-	acquire, acquireBoth                                            string // the statements whose names end with Both write to both tables
+	acquire, acquireBoth                                            string // saveBoth and acquireBoth write to both tables
 	claim, pass, extend, release                                    string
 	notify                                                          [3]string // by the number of notifications
 	contended                                                       contendedStatements
@@ -104,8 +106,8 @@ func newStatements(d *dialect, t tables) statements {
 
 // The method fast adds the statements for the most frequent steps: taking a free name, and
 // extending or releasing a hold while nobody waits. These statements do not read the column "more",
-// which has the queue and the rest of the state. While that column matters, the column "busy"
-// contains a time in the future. Then the statements that take or release a name change nothing.
+// which has the queue and the rest of the state. Instead they read the column "busy". If it
+// contains a time in the future, the statements that take or release a name change nothing.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
@@ -137,9 +139,9 @@ func (st *statements) fast(d *dialect, t tables) {
 	}
 }
 
-// txStatements are the statements that run in the caller's transactions. Most of them use the row
-// in the table of grants. Only the field "share" on PostgreSQL and the field "write" on SQLite use
-// the row in the table of locks.
+// txStatements are the statements that run in the caller's transactions. They use the row in the
+// table of grants, with two exceptions. The field "share" on PostgreSQL and the field "write" on
+// SQLite use the row in the table of locks.
 type txStatements struct {
 	plain string // reads the row as the transaction sees it; "" if not needed
 	share string // reads and locks the row, so that nobody gets the name until the transaction ends

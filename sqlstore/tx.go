@@ -21,8 +21,8 @@ type Granted interface {
 
 // CheckTx protects a transaction from writing after its process has lost the lock. It returns nil
 // if the lock is held now. From then until tx ends, nobody else gets the name, even if the lease
-// ends before. So a process that is paused before its commit does no harm, and the program need not
-// check fences.
+// ends before tx does. So a process that is paused before its commit does no harm, and the program
+// need not check fences.
 //
 // Call CheckTx at the start of the transaction. If the isolation level is REPEATABLE READ or
 // SERIALIZABLE, begin the transaction after Acquire.
@@ -79,8 +79,8 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 //
 // While tx is open, others who try the name get a *driver.HeldError. Call LockTx at the start of
 // the transaction. With the isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as
-// they were at its first read. If somebody has held the lock since that read, tx may not see what
-// that holder has changed. LockTx then fails.
+// they were at its first read. Another process may have held the lock after that read, and changed
+// data that tx does not see. LockTx then fails.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -121,10 +121,10 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	return st.heldError("", now)
 }
 
-// peekBesideTx reads the state of a name after tx has locked a row of the name. It reads on another
-// connection, outside of tx. If it read in tx and the isolation level were SERIALIZABLE, MySQL
-// would lock every row that it reads. On SQLite it does read in tx, because the pool may have only
-// one connection.
+// peekBesideTx reads the state of a name after tx has locked a row of the name. On PostgreSQL and
+// MySQL it reads on another connection. In a SERIALIZABLE transaction, MySQL would lock every row
+// that the transaction reads. On SQLite it reads in tx, because the pool may have only one
+// connection.
 func (s *Store) peekBesideTx(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
 		return s.rows.peekState(ctx, name)
@@ -138,11 +138,11 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pinRow runs the SQL text lockText, which locks a row of the name until the transaction ends. The
-// transaction may see an older version of that row. If pinRow notices this, it returns errStale. In
-// CheckTx on PostgreSQL, pinRow does not always notice it. So it returns the fence that the
-// transaction sees (sawFence), and CheckTx compares this fence with the current one. In all other
-// cases sawFence does not matter.
+// pinRow runs lockText, a statement that locks a row of the name until the transaction ends. If it
+// notices that the transaction sees an older version of that row, it returns errStale. CheckTx on
+// PostgreSQL uses a statement that may return an older version unnoticed. In this case pinRow
+// returns the fence in that version as sawFence, and CheckTx compares it with the current fence. In
+// all other cases sawFence is 0.
 func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (sawFence uint64, err error) {
 	if lockText == "" { // on SQLite, any write keeps all other writers out
 		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
@@ -200,8 +200,8 @@ func (s *Store) staleError(ctx context.Context, err error) error {
 }
 
 // checkSameVersion returns an error if the transaction does not see the current version of the
-// lock's row. With the isolation level REPEATABLE READ or SERIALIZABLE, a transaction sees the row
-// as it was when the transaction read for the first time.
+// lock's row. A REPEATABLE READ or SERIALIZABLE transaction sees the row as it was when the
+// transaction first read anything.
 func (s *Store) checkSameVersion(ctx context.Context, name string, st *state) error {
 	if !s.rows.dialect.grants {
 		return nil
@@ -216,10 +216,10 @@ func (s *Store) checkSameVersion(ctx context.Context, name string, st *state) er
 	return nil
 }
 
-// makeRowsFor makes the rows of a name before a transaction locks them. If a transaction on MySQL
-// looks for a missing row, it locks the gap between the neighbours of that row, and nobody else can
-// insert the row. The new rows stay even if the transaction is rolled back. SQLite has only one
-// writer, so there the transaction itself makes them.
+// makeRowsFor makes the rows of a name before a transaction locks them. On MySQL, a transaction
+// that looks for a missing row locks the gap where the row would be, and nobody else can insert it.
+// The new rows stay even if the transaction is rolled back. On SQLite, which has only one writer,
+// the transaction itself makes the row.
 func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error {
 	if !s.rows.dialect.grants {
 		_, err := tx.ExecContext(ctx, s.rows.sql.ensure, []byte(name), []byte{})

@@ -20,14 +20,14 @@ type Opener struct {
 	Names []string
 	// Parameters lists the URL parameters that Open understands. FromURL rejects all others.
 	Parameters []string
-	// Open returns a pool for the database that u names, and a Listener or nil. It need not contact
-	// the server. The query of u contains no other parameters than those in the field Parameters.
-	// If the function password is not nil, it returns the password for each new connection.
-	// ErrInvalid means that u is wrong. Neither this error nor those of the pool may contain a user
-	// or a password.
+	// Open returns a pool for the database that u names. It also returns a Listener, or nil. Open
+	// need not contact the server. The query of u contains only parameters that the field
+	// Parameters lists. If the function password is not nil, it returns the password for each new
+	// connection. An error of Open is ErrInvalid if u is wrong. No error of Open or of the pool may
+	// contain a user or a password.
 	Open func(u *url.URL, password func() (string, error)) (*sql.DB, Listener, error)
-	// Servers returns the addresses that u names, as HOST:PORT, and whether the connections are
-	// encrypted. Servers may be nil.
+	// Servers returns the addresses in u, as HOST:PORT, and whether the connections are encrypted.
+	// The field Servers may be nil.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
 	// At, if not nil, is a function that replaces the server's address in a URL. It returns nil if
 	// that is not possible, for instance because u names several servers.
@@ -134,7 +134,7 @@ func parse(u *url.URL, o Opener) (*target, error) {
 	for name, values := range query {
 		read, ofDriver := parameters[name], slices.Contains(o.Parameters, name)
 		switch {
-		case read == nil && !ofDriver || o.Engine == SQLite && noneInFiles[name]:
+		case read == nil && !ofDriver || o.Engine == SQLite && notForSQLite[name]:
 			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(o), ", "))
 		case len(values) != 1 && !(ofDriver && o.Engine == SQLite): // a URL may have several pragmas
 			return nil, invalid("the parameter %s is given more than once", name)
@@ -188,14 +188,14 @@ var parameters = map[string]func(p *target, value string) error{
 	},
 }
 
-// noneInFiles has the parameters that make no sense for SQLite, whose database is a file.
-var noneInFiles = map[string]bool{"schema": true, "notify": true, "password-file": true}
+// notForSQLite contains the parameters that a URL for SQLite must not have.
+var notForSQLite = map[string]bool{"schema": true, "notify": true, "password-file": true}
 
 // knownParams lists the parameters of an engine's URLs.
 func knownParams(o Opener) []string {
 	names := slices.Clone(o.Parameters)
 	for name := range parameters {
-		if o.Engine != SQLite || !noneInFiles[name] {
+		if o.Engine != SQLite || !notForSQLite[name] {
 			names = append(names, name)
 		}
 	}

@@ -48,8 +48,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 // "reserved", Wait returns the reservation, and the caller claims it with Acquire. In the state
 // "held", Wait returns the hold. In the state "gone", it returns the zero Grant.
 //
-// Nothing has to wake a placed waiter: it looks at the name again at the end of each pause. So a
-// lost notification only makes it notice a change later. These events end the pause early:
+// A placed waiter sleeps between two looks, until its pause has ended. If a notification is lost,
+// the waiter notices the change at the end of the pause. These events end the pause early:
 //
 //   - A notification with the fence 0 tells the waiter to look.
 //   - The file has changed (watch.go).
@@ -70,8 +70,8 @@ type wait struct {
 	renew  time.Time   // when the place has to be renewed
 
 	at    int           // how many waiters were ahead of this one at the last look
-	moved time.Time     // when that number last changed
-	step  time.Duration // how long the last step took
+	moved time.Time     // when the value of the field at last changed
+	step  time.Duration // how long it took until one waiter less was ahead
 	pace  pace
 }
 
@@ -148,7 +148,7 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 	defer cancel()
 	if p := w.taken; p != nil {
 		w.taken, w.joined, w.push, w.renew = nil, true, p.push, p.renew
-		if p.turns == w.s.waits.currentTurn() && p.push == w.s.waits.pushChannel() {
+		if p.switches == w.s.waits.countSwitches() && p.push == w.s.waits.pushChannel() {
 			return g, false, w.pauseAt(&p.st, p.ahead, p.now), nil
 		}
 	}
@@ -185,8 +185,8 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 }
 
 // joinQueue takes or renews this waiter's place in the queue. If it is this waiter's turn,
-// joinQueue acquires the name, and Wait returns a hold and not a reservation. If the caller has
-// already read the state, it passes that state as the argument known. Otherwise it passes nil.
+// joinQueue acquires the name instead, and finished is true. A caller that has already read the
+// state passes it as known, and other callers pass nil.
 func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushChannel()
@@ -227,8 +227,8 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 	return g, false, w.notePlaced(st, st.aheadOf(token), push, now), nil
 }
 
-// enqueue takes a place in one statement, which works only if another token has the name. If
-// enqueue returns false, joinQueue has to take the place.
+// enqueue takes a place in one statement. The statement works only while another token has a hold
+// or a reservation. If enqueue returns false, joinQueue has to take the place.
 func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err error) {
 	push := w.s.waits.pushChannel()
 	began := w.s.beginSample()
@@ -296,12 +296,10 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 }
 
 // wokenPause is for waiters that are woken by a notification or by a change of the file. It returns
-// how long such a waiter sleeps if nothing wakes it. The first waiter sleeps at most until the end
-// of the lease that it waits for. If the first waiter is dead, the second waiter may take the name
-// when driver.MaxReservation has passed since the end of that lease. For the third waiter it is
-// twice driver.MaxReservation, and so on. Each waiter sleeps at most until it may take the name. In
-// any case the sleep has a limit, because a holder may have died or a notification may have been
-// lost.
+// how long such a waiter sleeps if nothing wakes it: at most until it may take the name. The first
+// waiter may take the name when the lease ends. Each waiter behind it has to leave
+// driver.MaxReservation more to the waiters ahead, which may be dead. In any case the sleep has a
+// limit, because a holder may have died or a notification may have been lost.
 func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	d := lastPause
 	if position == 0 {

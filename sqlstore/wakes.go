@@ -18,20 +18,20 @@ import (
 type Listener interface {
 	// Listen opens a connection, listens on all of the channels, and then calls the function ready.
 	// The names of the channels need no quotes in SQL. For each notification that arrives, Listen
-	// calls the function woken with the payload. It returns when ctx ends or the connection is
-	// lost. The returned error says why.
-	Listen(ctx context.Context, channels []string, ready func(), woken func(payload string)) error
+	// calls notify with the payload. Listen returns when ctx ends or the connection is lost. The
+	// returned error says why.
+	Listen(ctx context.Context, channels []string, ready func(), notify func(payload string)) error
 }
 
-// newChannel makes the name of the channel on which a store is notified. Each store has its own, so
-// that a notification reaches one process and does not wake all others.
+// newChannel makes the name of the channel on which a store is notified. Each store has its own
+// channel, so a notification reaches one process and does not wake all others.
 func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16]) }
 
 // sharedChannel returns the name of a channel on which all stores of one table listen, in addition
-// to their own channels. It is there for processes with the first builds of this package, which
-// know only this channel and send all notifications on it. When such a build writes a row, it also
-// drops the field "c" from every place in the queue. That field is the channel of a waiter, so
-// these waiters must then be notified on the shared channel.
+// to their own channels. The first builds of this package know only this channel, and send all
+// notifications on it. They also know no channel in the queue. When such a build writes a row, the
+// places of the queue lose the channels of their waiters. Those waiters can then be notified only
+// on the shared channel.
 func (s *Store) sharedChannel() string {
 	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
 }
@@ -43,11 +43,11 @@ func (s *Store) sharedChannel() string {
 //	                        was reserved, by the server's clock
 //	HASH FENCE @TIME alone  the same, and nobody else waits
 //	HASH 0                  the waiter has to look
-//	- 0 HASH                the name is reserved for the waiter directly ahead of the one with HASH
+//	- 0 HASH                the name is reserved for another waiter, directly ahead of this one
 //
-// Older builds of padlock do not send @TIME, and ignore it. They may also send one text for two
-// waiters: HASH FENCE HASH. The second hash is that of the next waiter, and means the same as in
-// "- 0 HASH".
+// Older builds of padlock neither send nor read @TIME. They may also send one text to two waiters:
+// HASH FENCE HASH. There the second waiter is directly behind the first one. The text tells it the
+// same as "- 0 HASH".
 func (s *Store) notification(a address, h handedName, next bool) []any {
 	text := a.token.hash() + " " + strconv.FormatUint(h.fence, 10)
 	if h.since > 0 {
@@ -67,18 +67,18 @@ func (s *Store) notification(a address, h handedName, next bool) []any {
 type waits struct {
 	mu      sync.Mutex
 	byName  map[string][]*waiting
-	byToken map[string]*waiting    // waiters that take a place, by the hash of the token
-	taken   map[string]*takenPlace // places in the state "taken", by token
+	byToken map[string]*waiting    // by the hash of the token: waiters that want a place in the queue
+	taken   map[string]*takenPlace // by token: places in the state "taken"
 	claims  map[string]time.Time   // by token: when an unclaimed reservation arrived
 
 	listener *notifyConn // nil if nobody has waited for a while
 	waiters  int         // calls of Wait that want notifications
 	channel  string      // the store's own channel; "" without a Listener
 	clock    driver.Clock
-	turns    uint64 // how often the connection for notifications was opened or lost
+	switches uint64 // counts how often the connection for notifications was opened or lost
 }
 
-// waiting stands for one waiter of this process, which is one call of Wait.
+// A waiting is a waiter of this process, in one call of Wait.
 type waiting struct {
 	token opaque          // "" if the waiter takes no place in the queue
 	look  chan struct{}   // signals that the waiter has to look
@@ -86,9 +86,9 @@ type waiting struct {
 	next  chan struct{}   // signals that the waiter directly ahead has a reservation
 
 	// For a fileWatch, guarded by waits.mu:
-	ahead   int       // how many waiters were ahead of this one at the last look
-	stale   bool      // the file has changed since the waiter was woken
-	stirred time.Time // when the waiter was woken last
+	ahead  int       // how many waiters were ahead of this one at the last look
+	stale  bool      // the file has changed since the waiter last had to look
+	toldAt time.Time // when the file watch last made the waiter look
 }
 
 // add registers a waiter. The caller calls remove when the wait ends.
@@ -168,8 +168,9 @@ func (w *waits) handTo(hash string, h handedName) bool {
 	return true
 }
 
-// warnNext finds a waiter by the hash of its token. It tells this waiter that the name was reserved
-// for the waiter directly ahead. It returns false if the waiter is not in this process.
+// warnNext finds a waiter by the hash of its token. It warns the waiter that the name was reserved
+// for somebody else, directly ahead in the queue. It returns false if the waiter is not in this
+// process.
 func (w *waits) warnNext(hash string) bool {
 	one := w.waiter(hash)
 	if one != nil {
@@ -262,7 +263,8 @@ func (s *Store) listen() (done func()) {
 	}
 }
 
-// keepListening keeps the connection for notifications open until nobody has waited for a while.
+// keepListening keeps the connection for notifications open. It closes the connection when nobody
+// has waited for idleListen.
 func (s *Store) keepListening(ctx context.Context, l *notifyConn) {
 	defer l.stop()
 	idle := time.NewTicker(idleListen)
@@ -271,8 +273,8 @@ func (s *Store) keepListening(ctx context.Context, l *notifyConn) {
 	go func() {
 		defer close(lost)
 		for pause := 10 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
-			_ = s.cfg.listener.Listen(ctx, channels, func() { s.noteHearing(l, true); pause = 10 * time.Millisecond }, s.waits.handlePayload)
-			s.noteHearing(l, false)
+			_ = s.cfg.listener.Listen(ctx, channels, func() { s.setListening(l, true); pause = 10 * time.Millisecond }, s.waits.handlePayload)
+			s.setListening(l, false)
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
@@ -305,23 +307,23 @@ func (w *waits) forget(l *notifyConn) bool {
 	return true
 }
 
-// noteHearing records whether notifications arrive from now on. It also makes each waiter look at
-// its name once, because a notification may have been lost before.
-func (s *Store) noteHearing(l *notifyConn, on bool) {
+// setListening records whether notifications arrive, after that has changed. It also makes each
+// waiter look at its name once, because a notification may have been lost before.
+func (s *Store) setListening(l *notifyConn, on bool) {
 	w := &s.waits
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.turns++
+	w.switches++
 	if l.on = on; w.listener == l {
 		w.wakeAll()
 	}
 }
 
-// currentTurn returns how often the connection for notifications was opened or lost.
-func (w *waits) currentTurn() uint64 {
+// countSwitches returns how often the connection for notifications was opened or lost.
+func (w *waits) countSwitches() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.turns
+	return w.switches
 }
 
 // pushChannel returns the channel on which notifications arrive now, or "".

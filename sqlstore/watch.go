@@ -8,33 +8,34 @@ import (
 	"time"
 )
 
-// A fileWatch wakes waiters on SQLite, which has no notifications. A connection can find out
-// cheaply, without reading a table, whether another connection has changed the file (PRAGMA
-// data_version). So in each process with waiters, one connection asks often, and the waiters read
-// their rows only after a change. A fileWatch is a Listener, so this connection is opened and
-// closed at the same times as the connection for notifications on PostgreSQL.
+// A fileWatch wakes waiters on SQLite, which has no notifications. PRAGMA data_version tells
+// cheaply, without reading a table, whether another connection has changed the file. So each
+// process with waiters has one connection that runs this pragma often. The waiters read their rows
+// only after a change. A fileWatch is a Listener: the store opens and closes this connection when
+// it would open and close the connection for notifications on PostgreSQL.
 type fileWatch struct{ s *Store }
 
 const (
-	// The connection asks every nearPause while one of this process's waiters is the first or
-	// second in its queue. If all of them have more waiters ahead, it asks less often, at least
-	// every farPause.
+	// The watch runs the pragma every nearPause if one of this process's waiters is the first or
+	// second in its queue. If all of them have more waiters ahead, the pauses are longer, up to
+	// farPause.
 	nearPause = 5 * time.Millisecond
 	farPause  = 50 * time.Millisecond
 
-	// After a look, a waiter ignores changes for a time: restTime for each waiter ahead of it, and
-	// at most maxRest. The first two waiters ignore no change.
+	// A waiter that has looked does not look again for some time, even if the file changes. This
+	// time is restTime for each waiter ahead of it, and at most maxRest. The first two waiters of a
+	// queue always look.
 	restTime = 10 * time.Millisecond
 	maxRest  = 200 * time.Millisecond
 
 	// watchPool is the minimum number of connections in a pool that has a fileWatch. The fileWatch
-	// keeps one of them. If a transaction of the caller takes another one, there is still one left
-	// for renewals.
+	// needs one connection. A transaction of the caller may need another, and renewals need a
+	// third.
 	watchPool = 3
 
-	// A file without a write-ahead log cannot be watched, because each look would lock the file
-	// against the writer. Waiters then poll, and the watch is tried again after deafTime.
-	deafTime = 10 * time.Minute
+	// A file without a write-ahead log cannot be watched, because the pragma would lock the file
+	// against the writer. Waiters then poll. The store tries the watch again after retryWatch.
+	retryWatch = 10 * time.Minute
 )
 
 var errNoLog = errors.New("the file has no write-ahead log")
@@ -45,7 +46,7 @@ func canWatch(e Engine, db *sql.DB) bool {
 	return e == SQLite && (most == 0 || most >= watchPool)
 }
 
-// Listen implements Listener. It uses no channel, and wakes the waiters itself.
+// Listen implements Listener. It ignores the channels, and wakes the waiters of its store itself.
 func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(string)) error {
 	conn, err := f.s.rows.db.Conn(ctx)
 	if err != nil {
@@ -60,7 +61,7 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 		conn.Close()
 		select {
 		case <-ctx.Done():
-		case <-time.After(deafTime):
+		case <-time.After(retryWatch):
 		}
 		return errNoLog
 	}
@@ -87,9 +88,9 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 	}
 }
 
-// stir makes waiters look at their rows after the file has changed. The more waiters are ahead of a
-// waiter in its queue, the less often it looks. For each waiter of this process, stir counts the
-// waiters ahead of it, and returns the smallest of these numbers.
+// stir makes waiters look at their rows after the file has changed. A waiter looks less often if
+// more waiters are ahead of it in its queue. The result is how many waiters are ahead of the waiter
+// that has the fewest.
 func (w *waits) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +101,8 @@ func (w *waits) stir(changed bool) (fewest int) {
 			fewest = min(fewest, one.ahead)
 			one.stale = one.stale || changed
 			rest := min(time.Duration(one.ahead)*restTime, maxRest)
-			if one.stale && (one.ahead < 2 || now.Sub(one.stirred) >= rest) {
-				one.stale, one.stirred = false, now
+			if one.stale && (one.ahead < 2 || now.Sub(one.toldAt) >= rest) {
+				one.stale, one.toldAt = false, now
 				signal(one.look)
 			}
 		}

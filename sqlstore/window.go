@@ -10,16 +10,17 @@ import (
 // A waiter that is notified of a hand-over may use the name at once, before it claims the
 // reservation. To do so, it has to know by its own clock when the reservation ends. The
 // notification has only the time of the hand-over by the server's clock. To compare the clocks, the
-// store keeps a sample, which is the server's time in a recent reply. These times are needed:
+// store remembers the server's time from a recent reply, which is called a sample. These times are
+// needed:
 //
 //	t0  the local time at which the statement of the sample was sent
 //	S   the server's time in the reply to that statement
 //	h   the server's time of the hand-over; the reservation ends at h + MaxReservation
 //	p   the local time at which the notification arrived
 //
-// When the server's clock showed S, the local clock showed t0 or a later time. The hand-over was h
-// - S after that moment. So at the hand-over, the local clock showed t0 + (h - S) or a later time.
-// A waiter that stops at t0 + (h - S) + MaxReservation stops early enough.
+// The server's clock showed S at the local time t0 or later. The hand-over came h - S later, so it
+// was at the local time t0 + (h - S) or later. The reservation ends MaxReservation after that. So a
+// waiter that stops at t0 + (h - S) + MaxReservation stops early enough.
 //
 // The states of a reservation:
 //
@@ -52,14 +53,14 @@ import (
 // one per cent, so by at most 100 ms in this time.
 const maxSampleAge = 10 * time.Second
 
-// A sample is the server's time in a reply.
+// A sample says what the server's clock showed at a time of the local clock.
 type sample struct {
-	sent   driver.Instant // when the statement was sent
-	server micros
-	turns  uint64 // waits.turns before the statement was sent
+	sent     driver.Instant // when the statement was sent
+	server   micros         // the server's time in the reply
+	switches uint64         // waits.switches before the statement was sent
 }
 
-// samples has the latest sample of the server.
+// samples contains the latest sample.
 type samples struct {
 	mu   sync.Mutex
 	last sample
@@ -67,7 +68,7 @@ type samples struct {
 
 // beginSample returns a sample for a statement that is sent now.
 func (s *Store) beginSample() sample {
-	return sample{sent: s.clock.Now(), turns: s.waits.currentTurn()}
+	return sample{sent: s.clock.Now(), switches: s.waits.countSwitches()}
 }
 
 // addSample completes a sample with the time in the reply.
@@ -89,13 +90,13 @@ func (a *samples) latest() sample {
 	return a.last
 }
 
-// A handedName is what a waiter learns about a reservation for it.
+// A handedName tells a waiter that the name was handed over to the waiter.
 type handedName struct {
 	fence uint64
 	since micros // the time of the hand-over, by the server's clock; 0 if it is not known
 
-	alone   bool           // nobody else waited then
-	arrived driver.Instant // when this process heard of it, or 0
+	alone   bool           // at the hand-over, nobody else waited
+	arrived driver.Instant // when the notification reached this process, or 0
 }
 
 // reservationFor returns the grant for a reservation that the waiter has just heard of.
@@ -111,7 +112,7 @@ func (s *Store) reservationFor(h handedName, shared bool) driver.Grant {
 // if that time span is not known.
 func (s *Store) window(h handedName) (from driver.Instant, ttl time.Duration, ok bool) {
 	a, p := s.samples.latest(), h.arrived
-	if h.since == 0 || p == 0 || a.sent == 0 || p.Sub(a.sent) > maxSampleAge || s.waits.pushChannel() == "" || a.turns != s.waits.currentTurn() {
+	if h.since == 0 || p == 0 || a.sent == 0 || p.Sub(a.sent) > maxSampleAge || s.waits.pushChannel() == "" || a.switches != s.waits.countSwitches() {
 		return 0, 0, false
 	}
 	return windowOf(a, h.since, p, s.clock.Now())

@@ -100,7 +100,7 @@ func upgrade(ctx context.Context, u *url.URL, o sqlstore.Opener) (from, to int, 
 //	db_id_col=NAME         the first name of Columns
 //	db_token_col=NAME      the second name of Columns
 //	db_expiration_col=NAME the third name of Columns
-//	pool=N                 at most N connections; 8 is the default, and 2 with SQLite
+//	pool=N                 at most N connections; 8 is the default, and 3 with SQLite
 //	password-file=FILE     the password, read again for each connection
 //	lazy=yes               Lazy
 //

@@ -117,14 +117,14 @@ type listener struct{ c *connector }
 
 const (
 	probeTime = 2 * time.Second // how long a notification may take to come back
-	// If the pooler loses notifications, Listen tests it again after deafTime.
-	deafTime = 10 * time.Minute
+	// If the pooler loses notifications, Listen tests it again after retryTest.
+	retryTest = 10 * time.Minute
 )
 
 // Listen implements sqlstore.Listener. Behind a pooler, Listen first sends a notification to its
 // own connection. If the pooler runs each transaction in another process of the server, that
 // notification does not arrive. Waiters then poll.
-func (l *listener) Listen(ctx context.Context, channels []string, ready func(), woken func(payload string)) error {
+func (l *listener) Listen(ctx context.Context, channels []string, ready func(), notify func(payload string)) error {
 	conn, way, err := l.connect(ctx)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (l *listener) Listen(ctx context.Context, channels []string, ready func(), 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(deafTime):
+		case <-time.After(retryTest):
 			return errDeaf
 		}
 	}
@@ -150,7 +150,7 @@ func (l *listener) Listen(ctx context.Context, channels []string, ready func(), 
 		if err != nil {
 			return err
 		}
-		woken(n.Payload)
+		notify(n.Payload)
 	}
 }
 
