@@ -16,7 +16,7 @@ var (
 	ErrNotLeader = errors.New("election: this candidate is not the leader")
 	// ErrNoLeader means that nobody leads at the moment.
 	ErrNoLeader = errors.New("election: there is no leader")
-	// ErrResigned is the context.Cause of the function's context after Resign.
+	// ErrResigned is the cause of the end of the leader's context after Resign.
 	ErrResigned = errors.New("election: the leader has resigned")
 	// ErrRunning means that Run was called while another Run of the same Election is under way.
 	ErrRunning = errors.New("election: Run is under way already")
@@ -31,7 +31,8 @@ const (
 	DefaultLookEvery  = time.Second
 )
 
-// An Election is one candidate for the lead on one name. Its methods are safe for concurrent use.
+// An Election is one candidate in the election of the leader for a name. Its methods are safe for
+// concurrent use.
 type Election struct {
 	locker *padlock.Locker
 	name   string
@@ -51,8 +52,8 @@ type term struct {
 	over   chan struct{}           // closed when the lock is released
 }
 
-// New returns a candidate for the lead on name. Candidates with the same store and the same name
-// elect one leader among them. New sends no request.
+// New returns a candidate in the election for name. All candidates with the same store and the same
+// name elect one leader among them. New sends no request.
 func New(l *padlock.Locker, name string, opts ...Option) *Election {
 	e := &Election{locker: l, name: name, changed: make(chan struct{})}
 	e.set = settings{backOff: DefaultBackOff, maxBackOff: DefaultMaxBackOff, lookEvery: DefaultLookEvery, onError: func(error) {}}
@@ -63,16 +64,13 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 	return e
 }
 
-// Run campaigns for the lead. Whenever this candidate has become the leader, Run calls the function
-// lead. The context of the function ends when ctx ends, when the lock is lost, or after Resign;
-// context.Cause tells which. Run releases the lock when the function has returned, however long
-// that takes, and even if it panics. The next step of Run depends on the result of the function:
+// Run campaigns until this candidate is the leader, and then calls the function lead. The
+// function's context ends when ctx ends, when the lock is lost, or after Resign; context.Cause
+// tells which. Run releases the lock when the function has returned, however long that takes, and
+// even if it panics. The next step of Run depends on the result of the function:
 //
 //	result of the function               next step of Run
 //	nil, and its context has not ended   Run returns nil: the work is finished.
-//	the same, but the release finds      Run calls OnError with the loss, waits for the back-off, and
-//	that the lock was lost before        campaigns again, because another candidate may have led
-//	                                     while the function worked.
 //	nil, and its context has ended       Run waits for the back-off, and campaigns again.
 //	the error of its context, which      Run waits for the back-off, and campaigns again.
 //	has ended
@@ -80,17 +78,21 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 //	another error                        Run calls OnError, waits for the back-off, and campaigns
 //	                                     again.
 //
-// If the store cannot be reached, Run calls OnError and campaigns again after the back-off. The
-// back-off grows from BackOff to MaxBackOff, with jitter. It starts again from BackOff when the
-// function has run for longer than MaxBackOff.
+// If the function returns nil, but the release shows that the lock was already lost, another
+// candidate may have led at the same time. Then the work does not count as finished: Run calls
+// OnError with the loss, waits for the back-off, and campaigns again.
 //
-// If the work is finished and the store cannot be reached for the release, Run calls OnError and
-// returns nil: the lease lasted until the function had returned. The Locker goes on with the
-// release.
+// If the function returns nil and the store cannot be reached for the release, Run calls OnError
+// and returns nil: the lease lasted until the function had returned. The Locker tries again to
+// release the lock.
 //
-// Run returns when ctx ends, with the error of ctx. It also returns errors that no repetition can
-// change: padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld, errors.ErrUnsupported, and
-// ErrRunning.
+// If the store cannot be reached for a campaign, Run calls OnError and campaigns again after the
+// back-off. The back-off grows from BackOff to MaxBackOff, with jitter. It starts again from
+// BackOff when the function has run for longer than MaxBackOff.
+//
+// Run returns the error of ctx when ctx ends. It also returns the errors that would come again at
+// each try: padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld, errors.ErrUnsupported,
+// and ErrRunning.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	if !e.begin() {
 		return ErrRunning
@@ -160,10 +162,10 @@ func (e *Election) keepError(err error, led bool) {
 	e.set.onError(err)
 }
 
-// campaign waits until this candidate is the leader, and then calls the function lead. The result
-// led reports whether this candidate was the leader. If the result backOff is true, the caller must
-// wait before it campaigns again, so that other candidates can become the leader.
-func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (led, backOff bool, err error) {
+// campaign waits until this candidate is the leader, and then calls the function lead. It returns
+// wasLeader if the function was called. If it returns backOff, the caller must wait before it
+// campaigns again, so that other candidates can become the leader.
+func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (wasLeader, backOff bool, err error) {
 	lock, err := e.take(ctx)
 	if err != nil {
 		return false, true, err
@@ -202,9 +204,9 @@ func lost(err error) bool {
 		errors.Is(err, padlock.ErrReleased) || errors.Is(err, padlock.ErrMaxHold)
 }
 
-// take waits for the lock. If the last campaign failed, take first tries once without waiting. The
-// reply that the lock is held shows that the store works again. Without this try, take would learn
-// that only at the end of the present leader's term.
+// take waits for the lock. If the last campaign failed, take first makes one try without waiting.
+// If that try finds the lock held, the store works again, and Ready no longer reports the failure.
+// A try that waits would show this only when the present leader's term ends.
 func (e *Election) take(ctx context.Context) (*padlock.Lock, error) {
 	e.mu.Lock()
 	failed := e.trouble != nil
@@ -238,12 +240,13 @@ func (e *Election) current() *term {
 	return e.term
 }
 
-// If this candidate leads, Resign gives up the lead. It ends the context of the function, and waits
-// until the function has returned and the lock is released, or until ctx ends. Run then waits for
-// the back-off before it campaigns again, so that another candidate can take over. If this
-// candidate does not lead, Resign returns ErrNotLeader. The function itself must not wait for
-// Resign, because Resign waits for the function. If the function wants to give up the lead, it
-// simply returns.
+// Resign makes this candidate give up the lead. It ends the context of the function that leads.
+// Then it waits until that function has returned and the lock is released, or until ctx ends. Run
+// waits for the back-off before it campaigns again, so that another candidate can take over. If
+// this candidate does not lead, Resign returns ErrNotLeader.
+//
+// The function that leads must not call Resign, because Resign would wait for the function itself.
+// To give up the lead, the function returns.
 func (e *Election) Resign(ctx context.Context) error {
 	t := e.current()
 	if t == nil {

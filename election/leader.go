@@ -48,11 +48,11 @@ func (l Leader) sameTerm(m Leader) bool {
 // Changes returns an iterator over the leaders: first the present one, and then each new one. While
 // nobody leads, the error is ErrNoLeader. Any other error means that the store could not be asked.
 // If several requests in a row fail in the same way, Changes yields only the first error. The
-// iteration ends with ctx.
+// iteration ends when ctx ends.
 //
 // Changes asks the store every LookEvery, and at once when this candidate becomes the leader or
-// stops being the leader. So a leader that led for a shorter time than LookEvery may be missed.
-// Iterations do not share these requests.
+// stops being the leader. So a leader that led for a shorter time than LookEvery may be missed. If
+// several iterations run at once, each sends its own requests to the store.
 func (e *Election) Changes(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last Leader
@@ -78,7 +78,7 @@ func (e *Election) Changes(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// awaitLook waits until Changes should ask the store again.
+// awaitLook waits until it is time to ask the store again. It returns false if ctx has ended.
 func (e *Election) awaitLook(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(e.set.lookEvery)
 	defer timer.Stop()

@@ -16,10 +16,14 @@ type settings struct {
 	onError             func(error)
 }
 
-// LockOptions sets how the lock is taken. TTL is how long a dead leader keeps the lead. Label
-// appears in Leader. MaxHold limits how long a candidate leads: after that time the function's
-// context ends. Wait has no effect. Shared and Slots make several candidates lead at the same time,
-// so do not use them.
+// LockOptions sets the options with which Run takes the lock:
+//
+//   - padlock.TTL: how long a dead leader keeps the lead
+//   - padlock.Label: a text that Leader shows
+//   - padlock.MaxHold: how long a candidate may lead; then the context of its function ends
+//
+// padlock.Wait has no effect. Do not use padlock.Shared and padlock.Slots, because several
+// candidates would lead at the same time.
 func LockOptions(opts ...padlock.Option) Option {
 	return func(s *settings) { s.lock = append(s.lock[:len(s.lock):len(s.lock)], opts...) }
 }
@@ -48,9 +52,9 @@ func LookEvery(d time.Duration) Option {
 	}
 }
 
-// OnError makes Run call f with an error in three cases: the function that leads returned the
-// error, a campaign failed, or the work is finished but the lock could not be released. Run waits
-// for f. If f is nil, OnError does nothing.
+// OnError makes Run call f with each error that does not end Run: an error of the function that
+// leads, of a campaign, or of the release of the lock. Run waits for f. If f is nil, OnError does
+// nothing.
 func OnError(f func(error)) Option {
 	return func(s *settings) {
 		if f != nil {

@@ -15,16 +15,14 @@
 //   - behind HTTP: [Transport] and [CheckResponse] at the client, [Middleware]
 //     at the server
 //
-// A guard returns [ErrStale] for a fence that is smaller than the greatest one that it has seen. If
-// both numbers are known, the error is a [*StaleError]. A guard accepts a fence that is equal to
-// the greatest one. Such a fence comes from the same holder, which writes again, or from another
-// reader of the same generation. Readers that hold a shared lock at the same time, without a writer
-// between them, are one generation.
+// A guard refuses a fence that is smaller than the greatest fence that it has seen. The error is
+// [ErrStale]. If both numbers are known, it is a [*StaleError].
 //
-// If driver.Guarantees.SharedFence of a store is Yes, all readers of a generation get the same
-// fence. A quorum gives them the same fence while all its members answer. If a member was late or
-// has come back, a new reader may get a greater fence, and then the guards refuse the older
-// readers.
+// A guard accepts a fence that is equal to the greatest one. It comes from the same holder, which
+// writes again, or from another reader that holds a shared lock at the same time. If
+// driver.Guarantees.SharedFence of the store is Yes, all these readers have the same fence. In a
+// quorum the readers may have different fences if a member was late or has come back. The guards
+// then refuse the readers with the smaller fences.
 //
 // Checking and writing must be one step. Otherwise a process may check its fence, be paused, and
 // write when another process has the lock. The page docs/fences.md has a complete program for SQL.

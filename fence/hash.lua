@@ -1,7 +1,7 @@
--- Sets fields of the hash KEYS[1] to ARGV[2], ARGV[3], … (field, value, …),
--- unless its field "fence" is greater than the fence ARGV[1]. Returns the
--- greatest fence as a string. Redis would cut a number to an integer, and
--- Lua's operator .. keeps only 14 digits of a number.
+-- Sets fields of the hash KEYS[1] to ARGV[2], ARGV[3], … (field, value, …), unless its field
+-- "fence" is greater than the fence ARGV[1]. Returns the greatest fence. The reply is a string,
+-- because a number in a reply would lose digits. string.format makes the string, because Lua's own
+-- conversion keeps only 14 digits.
 local mine = tonumber(ARGV[1])
 if not mine or mine < 1 or mine >= 9007199254740992 or mine % 1 ~= 0 then
   return redis.error_reply('ERR fence is malformed')

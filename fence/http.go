@@ -79,12 +79,14 @@ func CheckResponse(resp *http.Response) error {
 	return &StaleError{resp.Request.URL.Path, mine, seen}
 }
 
-// Middleware guards HTTP handlers against requests of old holders. It calls the handler of a
-// request in Register.Do. So in this process, handlers for two different fences of a name never run
-// at the same time. After a handler has run for one fence, requests with smaller fences are
-// refused. The Register is in the memory of this process. Behind a load balancer, each server
-// guards only against the fences that it has seen itself, and a server that was restarted has seen
-// none. Where that is not enough, guard the data with SQL or RedisHash.
+// Middleware guards HTTP handlers against requests of old holders. It runs each handler inside
+// Register.Do, with the name and the fence of the request. So two handlers with different fences of
+// a name never run at the same time in this process. After a handler has run for one fence,
+// requests with smaller fences are refused.
+//
+// The Register is in the memory of this process. If a load balancer spreads the requests over
+// several servers, each server knows only the fences that it has seen itself. A server that was
+// restarted knows none. If you need more than that, guard the data with SQL or RedisHash.
 //
 // The responses of the guard are:
 //
@@ -100,8 +102,8 @@ func CheckResponse(resp *http.Response) error {
 // Set the fields before the first use. A fence is not a secret and does not prove an identity: the
 // server must check first whether the client may send the request at all.
 type Middleware struct {
-	// Register remembers the fences. Middlewares that guard the same resource must share one. If it
-	// is nil, the Middleware has its own, with at most 100,000 names.
+	// Register remembers the fences. Middlewares that guard the same resource must use the same
+	// Register. If Register is nil, the Middleware makes its own, for at most 100,000 names.
 	Register *Register
 
 	// Name returns the name of the thing that a request writes. The Register uses that name. If

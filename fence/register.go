@@ -19,7 +19,7 @@ type Register struct {
 
 	mu     sync.Mutex
 	names  map[string]*entry
-	recent list.List // of *entry, the last used first; empty if Max is 0
+	recent list.List // the values are of type *entry, sorted by their last use, latest first; empty if Max is 0
 }
 
 type entry struct {
@@ -31,13 +31,15 @@ type entry struct {
 	place   *list.Element  // the position in Register.recent
 }
 
-// Do calls the function write, unless name has had a greater fence already. In that case Do returns
-// a *StaleError. Until the function has returned, calls of Do with a greater fence wait, unless
-// their ctx ends, and calls with a smaller fence are refused. So functions with different fences
-// never run at the same time. When a function with a greater fence has begun, no function with a
+// Do calls write, if fence is at least as great as every fence that Do has seen for name. Otherwise
+// it returns a *StaleError and does not call write.
+//
+// While write runs, a call of Do with a greater fence waits until write has returned, or until its
+// own ctx ends. A call with a smaller fence returns a *StaleError. So functions with different
+// fences never run at the same time, and after a function with a greater fence no function with a
 // smaller fence begins. Functions with the same fence may run at the same time.
 //
-// Do returns the error of the function, or the error of ctx if the function was not called.
+// Do returns the error of write, or the error of ctx if write was not called.
 func (r *Register) Do(ctx context.Context, name string, fence uint64, write func() error) error {
 	if err := r.enter(ctx, name, fence); err != nil {
 		return err
@@ -120,8 +122,8 @@ func (e *entry) hasOlder(fence uint64) bool {
 	return false
 }
 
-// enter waits until the function with this fence may begin. If a greater fence comes while it
-// waits, it returns a *StaleError.
+// enter waits until all functions with smaller fences have returned. If a call with a greater fence
+// comes in the meantime, enter returns a *StaleError.
 func (r *Register) enter(ctx context.Context, name string, fence uint64) error {
 	if err := check(fence); err != nil {
 		return err

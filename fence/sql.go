@@ -16,9 +16,9 @@ const (
 	Numbered
 )
 
-// SQL builds a statement that writes only if the row has no greater fence, together with the
-// arguments of the statement. Each method adds an argument and returns text with the right
-// placeholder, so call the methods in the order of the text:
+// SQL helps to build a statement that writes only if the row has no greater fence. Each method adds
+// one argument and returns the text with its placeholder. So call the methods in the order in which
+// their texts stand in the statement:
 //
 //	q, err := fence.NewSQL(fence.Numbered, lock.Fence())
 //	if err != nil {
@@ -35,21 +35,21 @@ const (
 // The column "fence" is a BIGINT NOT NULL DEFAULT 0 in the row that is guarded. If one lock stands
 // for many rows, guard one row with it and update that row first in the same transaction. The
 // column's name becomes part of the text unchanged: never take it from input. If the row may not
-// exist yet, its upsert needs the same condition:
+// exist yet, write it with an upsert that has the same condition:
 //
 //	INSERT … ON CONFLICT (id) DO UPDATE SET …, fence = EXCLUDED.fence
 //	WHERE invoices.fence <= EXCLUDED.fence
 //
-// A SQL is for one statement. It is not safe for concurrent use.
+// Use a SQL for one statement only. It is not safe for concurrent use.
 type SQL struct {
 	placeholders Placeholders
 	fence        uint64
 	args         []any
 }
 
-// NewSQL returns a SQL for the holder of a lock with this fence. If the fence is 0, which is what a
-// store without fences returns, the error is ErrMissing. If the fence is 2^53 or more, the error is
-// ErrMalformed.
+// NewSQL returns a new SQL for a statement of the holder of a lock. Its fence is the fence of that
+// lock. If the fence is 0, as with a store without fences, the error is ErrMissing. If the fence is
+// 2^53 or more, the error is ErrMalformed.
 func NewSQL(p Placeholders, fence uint64) (*SQL, error) {
 	if err := check(fence); err != nil {
 		return nil, err
@@ -80,10 +80,10 @@ func (q *SQL) Condition(column string) string { return column + " <= " + q.arg()
 // arg adds the fence, as a type that every database driver accepts.
 func (q *SQL) arg() string { return q.Arg(int64(q.fence)) }
 
-// ErrNotApplied: the statement changed no row. Either the row has a greater fence, or there is no
-// such row. To find out which, SELECT the fence in a new transaction, or with FOR UPDATE. Under
-// REPEATABLE READ, which is MySQL's default, a plain SELECT in the same transaction may return an
-// old version of the row.
+// ErrNotApplied means that the statement changed no row. Either the row has a greater fence, or
+// there is no such row. To find out which, read the row's fence in a new transaction, or with
+// SELECT … FOR UPDATE. Under REPEATABLE READ, which is MySQL's default, a plain SELECT in the same
+// transaction may return an old version of the row.
 var ErrNotApplied = errors.New("no row was changed: it has a greater fence, or is not there")
 
 // Applied checks the result of ExecContext for a guarded statement. It returns the error of

@@ -24,7 +24,8 @@ type Log struct {
 
 // Open returns the history in a directory and in a store. Either may be missing: dir may be "" and
 // store nil. A store without the ability [driver.Recorder] has no history. Open sends no request
-// and makes no directory; the directory is made when the first run is written, for this user only.
+// and makes no directory. The directory is made when the first run is written, and only this user
+// may read it.
 func Open(dir string, store driver.Store) *Log {
 	l := &Log{}
 	if dir != "" {
@@ -36,9 +37,9 @@ func Open(dir string, store driver.Store) *Log {
 	return l
 }
 
-// keepsIn reports whether the store keeps its history in the given directory, for this user only.
-// The store that padlock uses by default is such a store. For such a store, the Log uses only the
-// directory, because it would otherwise write each run twice.
+// keepsIn reports whether the store keeps its own history in the directory dir, and only this user
+// may write there. That is so for the directories that padlock uses by default. The Log then writes
+// only to the directory, because both writes would go to the same place.
 func keepsIn(store driver.Store, dir string) bool {
 	local, ok := driver.As[interface{ Dir() string }](store)
 	if !ok || filepath.Clean(dir) != filepath.Join(local.Dir(), "history") {
@@ -52,9 +53,10 @@ func keepsIn(store driver.Store, dir string) bool {
 // Shared reports whether the store keeps a history, so that other machines see it.
 func (l *Log) Shared() bool { return l.store != nil }
 
-// Runs returns the runs of name, the newest first: up to MaxRuns runs and MaxRuns skipped ones. If
-// the directory or the store cannot be read, it returns the runs of the other one together with the
-// error. A name without runs is no error.
+// Runs returns the runs of name, the newest first. It returns at most MaxRuns runs that began and
+// at most MaxRuns runs that were skipped. If only one of the directory and the store can be read,
+// Runs returns its runs together with the error of the other. For a name without runs, the error is
+// nil.
 func (l *Log) Runs(ctx context.Context, name string) ([]Run, error) {
 	all, err := l.readRecords(ctx, name)
 	var runs []Run
@@ -102,9 +104,9 @@ func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 	return runs, join(errs)
 }
 
-// inDir marks an error as one of the directory: it adds "history of this machine" to the text.
-// inStore marks an error as one of the store. If the error says that the store cannot keep a
-// history, inStore returns nil.
+// inDir returns err with "history of this machine" added to its text: the directory could not be
+// read or written. inStore does the same for an error of the store. If the error says that the
+// store cannot keep a history, inStore returns nil.
 func inDir(err error) error {
 	if err != nil {
 		return fmt.Errorf("history of this machine: %w", err)
@@ -132,8 +134,9 @@ func join(errs []error) error {
 	return fmt.Errorf("%w; %w", errs[0], join(errs[1:]))
 }
 
-// Names returns the names that begin with prefix and have a history, sorted. If the directory or
-// the store cannot be read, it returns the names of the other one together with the error.
+// Names returns the names that begin with prefix and have a history, sorted. If only one of the
+// directory and the store can be read, Names returns its names together with the error of the
+// other.
 func (l *Log) Names(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	var errs []error

@@ -57,7 +57,7 @@ type Run struct {
 	Running bool
 }
 
-// MaxBy is how many holders a skipped run names.
+// MaxBy is the largest number of holders that the record of a skipped run contains.
 const MaxBy = 3
 
 // Outcome is the result of a run in one word.
@@ -179,8 +179,8 @@ func cutText(s string, n int) string {
 	return strings.ToValidUTF8(s, "\ufffd")
 }
 
-// decode reads the text of a record. It returns false for a text of another version, or for one
-// that no version wrote.
+// decode reads the text of a record. It returns false if the text is of another version or is
+// damaged.
 func decode(name string, record driver.Record) (Run, bool) {
 	var t text
 	if record.ID == "" || json.Unmarshal([]byte(record.Text), &t) != nil || t.Version != formatVersion {

@@ -48,7 +48,7 @@ func (w *Writer) Wait(ctx context.Context) error {
 	return join(errs)
 }
 
-// place is the directory or the store of a Log. It is written by one goroutine at a time.
+// place writes runs into the directory or the store of a Log. One goroutine at a time writes.
 type place struct {
 	write func(context.Context, Run) error
 

@@ -51,8 +51,8 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups limits the number of groups of a store, not counting Other. With 0, all names belong to
-// Other. With less than 0, MaxGroups does nothing.
+// MaxGroups limits the number of groups of a store; the group Other is not counted. With n = 0, all
+// names belong to Other. A negative n has no effect.
 func MaxGroups(n int) Option {
 	return func(m *Metrics) {
 		if n >= 0 {
@@ -175,8 +175,8 @@ func (s *series) Count(e padlock.Count) {
 	}
 }
 
-// Lend returns the histogram to which Count adds the time of an acquire or of a hold, so that the
-// Locker can add it itself.
+// Lend returns the histogram of acquires or of holds. Count would add the time of an acquire or of
+// a hold to that histogram. With Lend, the Locker adds the time directly, without a call of Count.
 func (s *series) Lend(kind padlock.EventKind, mode padlock.Mode) *histogram.Histogram {
 	if kind == padlock.EventReleasing {
 		return histogramOf(&s.use, padlock.Count{Mode: mode, Outcome: padlock.OutcomeReleased})
@@ -241,9 +241,8 @@ func newAt(all *[modes][outcomes]atomic.Pointer[histogram.Histogram], e padlock.
 	return slot.Load()
 }
 
-// An array has n counters, for the values 0 to n-1. The function within returns the index of the
-// counter for the value i. A later version of padlock may add greater values: they are counted at
-// the last index.
+// within returns the index of i in an array of n counters. A later version of padlock may use
+// values of n or more: they are counted at the last index.
 func within(i, n int) int {
 	if i < 0 || i >= n {
 		return n - 1

@@ -147,10 +147,9 @@ func (p *page) counter(rows []row, name, help string, of func(*series) *atomic.U
 	}
 }
 
-// labeledCounters writes several counters for each row. A further label tells the counters of a row
-// apart; labelName is the name of that label. The function counterAt is called with the indexes 0,
-// 1, 2 and so on. It returns the value of the label and the counter, or "" and nil after the last
-// counter.
+// labeledCounters writes several counters for each row. Each counter of a row has its own value of
+// the label labelName. The function counterAt is called with the indexes 0, 1, 2 and so on. It
+// returns the value of the label and the counter, or "" and nil after the last counter.
 func (p *page) labeledCounters(rows []row, name, help, labelName string, counterAt func(*series, int) (string, *atomic.Uint64)) {
 	p.head(name, "counter", help)
 	for _, r := range rows {

@@ -16,7 +16,7 @@ func (o *Observer) ObserveStart(ctx context.Context, e padlock.Event) context.Co
 		o.count(ctx, &e)
 		return ctx
 	case padlock.EventAcquired:
-		o.count(ctx, &e) // with the span of the acquire as the exemplar
+		o.count(ctx, &e) // passes ctx, so that the span of the acquire becomes the exemplar
 		return o.startHold(ctx, &e)
 	case padlock.EventReleasing:
 		o.count(ctx, &e)

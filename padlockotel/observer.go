@@ -69,8 +69,8 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups limits the number of groups of a store, not counting Other. With 0, all names belong to
-// Other. With less than 0, MaxGroups does nothing.
+// MaxGroups limits the number of groups of a store; the group "_other" is not counted. With n = 0,
+// all names belong to "_other". A negative n has no effect.
 func MaxGroups(n int) Option {
 	return func(c *config) {
 		if n >= 0 {

@@ -116,8 +116,8 @@ func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
 	}
 }
 
-// refusal reports whether an acquire ended without the lock, but also without an error of padlock
-// or the store: the lock was held, or the wait timed out or was canceled.
+// refusal reports whether an acquire ended without the lock although nothing failed: the lock was
+// held, or the wait timed out or was canceled.
 func refusal(out padlock.Outcome) bool {
 	return out == padlock.OutcomeHeld || out == padlock.OutcomeTimeout || out == padlock.OutcomeCanceled
 }

@@ -49,9 +49,9 @@ func (c *Clock) Now() driver.Instant {
 	return c.now
 }
 
-// Nap implements driver.Clock. A program should set no timer for longer than the result, because a
-// timer stands still during a Suspend and so fires too late. Instead of one long timer, the program
-// sets several short ones.
+// Nap implements driver.Clock. It returns the longest time for which a program should set one
+// timer. A timer does not run during a Suspend, so it fires too late by the length of the Suspend.
+// A program that needs a longer time sets several short timers, one after the other.
 func (c *Clock) Nap() time.Duration { return napLimit }
 
 // AfterFunc implements driver.Clock. If d is not positive, f is called at once. Otherwise Advance
@@ -104,7 +104,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// step moves the clock to the next timer if that timer fires within d, or else by d.
+// step moves the clock forward by d. If a timer fires within that time, step moves the clock only
+// to the first such timer, and returns its function.
 func (c *Clock) step(d time.Duration) (f func(), step time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,8 +128,8 @@ func (c *Clock) Suspend(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// settle waits until every goroutine of the bubble is blocked. Outside a bubble it does nothing. It
-// recognises a bubble by the missing monotonic reading of time.Now.
+// settle waits until every goroutine of the synctest bubble is blocked. Outside a bubble it does
+// nothing. In a bubble, the result of time.Now has no monotonic reading, so it equals its Round(0).
 func settle() {
 	if now := time.Now(); now == now.Round(0) {
 		synctest.Wait()

@@ -17,7 +17,7 @@ type Request int
 
 // The kinds of requests.
 const (
-	Acquire Request = 1 << iota // from Acquire, TryAcquire, Do and Adopt; several if the call waits
+	Acquire Request = 1 << iota // from Acquire, TryAcquire, Do and Adopt; a call that waits may send several
 	Extend                      // from Extend and Check, and for each renewal
 	Release                     // from Release, and for each clean-up
 	Convert                     // from Promote and Demote
@@ -39,8 +39,7 @@ func (r Request) String() string {
 	return strings.Join(kinds, "|")
 }
 
-// Always, as the number of requests for Fail and LoseReplies, means all requests until Heal is
-// called.
+// Always is the number of requests to give to Fail or LoseReplies for all requests until Heal.
 const Always = -1
 
 // fault is a delay, an error or a lost reply that the test has ordered for some requests.

@@ -89,9 +89,10 @@ func (s *Script) Lose(name string) {
 	}
 }
 
-// Hold makes another client hold name until the returned function is called. Lockers see the holder
-// described by the last argument. If by.Since is zero, Hold uses the current time. The hold ends by
-// itself at by.Until, or after a day if by.Until is zero. Hold panics if it cannot take the name.
+// Hold makes another client hold name until the returned function is called. The parameter by
+// describes that client to all Lockers. If by.Since is zero, Hold uses the current time. The hold
+// ends by itself at by.Until, or after a day if by.Until is zero. Hold panics if it cannot take the
+// name.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++
@@ -115,8 +116,8 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	return func() { s.mem.Release(context.Background(), name, token, 0) }
 }
 
-// disguise replaces each hold that Script.Hold has taken by the description that the test gave to
-// Script.Hold.
+// disguise looks for the holds that Script.Hold has taken. It replaces each of them by the
+// description that the test gave to Script.Hold.
 func (s *Script) disguise(holds []padlock.Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ func newBook(set *settings, counts bool) book {
 	return book{set: set, counts: counts, names: map[string]*tracked{}, groups: map[string]*grouped{}}
 }
 
-// heldNames returns the names, as the store uses them, that were held at the last sample.
+// heldNames returns the names that were held at the last sample, in the form that the store uses.
 func (b *book) heldNames() []string {
 	var names []string
 	for _, t := range b.names {

@@ -21,9 +21,10 @@
 // holds that are much shorter than the interval. If a hold ends between two samples, the time of
 // its end may be wrong by half an interval.
 //
-// A state that the store cannot tell is unknown and never "free": see [State], the -1 of
-// [Name.Waiters], and [Snapshot.Incomplete]. If the store cannot be reached, the snapshot keeps the
-// rows of the last sample that succeeded, with [Snapshot.Err] and its age.
+// If the store cannot tell a state, the snapshot shows the state as unknown, and never as "free":
+// see [State] and [Snapshot.Incomplete]. An unknown number of waiters is -1 in [Name.Waiters]. If
+// the store cannot be reached, the snapshot keeps the rows of the last sample that succeeded.
+// [Snapshot.Err] is then set, and [Snapshot.Age] tells how old the rows are.
 //
 // # Bounds
 //

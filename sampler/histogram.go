@@ -6,8 +6,8 @@ import (
 )
 
 // A histogram has buckets of fixed relative width: four for each doubling, from 16 ms to 12 days.
-// So a percentile above 16 ms is too high by a fifth at most, and a name costs 440 bytes however
-// many holds it had.
+// So a percentile is at most a fifth greater than the true value, if that value is above 16 ms. A
+// name needs 440 bytes, however many holds it had.
 const (
 	perDoubling = 4
 	buckets     = 26*perDoubling + 1
@@ -30,10 +30,9 @@ func (h *histogram) add(d time.Duration) {
 	h.most = max(h.most, d)
 }
 
-// percentile returns a duration that is long enough for the fraction p of the recorded durations.
-// For example, if p is 0.95, at least 95 % of the recorded durations are not longer than the
-// result. The result is the upper bound of a bucket, or the longest recorded duration if that is
-// less.
+// percentile returns how long the fraction p of the recorded durations lasted at most. For example,
+// if p is 0.95, then 95 % of the durations are not longer than the result. The result is the upper
+// bound of a bucket, or the longest recorded duration if that is less.
 func (h *histogram) percentile(p float64) time.Duration {
 	rank := uint64(math.Ceil(p * float64(h.sum)))
 	seen := uint64(0)

@@ -10,13 +10,13 @@ import (
 type live struct {
 	padlock.Hold
 	fence       uint64
-	first, seen time.Time // the first and the last sample that saw it
+	first, seen time.Time // the times of the first and the last sample that saw the hold
 	witnessed   bool      // the previous sample succeeded and did not show this hold
 
 	lease    time.Duration // what was left of the lease at the last renewal, or at the first sample
 	least    time.Duration // the shortest lease after a renewal
 	renewals int
-	missed   int // renewals that were due and did not come, since the last renewal that came
+	missed   int // how many renewals are overdue
 }
 
 func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live {
@@ -32,9 +32,9 @@ func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live 
 // of this process. The error of that conversion can be as long as a round trip.
 const jitter = 100 * time.Millisecond
 
-// isSame reports whether h, with this fence, is the same hold as n at a later time. A new fence
-// alone does not make it another hold, because RaiseFence and a promotion change the fence of a
-// hold. If the beginning of the hold is known, that time decides.
+// isSame reports whether n and the later hold h are the same hold. The parameter fence is the fence
+// of h. RaiseFence and a promotion change the fence of a hold, so a new fence alone does not mean a
+// new hold. If the beginning of the hold is known, that time decides.
 func (n *live) isSame(h *padlock.Hold, fence uint64) bool {
 	if n.Host != h.Host || n.PID != h.PID || n.Label != h.Label || n.Foreign != h.Foreign || n.Cooling != h.Cooling {
 		return false
@@ -55,8 +55,8 @@ func (n *live) isSame(h *padlock.Hold, fence uint64) bool {
 	return !changed // it began at about the time of the last sample
 }
 
-// update records what a sample saw of the hold. It returns how many renewals have been missed since
-// the sample before.
+// update records the state of the hold in a new sample. It returns how many renewals have been
+// missed since the previous sample.
 func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) {
 	old := n.Hold
 	n.Hold, n.fence, n.seen = h, fence, now
@@ -83,11 +83,11 @@ func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) 
 // lateRenewals returns how many renewals the holder has missed since the last renewal that was
 // seen. The argument left is the time until the lease ends.
 //
-// A holder renews when 30 to 37 % of its TTL has passed. If that request fails, the holder repeats
-// it after another 10 % of the TTL. After 60 % of the TTL, the holder has had time to repeat the
-// request twice, so the first renewal counts as missed.
+// A holder renews its lease when 30 to 37 % of the TTL has passed. If that request fails, the
+// holder repeats it after another 10 % of the TTL, and again after another 10 %. If 60 % of the TTL
+// has passed and no request has succeeded, the renewal counts as missed.
 //
-// Only a hold that was seen to be renewed can miss a renewal. Nobody renews the locks of other
+// A hold can miss a renewal only if an earlier renewal was seen. Nobody renews the locks of other
 // programs, or the locks that the command "padlock acquire" takes. If the lease is now much longer
 // than after earlier renewals, the program has asked for a long lease with Lock.Extend. The holder
 // renews such a lease when a third of the TTL is left.

@@ -23,13 +23,13 @@ func (r *reading) isComplete() bool {
 	return r.err == nil && r.incomplete == nil && len(r.unknown) == 0
 }
 
-// maxAbsent is the largest number of names for which read asks one by one. It asks for names that
-// were held at the last sample and are missing in a list that is not complete.
+// maxAbsent is the largest number of names that a sample reads one by one. These are names that
+// were held at the last sample and are missing in an incomplete list.
 const maxAbsent = 100
 
-// read asks the store for its names. The argument held has the names that were held at the last
-// sample. If the list is partial and lacks one of these names, that name may still be held, so read
-// asks for it.
+// read asks the store for its names. The parameter held is the list of names that were held at the
+// last sample. If the store's list is incomplete and lacks such a name, that name may still be
+// held, so read asks for it separately.
 func read(ctx context.Context, l *padlock.Locker, set *settings, held []string) reading {
 	r := reading{states: map[string]padlock.State{}, unknown: map[string]string{}, calls: 1}
 	states, err := l.List(ctx, set.prefix)
@@ -74,8 +74,9 @@ func (r *reading) inspect(ctx context.Context, l *padlock.Locker, name string) {
 	}
 }
 
-// pathMark is the prefix of the key of a lock whose name the store does not know. It begins with a
-// NUL byte, so that a name is unlikely to look like such a key.
+// pathMark is the beginning of a key made from the path of a lock file. Such a key stands for a
+// lock whose name the store does not know. pathMark begins with a NUL byte, so that a name is
+// unlikely to look like such a key.
 const pathMark = "\x00file:"
 
 // keyOf returns the name of a lock, or a text made of the path of its file if the store does not

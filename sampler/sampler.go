@@ -13,7 +13,7 @@ import (
 type Sampler struct {
 	locker *padlock.Locker
 	set    settings
-	turn   chan struct{} // holds one token; the goroutine that has it takes a sample
+	turn   chan struct{} // contains one token; a goroutine takes the token out while it takes a sample
 
 	mu      sync.Mutex
 	book    book
@@ -22,7 +22,8 @@ type Sampler struct {
 	took    time.Duration // how long the last successful sample took
 }
 
-// New returns a Sampler of the store of l. It sends no request. The Locker stays open.
+// New returns a Sampler of the store of l. It sends no request. The caller closes l after the last
+// use of the Sampler.
 func New(l *padlock.Locker, opts ...Option) *Sampler {
 	s := &Sampler{locker: l, set: newSettings(opts), turn: make(chan struct{}, 1), changed: make(chan struct{})}
 	s.turn <- struct{}{}

@@ -18,9 +18,9 @@ type Snapshot struct {
 	// successful sample.
 	Err error
 
-	// Incomplete is why locks may be missing in Names, or nil if none is missing. It is
-	// errors.ErrUnsupported if the store cannot list its names: then only the watched names have
-	// rows.
+	// Incomplete is nil if Names has all locks. Otherwise it is the reason why locks may be
+	// missing. It is errors.ErrUnsupported if the store cannot list its names: then only the
+	// watched names have rows.
 	Incomplete error
 
 	// Names has the names that are held, cool down, have waiters or are watched. Those that need
@@ -76,16 +76,16 @@ type Name struct {
 	Fence uint64 // the highest fence of the lock itself, not of its slots; 0 if unknown
 
 	Waiters   int           // how many wait for the lock or for a slot; -1 if unknown
-	WaitSince time.Time     // each sample from this time on has seen waiters; zero if nobody waits
+	WaitSince time.Time     // since when every sample has seen waiters; zero if nobody waits
 	Waiting   time.Duration // the sum of all waiting times since WaitSince; -1 if unknown
 	WaitTime  time.Duration // the sum of all waiting times since Snapshot.Begun
 
 	Stuck    []Reason // why the name needs attention; empty if it does not
-	Slowness float64  // the age of the longest hold divided by the usual (or planned) hold time; 0 if unknown
+	Slowness float64  // how many times as long as usual (or as planned) the longest hold has lasted; 0 if unknown
 
 	Figures         // of this name
 	Usual   Times   // how long holds of this name lasted
-	Ended   []Ended // the holds of this name that ended last, the latest first
+	Ended   []Ended // the last few holds of this name that ended, the latest first
 }
 
 // Reason tells why a name needs attention.
@@ -117,10 +117,10 @@ type Hold struct {
 
 	FirstSeen time.Time
 	Held      time.Duration // how long the hold had lasted at the time of the sample
-	AtLeast   bool          // Held counts from FirstSeen, because the store does not know Since
+	AtLeast   bool          // Since is unknown, so Held counts from FirstSeen
 
 	Renewals int // renewals that were seen
-	Missed   int // renewals that were due and did not come, since the last renewal that came
+	Missed   int // how many renewals are overdue
 }
 
 // Figures are counts since Snapshot.Begun. All are lower bounds, because nothing is seen between

@@ -110,8 +110,8 @@ func holderName(h padlock.Hold) string {
 	return name
 }
 
-// These are short names for functions of package texts. That package makes times, durations and
-// texts of other programs look the same on every screen.
+// These are short names for functions of package texts. That package writes times, durations and
+// names in the same form on every screen.
 var (
 	plain   = texts.Word
 	show    = texts.Show

@@ -5,7 +5,7 @@ package main
 const (
 	exitUsage       = 64  // the command line or the URL of the store is wrong
 	exitUnavailable = 69  // the store cannot be reached, or cannot answer the question
-	exitSystem      = 71  // the system has too few processes or too little memory for padlock
+	exitSystem      = 71  // the system's limits do not leave padlock enough processes or memory
 	exitHeld        = 75  // the lock is held, or was not free in time
 	exitLost        = 79  // the lock was lost while the command ran
 	exitTimeout     = 124 // --at-most was reached

@@ -37,7 +37,7 @@ func interruptible(from context.Context) (ctx context.Context, stop func() os.Si
 	}
 }
 
-// interruptedBy is the failure of a verb that a signal ended.
+// interruptedBy returns the failure of a command that got a signal while it waited for a lock.
 func interruptedBy(s os.Signal, name string) *failure {
 	status := 128
 	if n, ok := s.(syscall.Signal); ok {

@@ -24,12 +24,12 @@ import (
 )
 
 // A keeper is a small process that acquire --keeper starts. It holds the lock as padlock run does,
-// so every program sees the lock. When the time is over, the keeper ends the hold.
+// so every program sees the lock. The keeper releases the lock when the time of --ttl is over.
 //
-// padlock extend and padlock release reach the keeper at a socket in Linux's abstract namespace.
-// The name of the socket is a hash of the token in the key, so a list of the sockets does not show
-// the token. When the keeper has ended, any user can open a socket with the same name. So both
-// sides prove that they know the token, without sending it.
+// padlock extend and padlock release talk to the keeper through a socket in Linux's abstract
+// namespace. The name of the socket is a hash of the token in the key, so a list of the sockets
+// does not show the token. When the keeper has ended, any user can open a socket with the same
+// name. So both sides prove that they know the token, without sending it.
 //
 // padlock acquire and the keeper talk over the keeper's standard input and output:
 //
@@ -54,7 +54,7 @@ const keeperToken = "padlock-keeper:"
 // hasKeeper reports whether the key belongs to a lock that a keeper holds.
 func hasKeeper(key padlock.Key) bool { return strings.HasPrefix(key.Token(), keeperToken) }
 
-// keepOrder tells a keeper which lock it must take. acquire sends it.
+// keepOrder is the message in which padlock acquire tells a keeper which lock to take.
 type keepOrder struct {
 	Name, Label      []byte // a string in JSON would lose bytes that are not UTF-8
 	Shared, Nonblock bool
@@ -73,13 +73,14 @@ type keepReply struct {
 	Seconds float64
 }
 
-// keeping is a message between padlock extend or release and a keeper: a request, or the answer.
+// keeping is a message between a keeper and the process of padlock extend or padlock release. It is
+// a request, or the answer.
 type keeping struct {
 	Nonce    string        // chosen for each request
 	Proof    string        // proves that the sender knows the token; see proofOf
 	Extend   time.Duration // 0: release
 	CoolDown time.Duration
-	Lost     bool   // answer: the lock was lost before
+	Lost     bool   // answer: the keeper had already lost the lock
 	Problem  string // answer: why the request was refused
 	Left     time.Duration
 }
@@ -96,7 +97,8 @@ const (
 	answering = "answer"
 )
 
-// proofOf returns a proof that one side, the keeper or the process that asks it, knows the token.
+// proofOf returns a proof that the sender knows the token. The parameter side is the sender: the
+// keeper, or the process that sends it a request.
 func proofOf(token, side, nonce string) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	mac.Write([]byte(side + ":" + nonce))
@@ -294,7 +296,7 @@ func keeperGone(key padlock.Key) bool {
 	return false
 }
 
-// taking returns the flags with which acquire was called. The order contains them.
+// taking returns the flags of padlock acquire. The keeper gets them in its order.
 func (o *keepOrder) taking() *taking {
 	set := &taking{shared: o.Shared, nonblock: o.Nonblock, conflict: o.Conflict, label: string(o.Label), keeper: true}
 	set.wait, set.atLeast = seconds{d: o.Wait, given: o.WaitGiven}, seconds{d: o.Least}

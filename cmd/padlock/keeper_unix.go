@@ -4,6 +4,6 @@ package main
 
 import "syscall"
 
-// ownSession returns attributes that give a process a session of its own. So neither a terminal nor
-// a signal to this process's group ends that process.
+// ownSession returns attributes that give a new process its own session. So the new process does
+// not end with the terminal, or with a signal to the process group of this process.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -159,7 +159,7 @@ func (p *keyPlace) drop() {
 	}
 }
 
-// write writes the whole key to its place, or nothing.
+// write puts the key into its file. Other processes see the whole key or none.
 func (p *keyPlace) write(word string) error {
 	_, err := p.tmp.WriteAt([]byte(word+"\n"), 0)
 	if err == nil {
@@ -246,8 +246,9 @@ func keptBy(keeper int) string {
 	return "; process " + strconv.Itoa(keeper) + " keeps it"
 }
 
-// unseenBy returns the programs that cannot see a lock that stays taken while no process holds it.
-// These programs see all other locks of the store.
+// unseenBy returns the programs that do not see a lock taken by "padlock acquire". Such a lock
+// stays held although no process of its holder is running. These programs see a lock only while a
+// process holds it.
 func unseenBy(l *padlock.Locker) []string {
 	if l.Guarantees().Bound == driver.ToNothing {
 		return nil

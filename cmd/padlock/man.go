@@ -93,7 +93,7 @@ func (p *page) whole(root *cobra.Command) {
 	p.macro("SH", "DESCRIPTION")
 	p.text(root.Long)
 	p.macro("SH", "OPTIONS OF ALL VERBS")
-	p.flags(root.PersistentFlags(), nil)
+	p.writeFlags(root.PersistentFlags(), nil)
 	p.macro("SH", "VERBS")
 	for _, verb := range verbs(root) {
 		p.verb(verb)
@@ -127,7 +127,7 @@ func (p *page) verb(c *cobra.Command) {
 	} else {
 		p.line(c.Short + ".")
 	}
-	p.flags(c.Flags(), c.Root().PersistentFlags())
+	p.writeFlags(c.Flags(), c.Root().PersistentFlags())
 	if c.Example != "" {
 		p.macro("PP")
 		p.line("Examples:")
@@ -139,8 +139,9 @@ func (p *page) verb(c *cobra.Command) {
 	}
 }
 
-// flags lists the flags of f as the help does. It leaves out those of skipSet, which may be nil.
-func (p *page) flags(f, skipSet *pflag.FlagSet) {
+// writeFlags describes each flag of f, as the help does. It leaves out the flags that are also in
+// skipSet, which may be nil.
+func (p *page) writeFlags(f, skipSet *pflag.FlagSet) {
 	f.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || skipSet != nil && skipSet.Lookup(f.Name) != nil {
 			return

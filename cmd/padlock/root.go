@@ -43,7 +43,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		err = help.err
 	}
 	var f *failure
-	var file *fs.PathError // the output could not be written; all other errors are a *failure
+	var file *fs.PathError // the output could not be written; every other error of a command is a *failure
 	switch {
 	case err == nil:
 		return a.status

@@ -18,8 +18,8 @@ var ownVariables = map[string]bool{
 	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true, "PADLOCK_SLOT": true, "PADLOCK_FENCES": true,
 }
 
-// variables returns the variables that describe this lock. A secret that the job could not get in
-// another way is included only with --pass-key.
+// variables returns the variables that describe this lock. Without --pass-key, it leaves out each
+// secret that the job could not get in another way.
 func (f *front) variables() ([]string, error) {
 	store, err := f.storeVariable()
 	if err != nil {
@@ -51,9 +51,9 @@ func (f *front) variables() ([]string, error) {
 	return vars, nil
 }
 
-// storeVariable returns the environment variable that tells the job which store to use. If the user
-// gave the name of a file that contains the store's URL, the variable has the name of that file.
-// Otherwise it contains the URL. A password in --store is included only with --pass-key.
+// storeVariable returns the environment variable that tells the job which store to use. If a file
+// contains the store's URL, the variable tells the path of that file. Otherwise the variable
+// contains the URL. Without --pass-key, storeVariable removes the password from the URL of --store.
 func (f *front) storeVariable() (string, error) {
 	if f.urlSource() == open.EnvStoreFile {
 		file, err := filepath.Abs(os.Getenv(open.EnvStoreFile)) // the job may change its directory

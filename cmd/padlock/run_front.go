@@ -39,8 +39,8 @@ type front struct {
 	left  leftovers // the processes that the command left running
 	asked bool      // padlock got a signal to end the job
 
-	begun     time.Time   // when the front began to wait for the lock
-	contended chan string // gets the name of a lock that is held, perhaps by an outer padlock run
+	begun     time.Time   // when padlock began to wait for the lock
+	contended chan string // gets the name of a lock that is held; the holder may be the padlock run that started this one
 	own       bool        // an outer padlock run, which started this one, holds the lock
 
 	record  *recording // with --record; otherwise nil
@@ -173,8 +173,8 @@ func (f *front) mayWait() bool {
 // yet.
 const guardPause = time.Second
 
-// take takes the lock. If the server has restarted and does not grant locks yet, take repeats the
-// request until the server does.
+// take gets the lock. A server that has just restarted may not grant locks yet. Then take repeats
+// the request until the server grants locks again.
 func (f *front) take(ctx context.Context) (err error) {
 	for told := false; ; told = true {
 		opts := f.set.options(f.grace)
@@ -198,12 +198,12 @@ func (f *front) take(ctx context.Context) (err error) {
 	}
 }
 
-// guarded reports whether a server grants no locks yet because it has restarted.
+// guarded reports whether err means that a server has just restarted and does not grant locks yet.
 func guarded(err error) bool {
 	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
 }
 
-// gaveUp ends a wait because padlock got a signal.
+// gaveUp returns the error of a wait that a signal has ended.
 func (f *front) gaveUp(s os.Signal, err error) error {
 	if err == nil {
 		f.release()

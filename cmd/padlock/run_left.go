@@ -26,7 +26,7 @@ type leftovers struct {
 func (l *leftovers) found(more []supervise.Leftover) {
 	l.all = append(l.all, more...)
 	sort.Slice(l.all, func(i, j int) bool { return l.all[i].PID < l.all[j].PID })
-	l.slow.in(slowAfter)
+	l.slow.setIn(slowAfter)
 }
 
 // processNames lists the processes. It returns "" on systems that do not report names.
@@ -58,7 +58,8 @@ func (l *leftovers) sentence(command string) (text, pronoun string) {
 	return fmt.Sprintf("%s left %d processes running (%s)", show(command), len(l.all), names), "them"
 }
 
-// waitForLeft reports which processes padlock waits for, so that it does not seem to hang.
+// waitForLeft tells the user which processes padlock is waiting for. Otherwise padlock would seem
+// to hang.
 func (f *front) waitForLeft() {
 	if f.why != nil {
 		return // the reason for ending the job was already reported
@@ -104,9 +105,8 @@ type alarm struct {
 	at    time.Time
 }
 
-// in sets the alarm to go off after d. If the alarm was set before, it goes off at the earlier one
-// of the two times.
-func (a *alarm) in(d time.Duration) {
+// setIn makes the alarm go off after d, or at the time that was set before, whichever is earlier.
+func (a *alarm) setIn(d time.Duration) {
 	at := time.Now().Add(d)
 	if a.timer == nil {
 		a.timer = time.NewTimer(d)
@@ -114,12 +114,12 @@ func (a *alarm) in(d time.Duration) {
 		return
 	}
 	if at.Before(a.at) {
-		a.setAgain(d)
+		a.resetIn(d)
 	}
 }
 
-// setAgain sets the alarm to a new time, even if that time is later.
-func (a *alarm) setAgain(d time.Duration) {
+// resetIn makes the alarm go off after d. Unlike setIn, it may move the alarm to a later time.
+func (a *alarm) resetIn(d time.Duration) {
 	a.at = time.Now().Add(d)
 	a.timer.Reset(d)
 }

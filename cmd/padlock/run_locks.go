@@ -29,10 +29,9 @@ func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error
 	return err
 }
 
-// claimLocks extends locks that were handed over with a short lease, a reservation. A reservation
-// is shorter than the grace period, so without the extension the supervisor would end the command
-// at once. If an extension fails, the supervisor does end the command, and the front reports the
-// reason.
+// claimLocks extends the locks that were handed over as reservations. A reservation is a short
+// lease, shorter than the grace period. Without the extension, the supervisor would end the command
+// at once. If an extension fails, the supervisor ends the command, and padlock reports the reason.
 func (f *front) claimLocks(ctx context.Context) {
 	for _, lock := range f.locks() {
 		if lock.Remaining() <= driver.MaxReservation {
@@ -79,8 +78,8 @@ func (f *front) expired() bool {
 	return false
 }
 
-// nextToEnd returns the name of the first lock that has already ended. If none has, it returns the
-// name of the lock that will end first.
+// nextToEnd returns the name of a lock that has ended. If none has ended, it returns the name of
+// the lock that will end first.
 func (f *front) nextToEnd() string {
 	next := f.lock
 	for _, lock := range f.locks() {
@@ -162,7 +161,8 @@ func (f *front) titles() string {
 	return strings.Join(titles, ", ")
 }
 
-// explain is app.explain for a run that may use slots.
+// explain explains why the lock of this run was not taken. If the run uses slots, the message names
+// the holders of the slots.
 func (f *front) explain(name string, err error) *failure {
 	var held *padlock.HeldError
 	if f.set.slots > 0 && errors.As(err, &held) && !errors.Is(err, padlock.ErrUncertain) {

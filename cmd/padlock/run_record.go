@@ -113,7 +113,8 @@ func (f *front) recordSkip(why, err error) {
 	f.unrecorded(f.record.recordSkipped(end.status, word, err))
 }
 
-// recordEnd records the end of the command. Its parameter is the failure of the release, or nil.
+// recordEnd records the end of the command. If the lock could not be released properly, lost is
+// that failure; otherwise it is nil.
 func (f *front) recordEnd(lost *failure) {
 	exit := f.job.Exit()
 	status, word, signal := exit.Status(), f.reason, ""

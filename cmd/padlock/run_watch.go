@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// lossGrace is how long the command has to end when the lock is already lost. Other processes
-	// may hold the lock by then.
+	// lossGrace is the time between the signal that asks the command to end and KILL if the lock is
+	// already lost. The time is short, because another process may hold the lock by then.
 	lossGrace = 500 * time.Millisecond
-	// stuckAfter is the time after KILL at which surviving processes are reported.
+	// stuckAfter is how long after KILL padlock reports processes that are still running.
 	stuckAfter = 5 * time.Second
 )
 
@@ -25,7 +25,7 @@ func (f *front) watch() {
 	lost, low, supervisorLost := f.lasting().Done(), f.job.Low(), f.job.SupervisorLost()
 	var atMost alarm
 	if f.set.atMost.given {
-		atMost.in(f.set.atMost.d)
+		atMost.setIn(f.set.atMost.d)
 	}
 	f.job.Lease(f.remaining()) // the lock may have been renewed since the job's start
 	for {
@@ -45,7 +45,7 @@ func (f *front) watch() {
 			f.leaseLow()
 		case <-lost:
 			lost = nil
-			low, supervisorLost = f.lastNews(low, supervisorLost) // if Low or SupervisorLost has an unread report, the report may give the reason
+			low, supervisorLost = f.lastNews(low, supervisorLost) // an unread report from Low or SupervisorLost tells why the lock was lost
 			f.lockOver()
 		case <-supervisorLost:
 			supervisorLost = nil
@@ -106,7 +106,7 @@ func (f *front) lockOver() {
 // supervisorLost is called when another process killed the supervisor.
 func (f *front) supervisorLost() {
 	f.endJobBecause(fail(128+int(syscall.SIGKILL), "killed", f.name, "the supervisor of %s was killed; killing %s", show(f.args[0]), show(f.args[0])))
-	f.stuck.in(stuckAfter)
+	f.stuck.setIn(stuckAfter)
 }
 
 // endJobBecause records and prints why the job is ended. It returns false if
@@ -126,13 +126,13 @@ func (f *front) endJobBecause(why *failure) bool {
 func (f *front) endJob(why *failure, grace time.Duration) {
 	if f.endJobBecause(why) {
 		f.job.End(grace)
-		f.stuck.in(grace + stuckAfter)
+		f.stuck.setIn(grace + stuckAfter)
 	}
 }
 
 func (f *front) killNow() {
 	f.job.Kill()
-	f.stuck.in(stuckAfter)
+	f.stuck.setIn(stuckAfter)
 }
 
 // tellStuck names processes that survive KILL. They belong to another user, or wait for a disk that
@@ -178,7 +178,7 @@ func (f *front) handleSignal(s os.Signal, relayed bool) {
 	case f.commandEnded() && asksToEnd(s):
 		f.asked = true
 		f.killNow() // a second signal kills the remaining processes at once
-	default: // also Ctrl-Z, which stops the job; padlock stops when it hears that the job has stopped
+	default: // includes Ctrl-Z: it stops the job, and later padlock itself, in jobStopped
 		f.asked = f.asked || asksToEnd(s)
 		f.job.Signal(sig)
 	}
@@ -212,7 +212,7 @@ func (f *front) pause() {
 		return
 	}
 	f.terminal.stopSelf()
-	for s := range f.signals { // stopSelf may return before this process has stopped, so wait for SIGCONT
+	for s := range f.signals { // this process may not have stopped yet, so wait for SIGCONT
 		if isContinue(s) {
 			break
 		}

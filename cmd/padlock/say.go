@@ -42,7 +42,7 @@ type note struct {
 	Processes []process `json:"processes,omitempty"`
 }
 
-// process is a process that a command left running, in JSON.
+// process is the JSON form of a process that a command left running.
 type process struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"`
@@ -130,7 +130,7 @@ func (a *app) limit(what string) string {
 	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(high))
 }
 
-// shortDuration returns 10m for a Duration whose String is 10m0s.
+// shortDuration returns the text of d without zero seconds and minutes: 10m, not 10m0s.
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -142,8 +142,8 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// unsuccessful explains why a lock could not be taken, extended or released. The message says that
-// the lock was not "taken" or "released", for instance. The parameter deed is that word.
+// unsuccessful explains why a lock could not be taken, extended or released. The parameter deed
+// says which, in the form for the message: "taken", "extended", "released".
 func (a *app) unsuccessful(name, deed string, err error) *failure {
 	switch {
 	case errors.Is(err, padlock.ErrUncertain):
@@ -213,8 +213,8 @@ func isNull(st fs.FileInfo) bool {
 	return err == nil && os.SameFile(st, null)
 }
 
-// pathReason returns the text of a file system error without the operation and the file name. The
-// caller's message names the file if the user knows it.
+// pathReason returns the text of a file system error without the operation and the file name. If
+// the user knows the file, the caller's message names it.
 func pathReason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -77,7 +77,7 @@ func openKeyPair(cert, key string) (*keyPair, error) {
 	return p, p.read()
 }
 
-// read reads both files. The caller must hold p.mu, unless no other goroutine has p yet.
+// read reads both files. The caller must hold p.mu, or be the only goroutine that uses p.
 func (p *keyPair) read() error {
 	p.changed = p.times()
 	pair, err := tls.LoadX509KeyPair(p.cert, p.key)

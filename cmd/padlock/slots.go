@@ -80,8 +80,8 @@ func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (s
 	return f, err
 }
 
-// listPatience bounds how long status looks for slots of a name. Some stores have to look at every
-// name for that.
+// listPatience is the longest time for listing the slots of a name. Some stores must read every
+// name to find them.
 const listPatience = 2 * time.Second
 
 // inspect returns the state of a name. If the store can list names, the result includes the held
@@ -144,8 +144,8 @@ func (f *slotted) inFile() bool {
 // allTaken returns false.
 func (f *slotted) allTaken() bool { return f.count > 0 && f.takenSlots() == f.count }
 
-// blocked reports whether a caller would have to wait. With --slots, the caller would wait for a
-// slot, and otherwise for the lock without slots.
+// blocked reports whether a caller would have to wait: with --slots, for a slot; without it, for
+// the lock.
 func (f *slotted) blocked() bool {
 	if f.count > 0 {
 		return f.allTaken()
@@ -160,7 +160,7 @@ func slotsFailure(name string, slots int, held *padlock.HeldError) *failure {
 	return f
 }
 
-// namedHolders is how many holders of slots a message names.
+// namedHolders is the largest number of slot holders that a message names.
 const namedHolders = 3
 
 // slotsText returns a text that names the holders of the slots.

@@ -214,7 +214,8 @@ func oneName(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// onlyKey requires that there are no arguments, because the verb uses a key.
+// onlyKey returns an error if there are arguments. The command takes its key from a flag or the
+// environment, so an argument is a mistake.
 func onlyKey(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%s takes a key and not a name; see %s --help", c.CommandPath(), c.CommandPath())

@@ -38,7 +38,7 @@ func acquireOptions(label string, shared, nonblock bool, wait, ttl, atLeast seco
 	return opts
 }
 
-// notTaken returns the failure to take a lock.
+// notTaken explains why a lock was not taken.
 func (a *app) notTaken(set *taking, name string, err error) *failure {
 	why := a.unsuccessful(name, "taken", err)
 	if why.status != exitHeld {

@@ -89,8 +89,9 @@ func (a *app) top(ctx context.Context, set *watching) error {
 	}
 	live := !set.once && !a.json && isTerminal(os.Stdin) && isTerminal(os.Stdout)
 	openLocker := a.looker
-	// The live table also opens a directory that does not exist yet. It shows the locks as soon as
-	// another program makes the directory.
+	// If the directory of the store does not exist, looker uses an empty store instead. The live
+	// table must use the directory itself: another program may make it later, and then its locks
+	// must appear.
 	if live {
 		openLocker = func(ctx context.Context, name string) (*padlock.Locker, error) { return a.locker(ctx, name) }
 	}
@@ -188,7 +189,7 @@ func (l *heldBack) flush() {
 	_, _ = l.kept.WriteTo(l.to)
 }
 
-// breakPatience bounds how long a break may take.
+// breakPatience is the longest time that top spends on breaking a lock.
 const breakPatience = 10 * time.Second
 
 // topBreak breaks the hold that the user saw, and writes the audit record. It returns a text for

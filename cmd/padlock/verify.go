@@ -80,7 +80,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	return c
 }
 
-// workerVerb is the verb with which verify starts each of its worker processes.
+// workerVerb is the hidden command that each worker process of verify runs.
 const workerVerb = "verify-worker"
 
 func verifyWorkerCommand() *cobra.Command {
@@ -136,8 +136,7 @@ func (v *verification) do(ctx context.Context) error {
 
 // prepare sets up the run.
 func (v *verification) prepare(ctx context.Context) error {
-	// This does not use the proxies, because they would accept connections even if the server is
-	// down.
+	// Check the server directly: the proxies would accept connections even if the server is down.
 	store, err := openVerified(ctx, v.url)
 	if err != nil {
 		return v.app.explain("", err)
@@ -217,7 +216,7 @@ func (v *verification) reachable(ctx context.Context) error {
 		return err
 	}
 	if err == nil {
-		_ = lock.Release() // the result does not matter: the store could be reached
+		_ = lock.Release() // an error is ignored: the store could be reached
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // wires are the proxies between verify's processes and the servers.
 type wires struct {
 	all       []*lossy.Proxy
-	unproxied []string // stores that are used without a proxy, with secrets removed
+	unproxied []string // the URLs of stores that are reached without a proxy; the URLs contain no secrets
 }
 
 func newWires() *wires { return &wires{} }

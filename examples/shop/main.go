@@ -10,12 +10,12 @@
 //	go run ./examples/shop -redis redis://127.0.0.1:6379 -addr 127.0.0.1:8080
 //	go run ./examples/shop -redis redis://127.0.0.1:6379 -addr 127.0.0.1:8081
 //
-// Open one tab on each, add things in both, and end one server with kill -9: the other one still
-// has everything.
+// Open each of the two servers in a browser tab, and add things in both tabs. Then end one server
+// with kill -9. The other server still has everything.
 //
-//   - The cart is counted in the session, without a lock (mode Delta). If two
-//     tabs add things at once, nothing is lost. A second button writes the cart
-//     as most shops do (mode LastWriteWins), and shows how much that loses.
+//   - The cart is a counter in the session and needs no lock (mode Delta). If two tabs add things
+//     at once, nothing is lost. A second button writes the cart as most shops do (mode
+//     LastWriteWins), and shows how much that loses.
 //   - The order is placed under the session's lock (mode Exclusive): a second click finds an empty
 //     cart. The order is charged at the prices that were shown, and is complete once the session is
 //     saved.

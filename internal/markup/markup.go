@@ -1,7 +1,7 @@
 // Package markup makes HTML in Go code. It protects pages against injected markup: only constants
 // of the program become markup, and all texts and all values of attributes are escaped. The path of
-// an address is always a constant. No function puts a text into an attribute whose value is a
-// script or an address to load.
+// an address is always a constant. Some attributes contain a script, or an address from which the
+// browser loads something. No function writes a text into such an attribute.
 package markup
 
 import (
@@ -25,8 +25,8 @@ type Part interface {
 // shape says how an element is written.
 type shape struct {
 	void bool // without content and without an end tag
-	line bool // a line break is written after the element; browsers ignore it there
-	code bool // the content is code; El leaves it out
+	line bool // a line break is written after the element, where browsers ignore it
+	code bool // the content is code, so El writes no content
 }
 
 var shapes = map[constant]shape{

@@ -15,9 +15,9 @@ func Is(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// Name returns s with an escape sequence of Go's in place of each character that cannot be printed.
-// If there is such a character, Name also doubles all backslashes of s. Otherwise it returns s
-// unchanged.
+// Name makes s safe to print. It replaces each character that cannot be printed by an escape
+// sequence, as strconv.Quote does. If there is such a character, Name also doubles all backslashes
+// of s. Otherwise it returns s unchanged.
 func Name(s string) string {
 	if Is(s) {
 		return s

@@ -18,15 +18,14 @@ func OpenTerminal() *os.File {
 	return f
 }
 
-// WorkInBackground lets this process write to the terminal, and take the foreground back, while the
-// command has the foreground. Call WorkInBackground only after the command has started. Otherwise
-// the command would inherit the setting.
+// WorkInBackground lets this process write to the terminal while the command is in the foreground.
+// This process can then also take the foreground back. Call WorkInBackground only after the command
+// has started. Otherwise the command would inherit the setting.
 func WorkInBackground() { signal.Ignore(syscall.SIGTTOU) }
 
-// ForegroundOfParent remembers the process group of the parent process. It returns a function to
-// call after the parent has died. The function's argument is the command's process group. If that
-// group is in the foreground of the terminal, the function gives the foreground back to the
-// parent's group.
+// ForegroundOfParent returns a function to call after the parent process has died. The caller
+// passes the command's process group. If the command is in the foreground of the terminal, the
+// function gives the foreground back to the process group of the dead parent.
 func ForegroundOfParent() func(group int) {
 	front, err := syscall.Getpgid(os.Getppid())
 	return func(group int) {

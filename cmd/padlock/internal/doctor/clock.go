@@ -11,9 +11,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// A fence is the server's time, in microseconds since 1970, or the previous fence plus one if that
-// is greater. The server also uses this clock to decide when a lease ends. So the fence of a lock
-// that was just taken shows that clock.
+// A store makes each fence from the server's clock: the fence is the time in microseconds since
+// 1970. If the previous fence is not smaller than that time, the new fence is the previous fence
+// plus one. The server also ends leases by this clock. So doctor takes a lock and reads the
+// server's clock from the lock's fence.
 
 // closest returns the reading with the shortest round trip, which is the most precise one.
 func closest(seen []reading) reading {

@@ -35,8 +35,8 @@ func Examine(ctx context.Context, rawURL string, o Options) ([]Finding, error) {
 }
 
 // quickCheck checks that a lock can be taken and released now. It sends two requests in addition to
-// those that open the store. If the lock is held, the store has just granted it to another process
-// that runs "padlock doctor". So quickCheck reports success in this case, too.
+// those that open the store. Only "padlock doctor" takes this lock. So if the lock is held, another
+// doctor has just got it, and the store works.
 func (v *visit) quickCheck(ctx context.Context) ([]Finding, error) {
 	if v.u.Scheme == "file" && !v.exists(systemFiles{}) {
 		return v.found, nil
@@ -79,7 +79,7 @@ func (v *visit) examineOne(ctx context.Context) error {
 	}
 	defer v.close(l)
 	if v.server(ctx, l) {
-		v.works(ctx, l)
+		v.examineWork(ctx, l)
 	}
 	return nil
 }
@@ -118,6 +118,6 @@ func (v *visit) examineParts(ctx context.Context) ([]Finding, error) {
 		return v.found, err
 	}
 	defer v.close(l)
-	v.works(ctx, l)
+	v.examineWork(ctx, l)
 	return v.found, nil
 }

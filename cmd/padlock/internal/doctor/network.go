@@ -17,7 +17,7 @@ func (v *visit) network() {
 	case v.encrypted && unchecked(v.u.Query()) != "":
 		v.problem("network", "TLS, but the server's certificate is not checked ("+unchecked(v.u.Query())+")",
 			"an attacker on the network can read the password and grant locks that do not exist",
-			trusted[unchecked(v.u.Query())])
+			checkOff[unchecked(v.u.Query())])
 	case v.encrypted:
 		v.good("network", "TLS, and the server's certificate is checked")
 	case here:
@@ -34,9 +34,9 @@ func (v *visit) network() {
 	}
 }
 
-// trusted lists the parameters of a URL that switch off the check of the server's certificate. The
+// checkOff lists the parameters of a URL that switch off the check of the server's certificate. The
 // value of each entry tells the user what to write instead.
-var trusted = map[string]string{
+var checkOff = map[string]string{
 	"tls-verify=no":   "remove tls-verify=no from the URL; name your own certificate authority with ca=FILE",
 	"sslmode=require": "write sslmode=verify-full; name your own certificate authority with sslrootcert=FILE",
 	"tls=skip-verify": "write tls=true",
@@ -44,7 +44,7 @@ var trusted = map[string]string{
 
 // unchecked returns the parameter that switches off the check of the certificate, or "".
 func unchecked(query url.Values) string {
-	for parameter := range trusted {
+	for parameter := range checkOff {
 		if name, value, _ := strings.Cut(parameter, "="); query.Get(name) == value {
 			return parameter
 		}

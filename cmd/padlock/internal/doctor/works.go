@@ -12,9 +12,9 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// works checks that the user has the rights to use locks: it takes a lock of its own, uses it as a
-// program would, and releases it. It also measures the round trips and compares the clocks.
-func (v *visit) works(ctx context.Context, l *padlock.Locker) {
+// examineWork checks that the user may use locks. It takes a lock of its own, uses it as a program
+// would, and releases it. It also measures the round trips and compares the clocks.
+func (v *visit) examineWork(ctx context.Context, l *padlock.Locker) {
 	ctx, cancel := context.WithTimeout(ctx, patience+v.Measure)
 	defer cancel()
 	g := l.Guarantees()
@@ -34,7 +34,7 @@ func (v *visit) works(ctx context.Context, l *padlock.Locker) {
 	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
-		return // the clocks can be compared only if locks have leases, and fences come from the server's clock
+		return // without a lease, or without fences from the server's clock, there is no clock to compare
 	}
 	v.clocks(ctx, l, c)
 }

@@ -1,7 +1,7 @@
 // Package flockmode implements flock(1): its command line, its exit statuses and its locks. These
 // locks are those of flock(2), not padlock's. The package opens and locks files and never writes to
-// them. Processes that the command leaves running are not ended. They keep the lock as long as they
-// have the file open.
+// them. If the command leaves processes running, padlock does not end them. They keep the lock as
+// long as they have the file open.
 package flockmode
 
 import (

@@ -159,8 +159,8 @@ func (l *lock) runCommand(o *options) (int, error) {
 	return wait(pid)
 }
 
-// become replaces this process like execvp(3). A script without a line that names its interpreter
-// is run by the shell.
+// become replaces this process like execvp(3). If the file is a script without a "#!" line, the
+// shell runs the script.
 func become(path string, args []string) error {
 	err := syscall.Exec(path, args, os.Environ())
 	if err == syscall.ENOEXEC {
@@ -207,9 +207,9 @@ func cannotRun(command string, err error) error {
 	return fail(status, "failed to execute %s: %s", command, strerror(err))
 }
 
-// dieQuietly makes some signals end this program, as they end flock(1). Otherwise Go's runtime
-// would ignore these signals, or print a dump. The command that this program has started is not
-// ended, and keeps the lock.
+// dieQuietly makes some signals end this program without a message, as they end flock(1). Without
+// dieQuietly, Go's runtime would ignore these signals, or print a dump. The signals do not end the
+// command that this program has started. The command keeps the lock.
 //
 // SIGALRM is an exception: flock(1) uses this signal for its own time-out. So if the user has set a
 // time-out, SIGALRM does not end this program.

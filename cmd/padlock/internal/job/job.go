@@ -30,7 +30,7 @@ func (j *Job) Exit() Exit {
 // Gone is closed when, after EndRest, no process of the tree is left.
 func (j *Job) Gone() <-chan struct{} { return j.gone }
 
-// Stopped reports each time that the command was stopped, and by which signal.
+// Stopped receives the signal each time that a signal stops the command.
 func (j *Job) Stopped() <-chan syscall.Signal { return j.stopped }
 
 // Kill kills the whole tree, including processes that appear later.
@@ -86,8 +86,8 @@ func (j *Job) goneWithin(d time.Duration) bool {
 }
 
 // endRound signals the leftover processes that have not got a signal yet. It reports whether any
-// process may be left. On systems where the kernel reports the end of the last child, only that
-// report counts, because a list of processes may hide those of other users.
+// process may be left. On some systems the kernel reports the end of the last child. There, only
+// the kernel's report counts, because a list of processes may hide those of other users.
 func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []int)) bool {
 	left := j.Rest()
 	if j.goneWithin(0) {

@@ -10,7 +10,7 @@ const kill = syscall.SIGKILL
 // platform is the part of a Job that depends on the system.
 type platform struct{ object *object }
 
-// signalAwake ends the tree, for every signal.
+// signalAwake ends all processes of the job, whichever signal it gets.
 func (j *Job) signalAwake(int, syscall.Signal) { j.killNow() }
 
 // Start runs the command in a job object. The kernel ends the job object when this process ends.

@@ -22,8 +22,9 @@ var (
 	resumeProcess  = syscall.NewLazyDLL("ntdll.dll").NewProc("NtResumeProcess")
 )
 
-// object is a job object. The kernel keeps track of all processes that are started in it. When the
-// last handle is closed, the kernel ends them. Only this process has a handle.
+// object is a job object. The kernel keeps track of all processes that are started in it. Only this
+// process has a handle of the job object. When that handle is closed, the kernel ends the
+// processes.
 type object struct{ handle syscall.Handle }
 
 // limits is JOBOBJECT_EXTENDED_LIMIT_INFORMATION.

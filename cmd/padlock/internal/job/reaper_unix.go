@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// Reaper ends a job after the death of the process that started the job. That process is called the
-// starter here. The starter is a child of this process.
+// Reaper is for the parent of a process that starts a job. The process that starts the job is
+// called the starter here. If the starter dies, the Reaper ends the job.
 type Reaper struct{ job *Job }
 
-// NewReaper returns a Reaper. Call NewReaper before this process starts the child that is to start
-// the job. Where the system supports it, NewReaper makes this process adopt orphans: if a child of
-// this process dies, the processes that the child has started become children of this process. The
-// parameter leave is the field Leave of the job's Spec.
+// NewReaper returns a Reaper. Call NewReaper before this process starts the starter. Where the
+// system allows it, NewReaper makes this process adopt orphans: if the starter dies, the starter's
+// children become children of this process. The parameter leave is the field Leave of the job's
+// Spec.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true
@@ -22,21 +22,21 @@ func NewReaper(leave bool) *Reaper {
 	return &Reaper{j}
 }
 
-// Rest lists the living descendants of this process. The starter is one of them.
+// Rest lists the living descendants of this process, including the starter.
 func (r *Reaper) Rest() []int { return r.job.Rest() }
 
 // Group sets the command's process group. If Group is not called, TakeOver does not end processes
 // that can be found only through the group.
 func (r *Reaper) Group(group int) { r.job.pid = group }
 
-// TakeOver kills the remaining processes of the job, and returns when none is left. The starter
-// must have been reaped. The argument says whether the command had already ended when the starter
-// died.
+// TakeOver kills the remaining processes of the job, and returns when none is left. The caller must
+// have reaped the starter before. The argument says whether the command had already ended when the
+// starter died.
 //
-// To reach all processes, TakeOver also signals the command's process group. This is risky if the
-// command has ended, because another process may have got its process id. In that case TakeOver
-// signals the group only if two conditions are met: it cannot find the remaining processes as
-// children of this process, and Leave is not set.
+// TakeOver finds the remaining processes as children of this process. It also signals the command's
+// process group, to reach those that it cannot find. If the command has ended, another process may
+// have got its process id, so a signal to the group is risky. TakeOver then signals the group only
+// if this process cannot adopt orphans and Leave is not set.
 func (r *Reaper) TakeOver(ended bool) {
 	j := r.job
 	j.killing.Store(true)

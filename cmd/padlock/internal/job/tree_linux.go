@@ -8,8 +8,8 @@ import (
 )
 
 // adopt makes this process the parent of processes that the command leaves behind. It also records
-// the children that this process already has, because they do not belong to the job. There are such
-// children if this program has replaced a shell that had started them.
+// the children that this process already has, because they do not belong to the job. This process
+// has such children if a shell started them and then replaced itself by padlock with exec.
 func (j *Job) adopt() {
 	const setChildSubreaper = 36
 	if j.leave {
@@ -62,17 +62,17 @@ func awaitChild(whom int) error {
 	return nil
 }
 
-// childless reports whether this process has no child, living or dead. A process without children
-// has no descendants either, because it would have inherited them. This call is fast. Reading the
-// table of processes is slow on a machine with many processes.
+// childless reports whether this process has no child, living or dead. Then it has no descendants
+// either, because the system makes it the parent of orphans. Without this check, each call of Rest
+// would read the table of processes, which is slow on a machine with many processes.
 func childless() bool {
 	const all, exited, nowait, wall = 0, 0x4, 0x1000000, 0x40000000
 	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, 0, exited|nowait|wall|syscall.WNOHANG, 0, 0)
 	return errno == syscall.ECHILD
 }
 
-// Rest lists the living processes of the tree: the descendants of this process or, with Leave,
-// those of the command.
+// Rest lists the living processes of the tree. These are the descendants of this process. If Leave
+// is set, they are only the descendants of the command.
 func (j *Job) Rest() []int {
 	if !j.leave && childless() {
 		return nil

@@ -1,7 +1,6 @@
-// Package limits protects a program from Go's runtime, which ends the program when the limits of
-// the system are reached. The runtime starts threads when it needs them, and ends the program if it
-// cannot start one. A thread that was started stays and is used again. The runtime also needs some
-// descriptors for itself.
+// Package limits keeps Go's runtime from crashing when padlock reaches a limit of the system. The
+// runtime starts threads when it needs them, and crashes if it cannot start one. It also needs some
+// descriptors for itself. Threads that were started once stay and are used again.
 package limits
 
 import (

@@ -12,9 +12,9 @@ import (
 // Loss says which data a proxy loses.
 type Loss int
 
-// A proxy loses nothing, the server's replies, or everything in both directions. When a loss ends,
-// the proxy closes the connections that lost data, because the rest of a stream makes no sense
-// without its beginning.
+// The values of Loss say what a proxy loses: no data, the server's replies, or all data in both
+// directions. When a loss ends, the proxy closes the connections that lost data, because the rest
+// of a stream makes no sense without its beginning.
 const (
 	Nothing Loss = iota
 	Replies
@@ -132,15 +132,14 @@ func (p *Proxy) serveClient(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// copy forwards the data of one direction until either side ends. The parameter least is the
-// smallest Loss at which this direction loses its data. While the proxy's Loss is smaller, the data
-// arrives.
-func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
+// copy forwards the data of one direction until either side ends. The data is lost while the
+// proxy's Loss is at least minLoss.
+func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, minLoss Loss) {
 	defer c.closeBoth()
 	buffer := make([]byte, 16<<10)
 	for {
 		n, err := from.Read(buffer)
-		if n > 0 && !p.loses(c, least) {
+		if n > 0 && !p.loses(c, minLoss) {
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
@@ -151,11 +150,12 @@ func (p *Proxy) copy(c *pair, to io.Writer, from io.Reader, least Loss) {
 	}
 }
 
-// loses reports whether the data that was just read is lost. It marks a connection that loses data.
-func (p *Proxy) loses(c *pair, least Loss) bool {
+// loses reports whether the data that was just read is lost. If the data is lost, loses marks the
+// connection, so that the proxy closes it later.
+func (p *Proxy) loses(c *pair, minLoss Loss) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.loss < least {
+	if p.loss < minLoss {
 		return false
 	}
 	c.lost = true

@@ -27,8 +27,8 @@ func momentAfter(left time.Duration) *moment {
 
 func (m *moment) fields(f fields) { duration(f, &m.Boot) }
 
-// arrived is called when this process has received the value in a message. On Linux it has nothing
-// to do: the value is a time on a clock that all processes share.
+// arrived is called when this process has received m in a message. On Linux it does nothing: m is a
+// time on a clock that all processes share.
 func (*moment) arrived() {}
 
 func (m *moment) left() time.Duration { return m.Boot - now() }

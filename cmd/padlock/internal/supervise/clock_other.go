@@ -4,11 +4,11 @@ package supervise
 
 import "time"
 
-// moment is a point in time that can be sent to another process. It is sent in two forms: as a time
-// of the wall clock, and as a duration that begins when the other process receives the moment. Each
-// form can only be wrong by being too late: the time is too late if the wall clock was set back,
-// and the duration is too late if the machine was suspended in the meantime. So if the two forms
-// give different times, the earlier one is right.
+// moment is a point in time that can be sent to another process. A message contains the moment in
+// two forms: as a time of the wall clock, and as the time that is left. A wall clock that was set
+// back makes the first form too late. A suspend of the machine makes the second form too late. A
+// moment that is too late would let the job outlive its lock, so the receiver uses the earlier of
+// the two.
 type moment struct {
 	Wall time.Time
 	Left time.Duration
@@ -35,8 +35,7 @@ func (m *moment) fields(f fields) {
 	duration(f, &m.Left)
 }
 
-// arrived is called when this process has received the value in a message. It records the time of
-// the call.
+// arrived is called when this process has received m in a message. It records the time of the call.
 func (m *moment) arrived() { m.since = time.Now() }
 
 func (m *moment) left() time.Duration {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// The front and the supervisor run the same program, so they always know the same messages. A
-// message consists of its length in four bytes and its fields, one after the other. A number is
-// written as a varint. A text is written as its length and its bytes, and a list as the number of
-// its items and the items.
+// The process that holds the lock (the front) and the supervisor run the same program, so they
+// always know the same messages. A message consists of its length in four bytes and its fields, one
+// after the other. A number is written as a varint. A text is written as its length and its bytes,
+// and a list as the number of its items and the items.
 //
-// The messages are not JSON, because encoding/json is initialised late when a program starts. See
-// package early.
+// The messages are not JSON, because the supervisor starts before Go has initialised encoding/json.
+// Package early explains this.
 
 // This interface has two implementations: one writes the fields of a message, and the other one
 // reads them. So each type of message lists its fields only once, for both directions.
@@ -40,10 +40,9 @@ func yesNo(f fields, b *bool) {
 
 func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
 
-// optional is for a value that a message may lack. In the message, a number says whether the value
-// follows. The function writes or reads this number, and reports whether the value follows. When it
-// reads a message, it allocates a value that follows, so that the caller can read the fields of the
-// value.
+// optional reads or writes a value that a message may lack. A number before the value says whether
+// the message has the value. optional reads or writes this number, and returns true if the value
+// follows. Before a value is read, optional allocates it, and the caller then reads the fields.
 func optional[T any](f fields, value **T) bool {
 	has := *value != nil
 	yesNo(f, &has)

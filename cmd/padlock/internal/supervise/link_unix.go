@@ -26,7 +26,7 @@ const (
 type process struct {
 	spec   *Spec
 	pid    int
-	os     *os.Process // refuses to signal the process once it was reaped and pid may belong to another process
+	os     *os.Process // does not signal another process that got the same pid after this process was reaped
 	reaper *job.Reaper
 }
 
@@ -54,8 +54,9 @@ func (p *process) startSupervisor() (io.ReadWriteCloser, error) {
 }
 
 // fork starts the supervisor, which inherits two kinds of descriptors. Some are meant for the
-// command, and must keep their numbers. The others are for the supervisor itself. fork duplicates
-// those first, because a duplicate has a number that no other descriptor has.
+// command, and must keep their numbers. The others are for the supervisor itself. fork gives the
+// supervisor duplicates of its own descriptors, so that their numbers differ from those of the
+// command.
 func (p *process) fork(end int) (pid int, err error) {
 	theirs, err := job.Duplicate(end)
 	syscall.CloseOnExec(end)
@@ -131,8 +132,9 @@ func notForUsers() {
 	os.Exit(64)
 }
 
-// Main is the supervisor's program. It passes signals to the front, which handles them. If the
-// front has died, Main first calls orphan with the command's process group, and then ends the job.
+// Main is the supervisor's program. It passes each signal to its parent, the process that holds the
+// lock, which handles the signal. If the parent has died, Main first calls orphan with the
+// command's process group, and then ends the job.
 func Main(signals <-chan os.Signal, orphan func(group int)) {
 	var fds []int
 	for _, f := range bytes.Fields([]byte(os.Getenv(variable))) {

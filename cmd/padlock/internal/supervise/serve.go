@@ -14,22 +14,23 @@ import (
 // ownThreads is the number of threads that the supervisor needs at the same time.
 const ownThreads = 8
 
-// Threads is the number of processes and threads that Start needs: ownThreads for the supervisor,
-// seven for the start of a Go program, and one for the command.
+// Threads is the number of processes and threads that Start needs. A Go program needs seven when it
+// starts. The supervisor's own work needs ownThreads, and the command needs one.
 const Threads = ownThreads + 7 + 1
 
-// nap is the longest pause while there is a lease. Go's timers do not run during a suspend, so this
-// is also the longest time for which a suspend goes unnoticed.
+// nap is the longest time between two checks of a lease. Go's timers do not run during a suspend of
+// the machine, so the supervisor may notice a suspend this much later.
 const nap = 300 * time.Millisecond
 
 // lateAfter is how late the supervisor may be with a check of the lease. If a check is later, the
-// supervisor was stopped or starved. Then it may not have read all messages yet, so the lease may
-// have been renewed without its knowledge.
+// supervisor was stopped or had no processor time. The supervisor may then have unread messages,
+// and one of them may say that the lease was renewed.
 const lateAfter = 100 * time.Millisecond
 
-// answerTime is how long the supervisor waits for an answer of the front, the process that holds
-// the lock. The supervisor asks the front if a check was late (see lateAfter) and the lease seems
-// to end soon. If no answer comes, the supervisor uses the end of the lease that it knows.
+// answerTime is how long the supervisor waits for an answer of the process that holds the lock. The
+// supervisor asks that process if two conditions are met: a check was late (see lateAfter), and the
+// lease is about to end. If no answer comes, the supervisor uses the end of the lease from the last
+// message.
 var answerTime = 500 * time.Millisecond
 
 // server is the supervisor.
@@ -42,18 +43,19 @@ type server struct {
 	left   chan []Leftover // processes that the command left running
 
 	lease  *moment       // when the lock ends; nil if never
-	due    time.Duration // when to check for due work next, by this process's clock
+	due    time.Duration // when to check for due work again (see now)
 	late   bool          // a check was late (see lateAfter), and the front has not answered since then
-	asked  time.Duration // when to stop waiting for the front, by this clock; 0 if it was not asked
+	asked  time.Duration // when to stop waiting for the front's answer (see now); 0 if the front was not asked
 	ending bool          // the job was asked to end
-	killAt time.Duration // when to kill the job, by this process's clock; 0 if not planned
+	killAt time.Duration // when to kill the job (see now); 0 if not planned
 	killed bool          // the kill was reported to the front
 	alone  bool          // the front is gone
 }
 
 // serve runs a job, which is in the first message that arrives on conn. It returns when no process
-// of the job is left or, with Leave, when the command has ended. If the front has died, serve first
-// calls orphan with the command's process group, and then ends the job.
+// of the job is left. If the job's Leave is set, it returns when the command has ended. If the
+// process that holds the lock has died, serve first calls orphan with the command's process group,
+// and then ends the job.
 func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan func(group int)) {
 	orders, first := make(chan *order), make(chan *order, 1)
 	go receive(conn, first, orders)
@@ -112,8 +114,9 @@ func transmit(out io.Writer, all <-chan *news, sent chan<- struct{}) {
 	}
 }
 
-// sendNews sends news to the front. It does not wait for a front that hangs. A front that hangs can
-// miss reports that the command was stopped, but no other news.
+// sendNews sends news to the front, the process that holds the lock. If the front hangs, sendNews
+// drops some news instead of waiting: that the command was stopped, and that a signal came. All
+// other news are kept until the front reads them.
 func (s *server) sendNews(n *news) {
 	switch {
 	case s.alone:
@@ -210,8 +213,8 @@ func (s *server) frontDied() {
 	s.kill()
 }
 
-// commandDone is called when the command has ended. Unless Leave is set, it begins to end the
-// processes that the command left behind.
+// commandDone is called when the command has ended. Unless Leave is set, commandDone then starts to
+// end the processes that the command left behind.
 func (s *server) commandDone() {
 	s.tellDone()
 	if !s.spec.Leave {
@@ -247,20 +250,20 @@ func (s *server) doDueWork() {
 	}
 }
 
-// waitsForAnswer reports whether the supervisor must hear from the front before it may treat the
-// lease as ended. A supervisor that was stopped or starved is late: it has not read the front's
-// messages yet, and one of them may say that the lease was renewed. So a late supervisor asks the
-// front for the time at which the lease ends. If the supervisor does not wait, it believes the last
-// message about the lease that it has read.
+// waitsForAnswer reports whether the supervisor must wait for an answer of the front, the process
+// that holds the lock. A supervisor that was stopped, or had no processor time, is late: it has not
+// read the front's messages yet. One of them may say that the lease was renewed. So a late
+// supervisor asks the front when the lease ends. If the supervisor does not wait, it uses the end
+// of the lease from the last message.
 //
-//	late  answer of the front                 what the supervisor does
-//	no    the supervisor has not asked        does not wait
-//	yes   the supervisor has not asked        asks, and waits
-//	yes   has not come, but may come          waits
-//	yes   has not come in time                does not wait
+//	check  question to the front                what the supervisor does
+//	on time                                     does not wait
+//	late   not asked yet                        asks, and waits
+//	late   asked; the answer may still come     waits
+//	late   asked; the answer did not come       does not wait
 //
-// The supervisor waits for answerTime at most. If the lease has not ended yet, as far as the
-// supervisor knows, the supervisor waits for no more than half of the time that is left.
+// The supervisor waits for answerTime at most. If the lease has not ended yet, it waits for at most
+// half of the time that is left.
 func (s *server) waitsForAnswer(left time.Duration) bool {
 	switch {
 	case s.alone || s.killed:
@@ -279,8 +282,8 @@ func (s *server) waitsForAnswer(left time.Duration) bool {
 	return true
 }
 
-// leaseLow is called when the time left of the lease is only just enough to end the job. It asks
-// the job to end. If no time is left, it kills the job.
+// leaseLow is called when the lease is about to end. The time that is left is only just enough to
+// end the job. leaseLow asks the job to end. If no time is left, it kills the job.
 func (s *server) leaseLow(left time.Duration) {
 	if !s.ending {
 		s.sendNews(&news{Is: isLow})

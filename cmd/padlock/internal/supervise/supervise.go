@@ -49,10 +49,10 @@ type Spec struct {
 	Env    []string
 	Keep   []*os.File     // open in the supervisor until no process of the job is left
 	Pass   bool           // the command inherits Keep
-	Leave  bool           // processes that the command leaves running are left alone
+	Leave  bool           // padlock does not end processes that the command leaves running
 	Signal syscall.Signal // the signal that asks the job to end
 	Grace  time.Duration  // the time between Signal and KILL
-	Lease  time.Duration  // the time until the job must have been killed, or Forever
+	Lease  time.Duration  // how long the job may run if the lease is not renewed, or Forever
 }
 
 // Process is a job under its supervisor. Its methods are safe for concurrent
@@ -64,8 +64,8 @@ type Process struct {
 	group          atomic.Int64
 	exit           job.Exit
 	killed         atomic.Bool
-	waking         atomic.Int64 // calls of Continue that were not carried out yet
-	hung           atomic.Bool  // the front killed the supervisor because it did not respond
+	waking         atomic.Int64 // calls of Continue that the supervisor has not carried out yet
+	hung           atomic.Bool  // this process killed the supervisor, because the supervisor did not respond
 	over           bool         // the supervisor reported that no process is left
 	started        chan error
 	done           chan struct{}
@@ -78,22 +78,22 @@ type Process struct {
 	heard          chan syscall.Signal
 }
 
-// link is the supervisor's process as the front sees it.
+// link is the connection of this process to the supervisor's process.
 type link interface {
 	// join waits until the supervisor is gone and its files are closed. It returns the signal that
 	// ended the supervisor, or 0.
 	join() syscall.Signal
 	kill() error // kills only the supervisor; after join it does nothing
-	// takeOver ends the processes that the supervisor leaves running. Call it after join. If ended
-	// is true, the command had already ended.
+	// takeOver ends the processes of the job that a dead supervisor has left running. Call it after
+	// join. The parameter ended says whether the command has already ended.
 	takeOver(group int, ended bool)
 	rest() []int // the living processes of the job that can be found
 	startSupervisor() (io.ReadWriteCloser, error)
 }
 
-// Start starts the supervisor, which then starts the job. If the command cannot be executed, the
-// error is that of execve(2). Otherwise an error is ErrStart or a KilledError. After an error no
-// process is left.
+// Start starts the supervisor, which then starts the job. If Start returns an error, no process is
+// left. If the command cannot be executed, the error is that of execve(2). All other errors are
+// ErrStart or a KilledError.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
@@ -131,7 +131,7 @@ func (p *Process) Exit() job.Exit {
 }
 
 // Gone is closed when the supervisor and all processes of the job have ended. If Spec.Leave is set,
-// it does not wait for processes that the command has left running.
+// Gone is closed even if processes that the command left behind are still running.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
 // SupervisorLost is closed when another process has killed the supervisor. The rest of the job is
@@ -141,7 +141,7 @@ func (p *Process) SupervisorLost() <-chan struct{} { return p.supervisorLost }
 // Low is closed when the supervisor has begun to end the job because the lease is about to end.
 func (p *Process) Low() <-chan struct{} { return p.low }
 
-// Stopped reports each time that the command was stopped, and by which signal.
+// Stopped receives the signal each time that a signal stops the command.
 func (p *Process) Stopped() <-chan syscall.Signal { return p.stopped }
 
 // Heard reports signals that were sent to the supervisor. The command may send such signals,
@@ -185,7 +185,7 @@ func (p *Process) Lease(left time.Duration) {
 // asks this after it was stopped or starved. The caller must then call Answer.
 func (p *Process) Asked() <-chan struct{} { return p.asked }
 
-// Answer is like Lease. It answers a question from Asked.
+// Answer is like Lease, and answers a request from Asked.
 func (p *Process) Answer(left time.Duration) {
 	p.sendOrder(&order{Do: doLease, Lease: momentAfter(left), Answer: true})
 }
@@ -302,7 +302,7 @@ func (p *Process) commandEnded() bool {
 	}
 }
 
-// inherit is called when the supervisor has died before its job has ended, and ends the job. The
+// inherit is called when the supervisor has died before its job has ended. It ends the job. The
 // parameter killer is the signal that ended the supervisor, or 0.
 func (p *Process) inherit(killer syscall.Signal) {
 	if !p.hung.Load() {

@@ -71,8 +71,8 @@ func init() {
 	}
 }
 
-// Update implements tea.Model. It sends no requests to the store. The commands that it returns do
-// that.
+// Update implements tea.Model. It sends no requests to the store itself. Instead, it returns
+// commands that send them.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -126,7 +126,7 @@ func (m Model) typing(text string) Model {
 	return m
 }
 
-// refreshed updates the details of a name from a new snapshot.
+// refreshed returns the model with the details of the chosen name from the newest snapshot.
 func (m Model) refreshed() Model {
 	if m.detail.Name == "" && m.detail.Path == "" {
 		return m

@@ -81,7 +81,7 @@ func holder(h *sampler.Hold) string {
 		return texts.Show(h.Host) + ":" + itoa(h.PID)
 	case h.Host != "":
 		return texts.Show(h.Host)
-	case h.PID != 0: // another program, or the store does not name its machine
+	case h.PID != 0: // another program, or a store that does not record host names
 		return "process " + itoa(h.PID)
 	case h.Foreign:
 		return "not padlock"

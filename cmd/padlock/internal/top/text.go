@@ -52,8 +52,8 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// The styles are SGR sequences. The program removes colours from them if NO_COLOR is set or the
-// terminal has none.
+// The styles are SGR sequences. Bubble Tea removes the colours if NO_COLOR is set, or if the
+// terminal cannot show colours.
 const (
 	bold    = "\x1b[1m"
 	faint   = "\x1b[2m"

@@ -50,7 +50,7 @@ type screen int
 
 const (
 	table      screen = iota
-	filtering         // the user types a filter; the table follows
+	filtering         // the user types a filter, and the table shows only rows that match
 	details           // one name
 	reasoning         // the user types why a hold is to be broken
 	confirming        // the user types yes
@@ -65,12 +65,12 @@ type Model struct {
 	now    time.Time
 
 	width, height int
-	screen, from  screen // the present screen, and the screen that follows when a question or the help is closed
+	screen, from  screen // the present screen, and the screen that is shown after a question or the help
 
 	filter, host string // only rows that match are shown
 	order        int    // an index of orderings
 	reverse      bool
-	cursor       string // the key of the chosen row, which finds the row after it has moved
+	cursor       string // the key of the chosen row; finds the row again after the row has moved
 	index        int    // where the chosen row was last
 	detail       sampler.Name
 	hold         int // the index of the chosen hold, while the screen shows one name

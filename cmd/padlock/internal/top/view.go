@@ -179,8 +179,8 @@ func (m *Model) tableLines(room int) []string {
 	return lines
 }
 
-// emptyText returns the text for a table without rows. If some names are unknown, such a
-// table does not mean that all names are free.
+// emptyText returns the text for a table without rows. If the state of some names is unknown, the
+// text must not say that all names are free.
 func (m *Model) emptyText() string {
 	switch {
 	case m.filter != "" || m.host != "":
@@ -238,8 +238,8 @@ func (m *Model) tableLine(n *sampler.Name, name, by int) string {
 		number(lasts, heldWidth), number(usual, usualWidth), number(left, leftWidth), number(wait, waitWidth), noteColumn(n)), " ")
 }
 
-// foot returns the last lines of the screen: the line that the user types, or the message and the
-// keys.
+// foot returns the last lines of the screen. They show what the user is typing, or the last message
+// and the keys.
 func (m *Model) foot() []string {
 	var keys []string
 	for _, b := range bindings[m.screen] {

@@ -1,4 +1,4 @@
 //go:build !unix
 
-// Package early has nothing to do on this system.
+// Package early is empty on this system.
 package early
