@@ -26,7 +26,7 @@ type attempt struct {
 	entry    entry // the key of the hold, if granted is true
 	granted  bool
 	own      keyVersion // the place in the queue that the hold keeps, or zero
-	next     string     // the waiters behind that place; see nextOf
+	next     string     // the waiters behind the place own; see waitersBehind
 	revision int64      // of the last change
 	since    time.Time
 }
@@ -50,12 +50,13 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		if err != nil {
 			return err
 		}
-		return a.apply(ctx, st, a.decide)
+		return a.apply(ctx, st, a.acquireChange)
 	})
 }
 
-// withLeases makes an attempt with leases that the store has already. If the server has lost one of
-// these leases, withLeases makes new leases and repeats the attempt.
+// withLeases calls try with an attempt that has the leases it needs. Usually the store has these
+// leases already. If the server has lost one of them, withLeases gets new leases and calls try
+// again.
 func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*attempt) error) (driver.Grant, error) {
 	for tries := 0; ; tries++ {
 		a := &attempt{s: s, place: s.cfg.place(r.Name), r: r, id: idOf(r.Token)}
@@ -117,7 +118,7 @@ func (a *attempt) addHold(todo *change, k kind, key string, fence uint64) {
 // a lease of that length.
 func (a *attempt) atLeast(todo *change, k kind) {
 	if a.guard != 0 {
-		guard := record{Of: a.id, Holder: a.r.Holder}
+		guard := record{Follows: a.id, Holder: a.r.Holder}
 		todo.addOps(putKey(a.place.key(coolingOf(k), leaseID(a.guard)), guard.text(), a.guard))
 	}
 }
@@ -127,9 +128,9 @@ func (a *attempt) addFence(todo *change, fence uint64) {
 	todo.addOps(putFence(&a.place, fence, a.keeper))
 }
 
-// takeFree takes the name in one transaction if the server has no keys of it, except for a stored
-// fence that is smaller than the new one. Otherwise takeFree continues like any other attempt: it
-// reads the state and calls the method decide.
+// takeFree takes the name in one transaction. The transaction succeeds if the name has no keys,
+// except for a stored fence that is smaller than the new fence. Otherwise takeFree reads the state
+// and goes on like other attempts; see acquireChange.
 func (a *attempt) takeFree(ctx context.Context) error {
 	fence, err := nextFence(0, a.r.FenceAbove)
 	if err != nil {
@@ -142,8 +143,8 @@ func (a *attempt) takeFree(ctx context.Context) error {
 	var todo change
 	a.addHold(&todo, a.kind(), key, fence)
 	a.addFence(&todo, fence)
-	// The comparison valueBelow is false if the name has no stored fence yet. So for a name that
-	// may be new, a nested transaction checks that there is no fence.
+	// If the name has no stored fence, the comparison valueBelow is false. So for a name that may
+	// be new, a nested transaction checks that there is no fence, and then takes the name.
 	free, otherwise := noKeys(a.place.dir, a.place.end()), a.place.reads()[:1]
 	if !a.s.holds.wasHeld(a.r.Name) {
 		otherwise = []*pb.RequestOp{nested([]*pb.Compare{free, noKey(a.place.fence)}, todo.ops, a.place.reads())}
@@ -159,14 +160,14 @@ func (a *attempt) takeFree(ctx context.Context) error {
 		return nil
 	}
 	st := stateOf(a.place, a.r.Name, reply)
-	// A grant needs the stored fence. If the transaction above did not read it, read the state
+	// A grant needs the stored fence. If the transaction above has not read it, read the state
 	// again.
 	if !a.isRefused(st) {
 		if st, err = a.s.conn.readState(ctx, a.place, a.r.Name); err != nil {
 			return err
 		}
 	}
-	return a.apply(ctx, st, a.decide)
+	return a.apply(ctx, st, a.acquireChange)
 }
 
 // isRefused reports whether the caller has no hold and cannot be granted one now.
@@ -174,12 +175,11 @@ func (a *attempt) isRefused(st *state) bool {
 	return st.liveHold(a.id) == nil && (st.excluded(a.id, a.r.Shared) || st.waiterAhead(0, a.r.Shared) != nil)
 }
 
-// apply carries out the change that the function decide returns, and records the result in the
-// attempt.
-func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*change, error)) error {
-	revision, err := a.s.conn.change(ctx, st, func(st *state) (*change, error) {
+// apply carries out the change that makeChange returns, and records the result in the attempt.
+func (a *attempt) apply(ctx context.Context, st *state, makeChange func(*state) (*change, error)) error {
+	revision, err := a.s.conn.applyChange(ctx, st, func(st *state) (*change, error) {
 		a.granted, a.own, a.next, a.entry = false, keyVersion{}, "", entry{} // forget an earlier decision, which was not carried out
-		return decide(st)
+		return makeChange(st)
 	})
 	a.revision = revision
 	if err == nil && a.granted && a.entry.modified == 0 {
@@ -194,9 +194,9 @@ func (a *attempt) apply(ctx context.Context, st *state, decide func(*state) (*ch
 	return err
 }
 
-// decide returns the change with which Acquire gets the hold. It returns an error if others keep
-// the caller out.
-func (a *attempt) decide(st *state) (*change, error) {
+// acquireChange returns the change with which Acquire gets the hold. It returns an error if others
+// keep the caller out.
+func (a *attempt) acquireChange(st *state) (*change, error) {
 	if e := st.liveHold(a.id); e != nil {
 		return a.keepHold(st, e), nil
 	}
@@ -230,9 +230,10 @@ func (a *attempt) takeName(st *state) (*change, error) {
 	return &todo, nil
 }
 
-// keepHold returns the change that gives an existing hold a full lease. If the current lease lasts
-// long enough, the hold keeps it. If a Release passed the name on to this hold, the change also
-// deletes the place of the previous hold.
+// keepHold returns the change for a token that has the hold e already. The change gives the hold a
+// full lease, unless the hold's lease lasts long enough. If the previous holder's Release passed
+// the name on to this hold, the change also deletes the place in the queue that the previous hold
+// kept.
 func (a *attempt) keepHold(st *state, e *entry) *change {
 	a.entry, a.granted = *e, true
 	todo := &change{}
@@ -252,7 +253,7 @@ func (a *attempt) keepHold(st *state, e *entry) *change {
 		}
 	}
 	for i := range st.entries {
-		if told := &st.entries[i]; told.To == e.ID {
+		if told := &st.entries[i]; told.PassedTo == e.ID {
 			todo.addOps(deleteKey(told.key))
 		}
 	}
@@ -278,8 +279,8 @@ func (a *attempt) replace(st *state) (*change, error) {
 	a.addHold(&todo, e.kind, e.key, fence)
 	a.addFence(&todo, fence)
 	for i := range st.entries {
-		if g := &st.entries[i]; g.Of == old {
-			g.Of = a.id
+		if g := &st.entries[i]; g.Follows == old {
+			g.Follows = a.id
 			todo.addOps(putKey(g.key, g.text(), g.lease))
 		}
 	}
@@ -295,9 +296,9 @@ func (a *attempt) grant() driver.Grant {
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
 		own: a.own, next: a.next, since: a.sent, seen: a.sent, extended: now}
 	old := a.s.holds.find(a.r.Name, a.id)
-	// Keep the list of waiters only if a Release of the new hold can pass the name on to the next
-	// waiter. For that, the hold must still have the place in the queue in which its caller waited,
-	// and the request must have no AtLeast. The hold of a reader never has such a place.
+	// Copy the list of waiters if a Release of the hold can pass the name on to one of them. It can
+	// if the hold has kept its place in the queue and its request has no AtLeast. The hold of a
+	// reader never has a place.
 	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.own.key != "" {
 		h.next = old.next
 	}

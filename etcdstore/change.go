@@ -29,18 +29,17 @@ func (c *connection) readState(ctx context.Context, p place, name string) (*stat
 	return stateOf(p, name, reply), nil
 }
 
-// The method change modifies the keys of a name in one transaction. It calls the function decide
-// with the state of the name. This function returns the transaction, or nil if there is nothing to
-// do. The server carries out the transaction only if no key of the name was added or modified since
-// the state was read. If there was such a key, the method reads the state and calls the function
-// again.
+// applyChange changes the keys of a name in one transaction. It calls makeChange with the state of
+// the name. makeChange returns the transaction, or nil if there is nothing to do. The server
+// carries out the transaction only if no key of the name was added or modified since the state was
+// read. Otherwise applyChange reads the state and calls makeChange again.
 //
 // The result is the revision of the transaction, or that of the state if there was nothing to do.
 // If the server has lost a lease, the error is the server's own error, which isLeaseGone
 // recognises.
-func (c *connection) change(ctx context.Context, st *state, decide func(*state) (*change, error)) (int64, error) {
+func (c *connection) applyChange(ctx context.Context, st *state, makeChange func(*state) (*change, error)) (int64, error) {
 	for range maxTries {
-		todo, err := decide(st)
+		todo, err := makeChange(st)
 		if err != nil || todo == nil {
 			return st.revision, err
 		}
@@ -69,12 +68,12 @@ func (st *state) unchanged() []*pb.Compare {
 }
 
 // deleteOthers adds operations that delete the token's place in the queue and its intent to be
-// promoted. If another hold passed the name on to the token, the operations also delete the place
-// of that other hold.
+// promoted. If a Release passed the name on to the token, they also delete the place in the queue
+// that the released hold kept.
 func (st *state) deleteOthers(todo *change, id string) {
 	for i := range st.entries {
 		e := &st.entries[i]
-		if (e.kind == waiting || e.kind == intending) && e.ID == id || e.kind == waiting && e.To == id {
+		if (e.kind == waiting || e.kind == intending) && e.ID == id || e.kind == waiting && e.PassedTo == id {
 			todo.addOps(deleteKey(e.key))
 		}
 	}

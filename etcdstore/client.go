@@ -35,16 +35,16 @@ type connection struct {
 
 	mu     sync.Mutex
 	client *clientv3.Client
-	kv     pb.KVClient // sends transactions through client
-	making *making     // nil unless a goroutine makes the client
+	kv     pb.KVClient  // sends transactions through client
+	setup  *clientSetup // nil unless a goroutine makes the client
 
 	limits  limits
 	cluster atomic.Uint64 // the id of the cluster that answered; 0 is unknown
 }
 
-// A making is one attempt to make the client. The calls that need the client share the attempt. A
-// server that does not answer the login then delays each of them only once.
-type making struct {
+// A clientSetup is one attempt to make the client. All calls that need the client wait for the same
+// attempt. So they wait at the same time and not one after the other if the server does not answer.
+type clientSetup struct {
 	done   chan struct{} // closed at the end; then the other fields are set
 	client *clientv3.Client
 	err    error
@@ -53,7 +53,7 @@ type making struct {
 // getClient returns the client. The first call makes it.
 func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()
-	client, m := c.client, c.making
+	client, m := c.client, c.setup
 	switch {
 	case client != nil:
 		c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 		c.mu.Unlock()
 		return nil, driver.ErrClosed
 	case m == nil:
-		m = &making{done: make(chan struct{})}
-		c.making = m
+		m = &clientSetup{done: make(chan struct{})}
+		c.setup = m
 		go c.makeClient(m)
 	}
 	c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
 }
 
 // makeClient makes the client, unless the store is closed meanwhile.
-func (c *connection) makeClient(m *making) {
+func (c *connection) makeClient(m *clientSetup) {
 	ctx, cancel := c.limits.limit(c.ctx)
 	defer cancel()
 	client, err := c.newClient(ctx)
@@ -91,7 +91,7 @@ func (c *connection) makeClient(m *making) {
 	if client != nil {
 		c.client, c.kv = client, clientv3.RetryKVClient(client)
 	}
-	c.making, m.client, m.err = nil, client, err
+	c.setup, m.client, m.err = nil, client, err
 	close(m.done)
 }
 

@@ -106,7 +106,7 @@ func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *chan
 	st.deleteOthers(todo, a.id)
 	todo.addOps(deleteKey(e.key), putKey(a.entry.key, a.entry.text(), a.lease.id))
 	for i := range st.entries {
-		if g := &st.entries[i]; g.Of == a.id {
+		if g := &st.entries[i]; g.Follows == a.id {
 			todo.addOps(deleteKey(g.key), putKey(st.key(coolingOf(mode), g.slot), g.value, g.lease))
 		}
 	}

@@ -29,7 +29,8 @@ func (j *oneLineError) Error() string { return j.first.Error() + "; " + j.second
 
 func (j *oneLineError) Unwrap() []error { return []error{j.first, j.second} }
 
-// refusals lists the errors of the server which prove that it changed nothing, each with advice.
+// refusals lists errors of the server, each with advice. Each error proves that the server changed
+// nothing.
 var refusals = []struct {
 	err    error
 	advice string
@@ -125,8 +126,8 @@ func unreached(err error) string {
 	return ""
 }
 
-// isLeaseGone reports whether the server refused a request because it does not have the lease. In
-// that case the server changed nothing.
+// isLeaseGone reports whether the server refused a request because the lease in the request does
+// not exist. The server then changed nothing.
 func isLeaseGone(err error) bool {
 	return err != nil && (errors.Is(err, rpctypes.ErrLeaseNotFound) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrLeaseNotFound))
 }

@@ -11,8 +11,8 @@ import (
 
 // Extend implements driver.Store. Holds that are extended at about the same time share a request.
 // Extend also checks that the key of the hold still exists. In the first third of the TTL after the
-// grant it checks in every call. After that it checks only if the last check was at least a third
-// of the TTL ago.
+// grant, every call does so. Later, a call does so if a third of the TTL has passed since the last
+// check.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Grant{}, err
@@ -39,8 +39,8 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 }
 
 func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.Grant, error) {
-	if h.brief != nil && ttl != 0 {
-		r := *h.brief
+	if h.shortRequest != nil && ttl != 0 {
+		r := *h.shortRequest
 		r.TTL = ttl
 		return s.fullLease(ctx, r)
 	}
@@ -169,8 +169,9 @@ func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 	return h, nil
 }
 
-// remember remembers a hold that the server has, and asks how long its lease lasts. Without that,
-// an Extend could move the hold to a lease that ends earlier.
+// remember adds a hold that the server has to the holds of this store. It asks the server how long
+// the lease of the hold lasts. If the store did not know that, an Extend could move the hold to a
+// lease that ends earlier.
 func (s *Store) remember(ctx context.Context, name string, e *entry) (h *hold, left time.Duration) {
 	now := s.cfg.clock.Now()
 	h = &hold{name: name, id: e.ID, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared, recalled: true, since: now}

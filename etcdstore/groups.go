@@ -12,11 +12,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A group is a lease that several holds share, so that one request renews them all. A hold joins a
-// group when it is first extended, and stays a member as long as it is extended in time. A member
-// is late if its last Extend is longer ago than driver.RenewalInterval. If a member is late when
-// the lease must be renewed, the store does not renew the lease. Instead it moves the members that
-// are not late to a new lease. The old lease then ends, and the server deletes the holds of the
+// A group is a lease of etcd that several holds share, so that one request renews them all. A hold
+// becomes a member of a group when it is first extended.
+//
+// A member is late if it was last extended longer ago than driver.RenewalInterval. If the store
+// renewed the lease then, it would keep the late member alive. So it makes a new lease, and moves
+// the other members to the new lease. The old lease ends, and the server deletes the holds of the
 // late members.
 //
 //	event                          what happens to the lease and the members
@@ -52,8 +53,8 @@ const (
 
 func newGroups(l *leases) *groups { return &groups{leases: l, all: make(map[int64][]*group)} }
 
-// freshFor returns how long a lease counts as just renewed after each renewal. This is a tenth of
-// its length. In that time, Extend need not renew the lease again.
+// After each renewal, the lease of a group counts as just renewed for a while, and Extend does not
+// renew it again. freshFor returns how long that is: a tenth of the length of the lease.
 func freshFor(length int64) time.Duration { return time.Duration(length) * time.Second / 10 }
 
 // join adds a hold to a group that is not full and whose lease was just renewed. The lease of the
@@ -76,7 +77,8 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	if err != nil {
 		return nil, err
 	}
-	// Add the hold even if the server took so long that the lease no longer counts as just renewed.
+	// Add the hold even if the server answered so late that the lease does not count as just
+	// renewed.
 	n := &group{length: length, turn: make(chan struct{}, 1), lease: *l, members: map[*hold]bool{h: false}}
 	h.setGroup(n)
 	g.mu.Lock()
@@ -159,7 +161,8 @@ func (g *group) census(now driver.Instant) (current []*hold, anyLate bool) {
 	return current, anyLate
 }
 
-// renew renews the lease and then compares the keys of all members.
+// renew renews the lease, and then checks the keys of all members. A member whose key was changed
+// by others leaves the group.
 func (g *group) renew(ctx context.Context, s *leases, current []*hold) error {
 	from := s.clock.Now()
 	ttl, err := s.conn.keepAlive(ctx, g.lease.id)
@@ -178,8 +181,8 @@ func (g *group) renew(ctx context.Context, s *leases, current []*hold) error {
 	return nil
 }
 
-// moveOn moves the members that were extended in time to a new lease. Members that are late keep
-// the old lease and leave the group.
+// moveOn makes a new lease for the group and moves the members that are not late to it. Members
+// that are late keep the old lease and leave the group.
 func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
 	l, err := s.grant(ctx, g.length)
 	if isNoSpace(err) { // keeping a hold for too long is better than losing one
@@ -235,10 +238,9 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// setLease records a lease that the group has just got or renewed. Before the call, the server was
-// asked which keys of the candidates have this lease, or was asked to give them this lease. The
-// slice onLease has the candidates whose keys have the lease now. All other candidates leave the
-// group.
+// setLease records that the lease l of the group was made or renewed. The store has just asked the
+// server which keys of the candidates have this lease, or has moved their keys to it. onLease has
+// the candidates whose keys have the lease now. All other candidates leave the group.
 func (g *group) setLease(l lease, onLease, candidates []*hold) {
 	g.mu.Lock()
 	g.lease = l

@@ -23,8 +23,8 @@ func coolingOf(k kind) kind {
 // leaseID returns the number of a lease as text. It is the last part of the key of a cool-down.
 func leaseID(id clientv3.LeaseID) string { return strconv.FormatInt(int64(id), 16) }
 
-// heldError returns an error that names the holds that keep a caller out. The caller of heldError
-// then calls endTimes, which sets the times when these holds end.
+// heldError returns an error that names the holds that keep a token out. The error does not say yet
+// when these holds end; see endTimes.
 func (st *state) heldError(id string, reader bool) *driver.HeldError {
 	err := &driver.HeldError{Waiters: st.waiters()}
 	for i := range st.entries {

@@ -8,26 +8,25 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A hold is what this store remembers about one hold of a name.
+// A hold is what this store remembers about a token that holds a name.
 type hold struct {
 	name, id string
 	key      string
 	reader   bool
 	// recalled is true if another store or an earlier process obtained the hold. The hold may then
-	// have keys in the queue that the fields below do not name.
+	// have places in the queue that own and previousPlace do not name.
 	recalled bool
-	// own is the hold's place in the queue. A hold that came from the queue keeps this place. For
-	// other holds, own is zero.
+	// own is the place in the queue in which the caller waited for the hold. The hold keeps this
+	// place. If the caller did not wait, own is zero.
 	own keyVersion
-	// handOverPlace is the previous holder's place in the queue. The Release of that holder passed
-	// the name on to this hold by writing into that place. If the name was not passed on to this
-	// hold, handOverPlace is zero.
-	handOverPlace keyVersion
-	// next lists the waiters that stood behind the hold when it was granted; see nextOf.
+	// previousPlace is the place in the queue that the previous hold kept, if its Release passed
+	// the name on to this hold. Otherwise previousPlace is zero.
+	previousPlace keyVersion
+	// next lists the waiters that stood behind the hold when it was granted; see waitersBehind.
 	next string
-	// brief is the request of a hold that was passed on and still has its short first lease. For
-	// every other hold, brief is nil.
-	brief *driver.Request
+	// A hold that a Release passed on has a short lease at first. While it has this lease,
+	// shortRequest is the request of the hold. Otherwise shortRequest is nil.
+	shortRequest *driver.Request
 	// stop ends the timer that handOver has started.
 	stop func() bool
 
@@ -168,8 +167,7 @@ func (n *hold) lastWrite() int64 {
 	return n.modified
 }
 
-// isValue reports whether the given value of the hold's key shows that the key still belongs to the
-// hold.
+// isValue reports whether the hold's key still belongs to the hold. value is the value of the key.
 func (n *hold) isValue(value string) bool {
 	return strings.HasPrefix(value, identity(n.fencing(), n.id))
 }

@@ -180,9 +180,9 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// edit is like connection.change, for changes that may write a fence. The fence needs the lease
-// that all stored fences have. So the function decide gets that lease, together with the state.
-func (s *Store) edit(ctx context.Context, name string, decide func(*state, clientv3.LeaseID) (*change, error)) error {
+// edit is like applyChange, for changes that may write a fence. All stored fences have the same
+// lease. edit passes this lease to makeChange, together with the state.
+func (s *Store) edit(ctx context.Context, name string, makeChange func(*state, clientv3.LeaseID) (*change, error)) error {
 	if err := s.beginCall(ctx); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (s *Store) edit(ctx context.Context, name string, decide func(*state, clien
 		if err != nil {
 			return err
 		}
-		_, err = s.conn.change(ctx, st, func(st *state) (*change, error) { return decide(st, keeper) })
+		_, err = s.conn.applyChange(ctx, st, func(st *state) (*change, error) { return makeChange(st, keeper) })
 		if !isLeaseGone(err) || tries == 3 {
 			return failure(ctx, err, true)
 		}
@@ -232,9 +232,9 @@ type Holding interface {
 	Fence() uint64 // of the hold
 }
 
-// IsHolder returns comparisons for a transaction of your own. They are true as long as the lock is
-// held, by the server's clock. So the server carries out your transaction only while the lock is
-// held, even if this process was stopped before it sent the transaction:
+// IsHolder returns comparisons for a transaction of your own. The server then carries out the
+// transaction only while the lock is held. The server itself checks that, so it rejects the
+// transaction even if this process was frozen and sends it too late:
 //
 //	reply, err := client.Txn(ctx).If(store.IsHolder(lock)...).Then(clientv3.OpPut("report", text)).Commit()
 //

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A kind is the letter in a key that says what the key stands for. The letters are ordered so that
-// the keys that can keep a reader out form one range, and the keys that can keep a writer out form
-// another one. Both ranges leave out the queue.
+// A kind is the letter in a key that says what the key stands for. The letters are chosen so that
+// one range contains the keys that can keep a writer out (from c to s), and another range those
+// that can keep a reader out (from c to k).
 //
 //	key                    stands for
 //	PREFIX l/NAME/a/SLOT   a place in the queue
@@ -68,8 +68,8 @@ func slot(store string, n int) string { return store + "-" + strconv.Itoa(n) }
 // queue returns the range of the keys of all waiters.
 func (p *place) queue() (from, to string) { return p.dir + string(rune(waiting)), p.after(waiting) }
 
-// blockingKeys returns the range of the keys that can keep a reader or a writer from getting the
-// name, apart from the queue.
+// blockingKeys returns the range of the keys that can keep a reader out, or a writer if forReaders
+// is false. The places in the queue are not in this range.
 func (p *place) blockingKeys(forReaders bool) (from, to string) {
 	if forReaders {
 		return p.after(waiting), p.after(exclusive)

@@ -13,13 +13,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A lease is a lease of etcd, which lasts a whole number of seconds. The store needs a request to
-// make a lease. To save requests, it makes the first lease of a hold a little longer than the hold
-// needs. Until that extra time has passed, new holds get the same lease. The store never renews
-// such a lease, so a hold that nobody extends ends together with it.
+// A lease is what the store knows about a lease of etcd. Such a lease lasts a whole number of
+// seconds, and making it takes a request. To save requests, holds that are granted within a few
+// seconds get the same lease; see extraSeconds. The store never renews the first lease of a hold.
+// So a hold that nobody extends ends with its first lease.
 type lease struct {
 	id   clientv3.LeaseID
-	from driver.Instant // just before the request that made or renewed it
+	from driver.Instant // when the request that made or renewed the lease was sent
 	ttl  time.Duration
 }
 
@@ -46,11 +46,10 @@ func newLeases(conn *connection, cfg *config) *leases {
 // seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// The first lease of a hold lasts a few seconds longer than the hold needs. So holds that begin a
-// little later can get the same lease. reuse returns the number of these extra seconds. Other
-// clients assume that a hold ends when its lease ends, so the extra time is at most 10 s even if
-// the lease is long.
-func reuse(length int64) int64 { return min(length/4, 10) }
+// extraSeconds returns by how many seconds the first lease of a hold is longer than the hold needs.
+// Holds that begin during these seconds get the same lease. Other clients assume that a hold ends
+// when its lease ends. So extraSeconds returns at most 10, even for a long lease.
+func extraSeconds(length int64) int64 { return min(length/4, 10) }
 
 // grant makes a new lease.
 func (s *leases) grant(ctx context.Context, length int64) (*lease, error) {
@@ -62,7 +61,7 @@ func (s *leases) grant(ctx context.Context, length int64) (*lease, error) {
 	return &lease{id: id, from: from, ttl: time.Duration(ttl) * time.Second}, nil
 }
 
-// forHold returns a lease that lasts for ttl from now or a little longer.
+// forHold returns a lease for a new hold. From now on, the lease lasts at least for ttl.
 func (s *leases) forHold(ctx context.Context, ttl time.Duration) (*lease, error) {
 	length := seconds(ttl)
 	if l := s.known(length, ttl); l != nil {
@@ -77,7 +76,7 @@ func (s *leases) forHold(ctx context.Context, ttl time.Duration) (*lease, error)
 	if l := s.known(length, ttl); l != nil {
 		return l, nil
 	}
-	l, err := s.grant(ctx, length+reuse(length))
+	l, err := s.grant(ctx, length+extraSeconds(length))
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +102,8 @@ const (
 	keepFences = 7
 )
 
-// forFence returns the lease that the stored fences have. All programs use the same lease on the
-// same day, so its number is computed from the day.
+// forFence returns the lease for the keys of stored fences. There is one such lease for each day.
+// All programs compute its number from the day, so they use the same lease.
 func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
 	day := time.Now().Unix() / secondsPerDay
 	s.mu.Lock()

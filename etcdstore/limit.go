@@ -10,8 +10,8 @@ import (
 // driver.MaxSilence.
 const maxCallTime = 4 * time.Second
 
-// limits cancels method calls that take too long. All calls of a store share one timer, because
-// with a timer for each call an Acquire together with its Release took 10 to 15 µs longer.
+// limits cancels method calls that take too long. All calls of a store share one timer. With a
+// timer for each call, a pair of Acquire and Release took 10 to 15 µs longer.
 type limits struct {
 	mu    sync.Mutex
 	calls map[*call]bool

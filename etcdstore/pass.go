@@ -17,21 +17,20 @@ import (
 
 // A Release ends its hold and passes the name on to the next waiter, in one transaction. A hold
 // that came from the queue keeps its place in the queue, and the next waiter watches this place.
-// The Release tells the next waiter about the hand-over by writing into this place. So a hand-over
+// The Release writes into this place, and so tells the waiter that it has the name. A hand-over
 // costs one transaction and one event.
 //
 //	step        what it does
 //	claim       the first waiter takes the name, and reads the waiters behind it
-//	Release     ends the old hold, and makes a hold for the next waiter, with the lease of that
-//	            waiter's place in the queue; writes the fence of the new hold, and the list of the
-//	            waiters that still wait, into the place of the old hold
-//	the waiter  has the name until that lease may end, about 2 s; the waiter sends no request
+//	Release     ends the old hold, and makes a hold for the next waiter; writes the fence of the new
+//	            hold, and the list of the waiters that still wait, into the place of the old hold
+//	the waiter  returns the hold to its caller; sends no request
 //	Extend      gives the new hold its full lease, and deletes the old hold's place; if the caller
 //	            does not extend or release the new hold soon, the store does this by itself
 //
-// The process of the next waiter may have died or may be stopped. Then nobody renews the lease of
-// the waiter's place. The new hold has that lease, too. So the server deletes the new hold at the
-// same time as the waiter's place.
+// The Release gives the new hold the lease that the waiter's own place in the queue has. This lease
+// lasts about 2 s. If the waiter's process has died or is stopped, nobody renews the lease. The
+// server then deletes the waiter's place and the new hold at the same time.
 //
 // In these cases a Release only ends the hold, and the next waiter claims the name:
 //
@@ -50,7 +49,7 @@ type waiterAt struct {
 	lease    clientv3.LeaseID
 }
 
-// listNext returns the operation that reads the first waiters of the queue. nextOf decodes its
+// listNext returns the operation that reads the first waiters of the queue. waitersBehind decodes its
 // result.
 func (p *place) listNext() *pb.RequestOp {
 	first, last := p.queue()
@@ -58,11 +57,11 @@ func (p *place) listNext() *pb.RequestOp {
 		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND})
 }
 
-// nextOf makes the list of the waiters behind a place in the queue, as a text. Each Release grants
+// waitersBehind makes the list of the waiters behind a place in the queue, as a text. Each Release grants
 // the name to the first waiter of the list, and passes the rest of the list on to that waiter. A
 // Release cannot grant some requests, such as those for a shared lock. The list ends before the
 // first waiter with such a request.
-func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
+func waitersBehind(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 	var b strings.Builder
 	for _, kv := range kvs {
 		e, ok := entryOf(dir, kv)
@@ -70,7 +69,7 @@ func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 			continue
 		}
 		text := e.slot + e.ID
-		if e.Shared || e.Alone || e.To != "" || escape(text) != text { // toldText does not quote its arguments
+		if e.Shared || e.Alone || e.PassedTo != "" || escape(text) != text { // handOverText does not quote its arguments
 			break
 		}
 		b.WriteString(e.slot + " " + e.ID + " " + strconv.FormatInt(e.modified, 36) + " " + strconv.FormatInt(int64(e.lease), 36) + ";")
@@ -78,7 +77,7 @@ func nextOf(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 	return b.String()
 }
 
-// firstOf splits a list of waiters that nextOf made. It returns the first waiter and the list of
+// firstOf splits a list of waiters that waitersBehind made. It returns the first waiter and the list of
 // the others. It returns false if the list is empty.
 func firstOf(text string) (w waiterAt, rest string, ok bool) {
 	first, rest, _ := strings.Cut(text, ";")
@@ -108,11 +107,11 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 		writtenAt(h.key, h.lastWrite()), writtenAt(h.own.key, h.own.modified), writtenAt(p.key(waiting, to.slot), to.modified),
 	}
 	todo := []*pb.RequestOp{
-		putKey(h.own.key, toldText(fence, to.id, rest), to.lease), putKey(h.key, grant, to.lease), putFence(p, fence, keeper),
+		putKey(h.own.key, handOverText(fence, to.id, rest), to.lease), putKey(h.key, grant, to.lease), putFence(p, fence, keeper),
 	}
-	if h.handOverPlace.key != "" {
-		conds = append(conds, writtenAt(h.handOverPlace.key, h.handOverPlace.modified))
-		todo = append(todo, deleteKey(h.handOverPlace.key))
+	if h.previousPlace.key != "" {
+		conds = append(conds, writtenAt(h.previousPlace.key, h.previousPlace.modified))
+		todo = append(todo, deleteKey(h.previousPlace.key))
 	}
 	reply, err := s.conn.commit(ctx, conds, todo, nil)
 	switch {
@@ -124,48 +123,47 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// toldText returns the value from which the next waiter learns that it has the name now. A Release
-// writes this value into the place that the old hold has kept in the queue. The value is the JSON
-// of a record that has only the fields Fence, To and Next.
-func toldText(fence uint64, to, next string) string {
+// handOverText returns the text that a Release writes into the place of the old hold, to tell the
+// waiter with the ID to that it has the name. The text is the JSON of a record that has only the
+// fields Fence, PassedTo and Waiters.
+func handOverText(fence uint64, to, next string) string {
 	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"to":"` + to + `","next":"` + next + `"}`
 }
 
-// toldOf decodes what toldText wrote. It splits the text by hand, because a JSON decoder took 15 µs
-// longer for 32 waiters. It uses the JSON decoder only if the text has another form.
-func toldOf(value []byte) (r record, ok bool) {
+// parseHandOver decodes a text of handOverText. It splits the text by hand, because a JSON decoder
+// took 15 µs longer for 32 waiters. It uses the JSON decoder only if the text has another form.
+func parseHandOver(value []byte) (r record, ok bool) {
 	text, isTold := strings.CutPrefix(string(value), `{"fence":`)
 	fence, text, hasTo := strings.Cut(text, `,"to":"`)
 	to, text, hasNext := strings.Cut(text, `","next":"`)
 	next, ends := strings.CutSuffix(text, `"}`)
 	n, err := strconv.ParseUint(fence, 10, 64)
 	if isTold && hasTo && hasNext && ends && err == nil && !strings.ContainsAny(to+next, `"\`) {
-		return record{Fence: n, To: to, Next: next}, true
+		return record{Fence: n, PassedTo: to, Waiters: next}, true
 	}
 	return r, json.Unmarshal(value, &r) == nil
 }
 
 // holdPassedOn looks at an event in the place that the waiter watches. If a Release has made a hold
-// for this waiter, holdPassedOn returns the hold, and otherwise nil. l is the lease of all places
-// that this store has in queues. The new hold has this lease, too.
+// for this waiter, holdPassedOn returns the hold, and otherwise nil. The new hold has the lease l,
+// which all places of this store in queues have.
 func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	if e.Type != mvccpb.Event_PUT {
 		return nil
 	}
-	told, ok := toldOf(e.Kv.Value)
-	if !ok || told.To != w.id || l == nil || int64(l.id) != e.Kv.Lease {
+	told, ok := parseHandOver(e.Kv.Value)
+	if !ok || told.PassedTo != w.id || l == nil || int64(l.id) != e.Kv.Lease {
 		return nil
 	}
 	return &hold{
 		name: w.r.Name, id: w.id, key: w.place.key(exclusive, ""), modified: e.Kv.ModRevision, fence: told.Fence,
-		own: keyVersion{w.key, w.created}, handOverPlace: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Next, brief: w.r,
+		own: keyVersion{w.key, w.created}, previousPlace: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Waiters, shortRequest: w.r,
 		since: l.from, seen: l.from, renewed: l.from, end: l.endTime(),
 	}
 }
 
-// At first, a hold that was passed on has the short lease of a place in the queue. minPassed is how
-// much of that lease must be left when Wait returns, so that the caller can use the hold. If less
-// is left, Wait asks for the full lease before it returns.
+// A hold that was passed on has a short lease at first. If less than minPassed of this lease is
+// left, Wait gets the full lease before it returns, so that the caller has time to use the hold.
 const minPassed = driver.MaxReservation + 500*time.Millisecond
 
 // handOver remembers a hold that was passed on, and returns its Grant. If nobody extends or
@@ -185,7 +183,7 @@ func (s *Store) complete(h *hold) {
 	defer s.work.Done()
 	for s.holds.find(h.name, h.id) == h && s.line.ctx.Err() == nil {
 		ctx, cancel := s.conn.limits.limit(s.line.ctx)
-		_, err := s.fullLease(ctx, *h.brief)
+		_, err := s.fullLease(ctx, *h.shortRequest)
 		cancel()
 		if !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
 			return

@@ -51,10 +51,10 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 // or somebody else changed it, erase deletes nothing and returns false.
 func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
 	todo := []*pb.RequestOp{deleteKey(h.key)}
-	if h.reader { // a reader's intent has the same slot as its hold
+	if h.reader { // if the reader has an intent, its key ends with the same slot as the key of the hold
 		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
 	}
-	for _, k := range []keyVersion{h.own, h.handOverPlace} {
+	for _, k := range []keyVersion{h.own, h.previousPlace} {
 		if k.key != "" {
 			todo = append(todo, deleteIfWrittenAt(k.key, k.modified))
 		}
@@ -82,7 +82,7 @@ func (s *Store) endHold(ctx context.Context, p place, name, id string, h *hold, 
 		return driver.Gone, err
 	}
 	out := driver.Gone
-	_, err = s.conn.change(ctx, st, func(st *state) (*change, error) {
+	_, err = s.conn.applyChange(ctx, st, func(st *state) (*change, error) {
 		todo := &change{}
 		st.deleteOthers(todo, id)
 		e := st.liveHold(id)
@@ -92,7 +92,7 @@ func (s *Store) endHold(ctx context.Context, p place, name, id string, h *hold, 
 			todo.requireEntry(e)
 			todo.addOps(deleteKey(e.key))
 			if keep > 0 {
-				left := record{Holder: e.Holder, Of: id}
+				left := record{Holder: e.Holder, Follows: id}
 				todo.addOps(putKey(p.key(coolingOf(e.kind), leaseID(l.id)), left.text(), l.id))
 			}
 		case h == nil || h.reader:

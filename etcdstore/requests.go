@@ -58,12 +58,12 @@ func putKey(key, value string, id clientv3.LeaseID) *pb.RequestOp {
 	return put(&pb.PutRequest{Key: []byte(key), Value: []byte(value), Lease: int64(id)})
 }
 
-// putValue changes the value of a key, which keeps its lease.
+// putValue writes a new value to a key and keeps the lease of the key.
 func putValue(key, value string) *pb.RequestOp {
 	return put(&pb.PutRequest{Key: []byte(key), Value: []byte(value), IgnoreLease: true})
 }
 
-// putLease changes the lease of a key, which keeps its value.
+// putLease gives a key another lease and keeps the value of the key.
 func putLease(key string, id clientv3.LeaseID) *pb.RequestOp {
 	return put(&pb.PutRequest{Key: []byte(key), Lease: int64(id), IgnoreValue: true})
 }

@@ -22,20 +22,20 @@ type record struct {
 	Since  int64         `json:"since,omitempty"` // µs since 1970
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
-	// Of is set only in a cool-down. It is the ID of the hold that the cool-down follows. The
-	// cool-down for Request.AtLeast is written early, while the hold still exists. As long as the
-	// hold exists, this cool-down keeps nobody out. If the hold is released early, the cool-down
-	// keeps the name taken for the rest of AtLeast.
-	Of string `json:"of,omitempty"`
+	// Follows is set only in a cool-down. It is the ID of the hold after which the cool-down comes.
+	// The cool-down for Request.AtLeast is written when the hold is granted. It has no effect as
+	// long as the hold exists. If the hold is released early, the cool-down keeps the name taken
+	// for the rest of AtLeast.
+	Follows string `json:"of,omitempty"`
 	// Alone is set for a waiter whose request has FenceAbove or AtLeast. The Release of another
 	// process cannot grant such a request, so the waiter takes the name itself.
 	Alone bool `json:"alone,omitempty"`
-	// To and Next are written by a Release that passes the name on. The released hold still has the
-	// place in the queue in which its caller waited, and the next waiter watches that place. So the
-	// Release writes To and Next into that place. To is the ID of the next waiter. Next lists the
-	// waiters behind the next waiter. A place that has the field To does not count as a waiter.
-	To   string `json:"to,omitempty"`
-	Next string `json:"next,omitempty"`
+	// A Release that passes the name on writes PassedTo and Waiters into the place in the queue
+	// that its hold kept. PassedTo is the ID of the waiter that gets the name. Waiters lists the
+	// waiters behind that waiter; see waitersBehind. A place with the field PassedTo does not count
+	// as a waiter.
+	PassedTo string `json:"to,omitempty"`
+	Waiters  string `json:"next,omitempty"`
 }
 
 func (r *record) text() string {
@@ -102,8 +102,9 @@ func (p *place) reads() []*pb.RequestOp {
 	return []*pb.RequestOp{getRange(p.dir, p.end()), getKey(p.fence)}
 }
 
-// stateOf decodes the two results of the operations that place.reads returns. If the second result
-// is missing, the last fence is unknown. Then the state has the highest fence of the holds instead.
+// stateOf decodes the reply to a request with the operations of place.reads. Such a reply has two
+// results. If the second one is missing, the last fence is unknown, and the state has the highest
+// fence of the holds instead.
 func stateOf(p place, name string, reply *pb.TxnResponse) *state {
 	st := &state{place: p, name: name, revision: reply.Header.Revision}
 	if inner := reply.Responses[0].GetResponseTxn(); inner != nil {
@@ -124,9 +125,9 @@ func stateOf(p place, name string, reply *pb.TxnResponse) *state {
 	return st
 }
 
-// nameHolder fills in the Holder of a hold that a Release passed on to a waiter. The process that
-// released the name did not know the waiter's Holder, so it wrote the hold without one. The
-// waiter's place in the queue still contains the Holder.
+// nameHolder fills in the Holder of a hold that a Release made for a waiter. The process that
+// released the name did not know that Holder, so it wrote the hold without one. The waiter's place
+// in the queue still contains the Holder.
 func (st *state) nameHolder() {
 	for i := range st.entries {
 		e := &st.entries[i]
@@ -163,8 +164,8 @@ func fenceOf(text []byte) uint64 {
 	return n
 }
 
-// freeKey returns a key of the given kind that does not exist yet. The key ends with the first slot
-// of the store that is free.
+// freeKey returns a key of the given kind that does not exist yet. The key ends with a slot of this
+// store: the first one for which there is no such key.
 func (st *state) freeKey(k kind, store string) string {
 	for n := 0; ; n++ {
 		key := st.key(k, slot(store, n))
@@ -192,9 +193,9 @@ func (st *state) liveHold(id string) *entry {
 }
 
 // notBegun reports whether the entry is a cool-down that has not begun yet. A cool-down for AtLeast
-// begins when its hold ends.
+// is written when the hold is granted, and begins when the hold ends.
 func (st *state) notBegun(e *entry) bool {
-	return (e.kind == cooling || e.kind == coolingRd) && e.Of != "" && st.liveHold(e.Of) != nil
+	return (e.kind == cooling || e.kind == coolingRd) && e.Follows != "" && st.liveHold(e.Follows) != nil
 }
 
 // excludes reports whether the entry e keeps a caller from getting the name. It returns false for
@@ -228,8 +229,8 @@ func (st *state) excluding(id string, reader bool) *entry {
 func (st *state) excluded(id string, reader bool) bool { return st.excluding(id, reader) != nil }
 
 // keepsOut returns a key that keeps a caller from getting the name, or nil if there is none. The
-// caller has no place in the queue yet. If it would have to wait behind other waiters, the key is
-// the place of the last of them. Otherwise the key is a hold, a cool-down or an intent.
+// caller has no place in the queue yet. If it has to wait behind other waiters, the result is the
+// place of the last of them. Otherwise the result is a hold, a cool-down or an intent.
 func (st *state) keepsOut(id string, reader bool) *entry {
 	if e := st.waiterAhead(0, reader); e != nil {
 		return e
@@ -237,15 +238,15 @@ func (st *state) keepsOut(id string, reader bool) *entry {
 	return st.excluding(id, reader)
 }
 
-// waiterAhead returns the last waiter that must get the name before a given place in the queue, or
-// nil. The place is given by the revision that created it; 0 means the end of the queue. A reader
-// does not have to wait for other waiting readers.
+// waiterAhead returns the last of the waiters that must get the name before a caller does, or nil
+// if there are none. created is the revision that created the caller's own place in the queue. It
+// is 0 if the caller has no place. A reader does not have to wait for other waiting readers.
 func (st *state) waiterAhead(created int64, reader bool) *entry {
 	var last *entry
 	for i := range st.entries {
 		e := &st.entries[i]
 		switch {
-		case e.kind != waiting || e.To != "" || created != 0 && e.created >= created || reader && e.Shared:
+		case e.kind != waiting || e.PassedTo != "" || created != 0 && e.created >= created || reader && e.Shared:
 		case last == nil || e.created > last.created:
 			last = e
 		}
@@ -264,7 +265,7 @@ func (st *state) reading() bool {
 
 func (st *state) waiters() (n int) {
 	for i := range st.entries {
-		if e := &st.entries[i]; e.kind == waiting && e.To == "" && st.liveHold(e.ID) == nil {
+		if e := &st.entries[i]; e.kind == waiting && e.PassedTo == "" && st.liveHold(e.ID) == nil {
 			n++
 		}
 	}

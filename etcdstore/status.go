@@ -114,8 +114,8 @@ func orUnknown(text string) string {
 	return text
 }
 
-// olderVersion reports whether a version is older than another one, which is given by its numbers.
-// It returns false for a version that it cannot read.
+// olderVersion reports whether version is older than the version with the numbers in than. It
+// returns false if it cannot read version.
 func olderVersion(version string, than ...int) bool {
 	core, _, _ := strings.Cut(version, "-")
 	var parts []int

@@ -19,8 +19,9 @@ import (
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]
 //	etcds://…                     the same with TLS
 //
-// Either all hosts or only the last may have a port; a host without one has port 2379. PREFIX, or
-// the parameter prefix, is the beginning of all keys. The slash before PREFIX is not a part of it.
+// If a host has a port, the last host must have one too. A host without a port has port 2379.
+// PREFIX, or the parameter prefix, is the beginning of all keys. The slash before PREFIX is not a
+// part of it.
 //
 // The URL may have these parameters:
 //
@@ -28,7 +29,7 @@ import (
 //	lazy=yes             Lazy
 //	tls=yes              TLS; the scheme etcds has it anyway
 //	ca=FILE              the authority that signed the certificate of the server
-//	cert=FILE, key=FILE  the certificate of this client and its key
+//	tls=yes              TLS, as with the scheme etcds
 //	server-name=HOST     the name in the certificate of the server
 //	password-file=FILE   the password
 //

@@ -101,7 +101,7 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 			if h := w.watch(ctx, st); h != nil && h.endsAt().Sub(w.s.cfg.clock.Now()) > minPassed {
 				return w.s.handOver(h), nil
 			}
-		case !w.outlives(ctx, err, &since):
+		case !w.goesOn(ctx, err, &since):
 			return driver.Grant{}, err
 		}
 		if ctx.Err() != nil {
@@ -126,8 +126,9 @@ func (w *wait) attemptOnce(ctx context.Context, try func(context.Context, *attem
 	return g, err
 }
 
-// outlives reports whether the wait continues after an error. It pauses before it returns true.
-func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
+// goesOn reports whether Wait goes on after the error err. If it does, goesOn pauses before it
+// returns.
+func (w *wait) goesOn(ctx context.Context, err error, since *time.Time) bool {
 	if ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
 		return false
 	}
@@ -141,8 +142,8 @@ func (w *wait) outlives(ctx context.Context, err error, since *time.Time) bool {
 	return true
 }
 
-// tryTake takes the name if it is free for the waiter. Otherwise it makes sure that the waiter has
-// a place in the queue, and returns a state. A state means that the waiter has to wait.
+// tryTake takes the name if it is free for the waiter, and returns nil. Otherwise the waiter has to
+// wait: tryTake makes sure that it has a place in the queue, and returns the state of the name.
 func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	var st *state
 	var line clientv3.LeaseID
@@ -199,8 +200,8 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	case a.granted:
 		return nil, nil
 	case joined:
-		// The change was made although another key may have been deleted since the state was read.
-		// The caller notices such a deletion, because its watch begins with that state.
+		// The change does not notice keys that were deleted after the state was read. The watch of
+		// the caller does, because it begins at the revision of that state.
 		w.created = a.revision
 	}
 	return last, nil
@@ -212,10 +213,9 @@ func (w *wait) join(line clientv3.LeaseID) *change {
 	return &change{ops: []*pb.RequestOp{putKey(w.key, rec.text(), line)}}
 }
 
-// joinBehind takes a place at the end of the queue if there is a key that keeps the waiter out. The
-// transaction compares only that key and the new place, so many waiters can join at the same time.
-// After joining, joinBehind returns a state that contains the new place. If the waiter need not
-// join, it returns the last state that was read.
+// joinBehind takes a place at the end of the queue if a key keeps the waiter out. Its transaction
+// compares only this key and the key of the new place. So many waiters can join at the same time.
+// It returns the state of the name, and whether the waiter has joined.
 func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID) (last *state, joined bool, err error) {
 	for range maxTries {
 		before := st.keepsOut(w.id, w.r.Shared)
@@ -242,8 +242,8 @@ func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID)
 
 // claim takes the name in one transaction if the waiter is the first in the queue and the name is
 // free. Otherwise it returns the state of the name. The waiter must have a place in the queue. The
-// hold keeps this place until the hold ends, and the place gets the lease of the hold. The next
-// waiter watches the place, so it is woken only once, by the Release.
+// hold keeps this place until it ends, so the place gets the lease of the hold. The next waiter
+// watches the place, so it is woken only once, by the Release.
 func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	fence, err := nextFence(0, w.r.FenceAbove)
 	if err != nil {
@@ -272,7 +272,7 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 		a.own = keyVersion{w.key, reply.Header.Revision}
 		if a.guard == 0 {
 			list := reply.Responses[len(reply.Responses)-1].GetResponseRange()
-			a.next = nextOf(w.place.dir, list.Kvs, w.created)
+			a.next = waitersBehind(w.place.dir, list.Kvs, w.created)
 		}
 		return nil, nil
 	}
@@ -295,7 +295,7 @@ func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
 	return h
 }
 
-// waitOutside waits without a place in the queue until the name may be free.
+// waitOutside takes no place in the queue. It waits until the name may be free.
 func (w *wait) waitOutside(ctx context.Context) error {
 	var since time.Time
 	for {
@@ -306,7 +306,7 @@ func (w *wait) waitOutside(ctx context.Context) error {
 		case err == nil:
 			since = time.Time{}
 			w.s.watch(ctx, w.place.dir, st.revision+1, isDeletion, clientv3.WithRange(w.place.end()), clientv3.WithFilterPut())
-		case !w.outlives(ctx, err, &since):
+		case !w.goesOn(ctx, err, &since):
 			return err
 		}
 		if ctx.Err() != nil {

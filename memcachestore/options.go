@@ -11,8 +11,8 @@ import (
 )
 
 // Config says where memcached is and how to log in. One of Addr and Socket is required; every other
-// field may be left out. There is one server: a client that spreads its keys over several servers
-// moves a key to another server when one of them fails, and then the name has two holders.
+// field may be left out. A store has one server. If several servers shared the keys, a lock would
+// move to another server when one of them fails, and could then have two holders.
 type Config struct {
 	// Addr is the address of the server, HOST:PORT.
 	Addr string
@@ -89,16 +89,13 @@ func (c *config) check() error {
 	return nil
 }
 
-// minTTL is the shortest lease. memcached counts in whole seconds, so shorter leases would last
-// several times as long as they should.
+// minTTL is the shortest lease. memcached counts in whole seconds, and the store rounds each lease
+// up; see lifeFor. A lease of 0.1 s could last for 2 s.
 const minTTL = 2 * time.Second
 
-// These are the lengths of the longest keys in bytes: a plain key, and a key with blanks or control
-// characters, which is sent in base64.
-const (
-	maxKey     = 250
-	maxEncoded = 186
-)
+// maxEncoded is the length of the longest key with blanks or control characters, in bytes. Such a
+// key is sent in base64. A key without them may have 250 bytes.
+const maxEncoded = 186
 
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{

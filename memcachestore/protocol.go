@@ -47,8 +47,8 @@ func (r *reply) flag(letter string) string {
 // read the value of a refused request as a command.
 func (r *reply) confused() bool { return r.word == "ERROR" || r.word == "CLIENT_ERROR" }
 
-// maxValue is the length of the longest value that the store reads. It is more than padlock ever
-// writes, but any program may have written the value.
+// maxValue is the length of the longest value that the store reads. padlock itself writes shorter
+// values, but other programs may write values, too.
 const maxValue = 1 << 20
 
 func readReply(from *bufio.Reader) (reply, error) {

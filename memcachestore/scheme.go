@@ -59,7 +59,8 @@ func at(u *url.URL, address string) *url.URL {
 
 var dsnPattern = regexp.MustCompile(`^memcached:[^/]`)
 
-// urlForDSN returns the URL to write instead of a DSN of PHP's Symfony, or "" for any other text.
+// urlForDSN recognises a DSN of PHP's Symfony, and returns the URL to write instead. For any other
+// text it returns "".
 func urlForDSN(text string) string {
 	if dsnPattern.MatchString(text) {
 		return "memcached://HOST:PORT"
@@ -125,8 +126,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return u, nil
 }
 
-// parameter translates one parameter of a DSN. It returns the server that the parameter names, or
-// "".
+// parameter translates one parameter of a DSN. If it is a parameter with the address of a server,
+// parameter returns this address, and otherwise "".
 func parameter(query url.Values, name, value string) (string, error) {
 	if m := hostParameter.FindStringSubmatch(name); m != nil {
 		return strings.TrimSuffix(m[1], ":"), nil

@@ -144,8 +144,8 @@ func newNote(r *driver.Request) *note {
 //
 //	the current value         result
 //	has the token r.Token     a value for the same hold, with a full lease
-//	has the token r.Replaces  a value for a new hold; if the minimum time (AtLeast) of the old hold
-//	                          is not over, the new hold keeps the name for the rest of it
+//	has the token r.Replaces  a value for a new hold; if AtLeast of the old hold has not passed, the
+//	                          name stays taken until then, even if the new hold is released earlier
 //	has another or no token   driver.ErrLost if r.Replaces is set, otherwise a *driver.HeldError
 //	does not exist            driver.ErrLost
 func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
@@ -170,8 +170,8 @@ func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 	return nil, &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
 }
 
-// renewedNote returns a new value for the hold of i. The value lasts for at least the given number
-// of seconds from now.
+// renewedNote returns a new value for the hold in the item i. The server keeps it for at least life
+// seconds. atLeast is its field AtLeast.
 func (i *item) renewedNote(life, atLeast int) *note {
 	n := i.note
 	n.Age, n.Life, n.AtLeast = i.age(), max(life, i.left), atLeast

@@ -26,7 +26,7 @@ type note struct {
 	AtLeast int           `json:"atleast,omitempty"`
 }
 
-// item is the value of a name, with its id and the time that it has left.
+// item is the value of a name, as the server has returned it.
 type item struct {
 	note
 	id   string // changes with every write
@@ -93,7 +93,7 @@ func (s *Store) decode(r *reply) (*item, error) {
 	return i, nil
 }
 
-// holdOf returns the hold that a value stands for, as other clients see it.
+// holdOf describes the hold in an item, for callers of the store.
 func (s *Store) holdOf(i *item, now time.Time) driver.Hold {
 	h := driver.Hold{Until: now.Add(time.Duration(i.left) * time.Second)}
 	if s.symfony {

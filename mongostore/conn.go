@@ -19,8 +19,8 @@ import (
 // patience is the longest time that a request waits for a silent server.
 const patience = driver.MaxSilence - 500*time.Millisecond
 
-// searchTimeout is the longest time that a request looks for a primary. Then the request fails, and
-// the caller tries again if it can wait.
+// searchTimeout is how long a request looks for a primary before it fails. A caller that waits for
+// a lock then tries again.
 const searchTimeout = 2 * time.Second
 
 // A conn is the collection of a store, with its client.

@@ -38,8 +38,8 @@ const (
 )
 
 // failure returns the error that callers see. The argument wrote is true if the request could
-// change something. The store limits the time of each request. So err may be a context error
-// although the caller's context ctx has not ended. The result then does not wrap err, because the
+// change something. ctx is the context of the caller. If a time limit of the store has passed, err
+// may be a context error although ctx has not ended. The result then does not wrap err, because the
 // caller would think that ctx has ended.
 func failure(ctx context.Context, err error, wrote bool) error {
 	var refused mongo.CommandError
@@ -69,8 +69,8 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	return fmt.Errorf("%w: MongoDB: %s", driver.ErrUnavailable, plain(err))
 }
 
-// If err is about the deadline of ctx, awaitDeadline waits until ctx has ended. The client gives up
-// a request before the deadline if a usual round trip takes longer than the time that is left.
+// awaitDeadline waits until ctx has ended, if err is about the deadline of ctx. The client may
+// return such an error early: when less time is left than a round trip usually takes.
 func awaitDeadline(ctx context.Context, err error) {
 	if deadline, ok := ctx.Deadline(); ok && mongo.IsTimeout(err) && time.Until(deadline) < time.Second {
 		<-ctx.Done()

@@ -65,10 +65,10 @@ func keepElements(array, cond expr) expr {
 	return bson.D{{Key: "$filter", Value: object("input", array, "as", "h", "cond", cond)}}
 }
 
-// mapElements makes a new array. The result of change replaces every element for which cond holds.
-// Both expressions refer to an element as $$h.
-func mapElements(array, cond, change expr) expr {
-	return bson.D{{Key: "$map", Value: object("input", array, "as", "h", "in", either(cond, change, "$$h"))}}
+// mapElements makes a new array, in which newElement replaces every element for which cond holds.
+// Both expressions refer to the old element as $$h.
+func mapElements(array, cond, newElement expr) expr {
+	return bson.D{{Key: "$map", Value: object("input", array, "as", "h", "in", either(cond, newElement, "$$h"))}}
 }
 
 // lastTime is the latest time in an array, or the server's time if that is later.

@@ -68,9 +68,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	return out, errors.Join(failed, failure(ctx, cursor.Err(), false))
 }
 
-// busyNames is the filter for the documents of busy names that may begin with prefix. MongoDB
-// compares strings byte by byte. Names that are not UTF-8 are binary data, which MongoDB orders by
-// length first, so the filter lets all of them pass.
+// busyNames is a filter for the documents of busy names that begin with prefix. The filter also
+// lets through all busy names that are not UTF-8. They are binary data, which MongoDB orders by
+// length first, so a range of names cannot select them. MongoDB compares strings byte by byte.
 func busyNames(prefix string) bson.D {
 	for !utf8.ValidString(prefix) {
 		prefix = prefix[:len(prefix)-1]
@@ -102,8 +102,8 @@ func afterPrefix(prefix string) string {
 	return ""
 }
 
-// idDocument is the _id of the document that holds the store's ID. The _id of a name is a string or
-// binary data, so it is never equal to idDocument.
+// idDocument is the _id of the document in which StoreID keeps the store's ID. The _id of a lock's
+// document is a string or binary data, so it never equals idDocument.
 var idDocument = field("padlock", "store")
 
 // StoreID implements driver.Identifier. The ID is in a document of the collection. In Symfony's

@@ -15,9 +15,8 @@ type Config struct {
 	// parameters of padlock's own. Its write concern, read concern and read preference are ignored:
 	// the store writes with majority and journal, and reads from the primary.
 	URI string
-	// Database and Collection name the collection that holds the locks. The store makes the
-	// collection if it is missing. The collection should hold no other data, except the locks of
-	// PHP's Symfony.
+	// Database and Collection say where the locks are. The store makes the collection if it is
+	// missing. The collection should hold no other data, except the locks of PHP's Symfony.
 	Database, Collection string
 	// User and Password replace the user and the password in URI, unless User is empty.
 	User, Password string

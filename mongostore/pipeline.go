@@ -16,18 +16,18 @@ import (
 //	expires_at  the end of the last lease or cool-down
 //	padlock     the fields of padlock; see record in state.go
 //
-// PHP's Symfony uses only the first three. The fields padlock.token and padlock.until repeat what
-// padlock wrote into token and expires_at. If they differ, another program has taken or extended
-// the lock.
+// PHP's Symfony uses only the first three fields. The fields padlock.token and padlock.until repeat
+// what padlock wrote into token and expires_at. If they differ, another program has taken or
+// extended the lock.
 //
-// Every operation is one request with a pipeline, which the server carries out in one step. While
-// the pipeline runs, the document has another field p with temporary values. The stages are:
+// Every operation is one request with a pipeline, which the server carries out in one step. The
+// stages keep temporary values in the field p of the document, which the last stage removes:
 //
-//	openStages   p.was gets the whole document, and p.now gets the server's time. The field
-//	             padlock gets the record, which includes the hold of a foreign program. p.live
-//	             gets the holds that have not ended.
-//	decision     p.do gets the name of the change that the operation makes, or "refuse".
-//	change       The field padlock gets the changed record.
+//	openStages   p.was is the old document, p.now is the server's time, and p.live lists the holds
+//	             that have not ended. The field padlock gets the hold of a foreign program, if there
+//	             is one.
+//	decision     p.do is the name of the change that the operation makes, or "refuse".
+//	change       The change is made in the field padlock.
 //	writeStages  token and expires_at get the values for PHP. If the operation is refused, all
 //	             fields get their old values. MongoDB writes nothing if a document stays as it is.
 const (
@@ -37,8 +37,8 @@ const (
 	// down. To a PHP client, this value looks like the token of another client.
 	nobodyToken = "padlock"
 
-	// version is the version of the record that this package reads and writes. It leaves documents
-	// with a newer version alone.
+	// version is the version of the record that this package reads and writes. The store does not
+	// change a document whose record has a higher version.
 	version = 1
 
 	// maxReaders is the largest number of readers that can hold a name together. There is a limit
@@ -84,10 +84,10 @@ var writeStages = []bson.D{
 	))),
 	set("padlock", merge("$padlock", object(
 		"v", int32(version), "token", "$p.token", "until", "$p.until",
-		// The field "old" says whether the document may be removed. An index removes it a week
-		// after its last lease has ended. If the name is used again after that, its next fence
-		// comes from the clock, and must still be greater than the last one. So "old" is false if
-		// the fence is far ahead of the clock.
+		// If the field "old" is true, an index removes the document a week after its last lease has
+		// ended. If the name is used again later, the next fence comes from the clock. This fence
+		// must be greater than the last one. So "old" is false if the last fence is far ahead of
+		// the clock.
 		"old", op("$lt", "$padlock.fence", add(microseconds, (forgetAfter/2).Microseconds())),
 	))),
 	set("token", unlessRefused("$p.token", "token"),
@@ -135,13 +135,13 @@ func hasOtherIntent(token any) expr {
 
 // acquire makes one try. The first row that applies says what the try does:
 //
-//	state of the name                      p.do
-//	the token has a live hold              repeat: it gets a full lease
-//	r.Replaces has a live hold             replace: the token gets that hold, with a new fence
-//	r.Replaces has no live hold            refuse: nothing changes
-//	others are in the way                  refuse
-//	the fences are used up                 refuse
-//	else                                   grant
+//	state of the name                         p.do
+//	r.Token has a live hold                   repeat: the hold gets a full lease
+//	a new fence is needed and there is none   refuse
+//	r.Replaces is a token with a live hold    replace: the hold gets r.Token and a new fence
+//	r.Replaces is another token               refuse
+//	others are in the way                     refuse
+//	else                                      grant
 func acquire(r *driver.Request) []bson.D {
 	token := literal(text(r.Token))
 	until, least := timeAfter(max(r.TTL, r.AtLeast)), expr(epoch)
@@ -197,9 +197,9 @@ func extend(token string, ttl time.Duration) []bson.D {
 	)
 }
 
-// release removes the hold of a token. If the hold was live, a cool-down follows, in which nobody
-// else can get the name. The cool-down lasts for the given time, or until the end of the hold's
-// AtLeast if that is later.
+// release removes the hold of a token. If the hold was live, a cool-down may follow, in which
+// nobody can get the name. It lasts for the time keep, or until the hold's AtLeast ends if that is
+// later.
 func release(token string, keep time.Duration) []bson.D {
 	t := literal(text(token))
 	end := greatest(timeAfter(keep), "$p.mine.l")
@@ -213,8 +213,8 @@ func release(token string, keep time.Duration) []bson.D {
 	)
 }
 
-// intentWithout returns the intent that a name has after the token has given up its own intent. If
-// the name has an intent of another token, that intent stays.
+// intentWithout returns the new value of the name's intent when a token gives up its intent. The
+// intent of another token stays.
 func intentWithout(token any) expr {
 	return either(eq("$padlock.intent.t", token), object(), "$padlock.intent")
 }

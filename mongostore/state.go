@@ -15,7 +15,7 @@ type record struct {
 	Version int32         `bson:"v"`
 	Token   bson.RawValue `bson:"token"` // what padlock wrote to the document's field token
 	Until   bson.DateTime `bson:"until"` // what padlock wrote to expires_at
-	Old     bool          `bson:"old"`   // the fence is so low that an index may remove the document a week after expires_at
+	Old     bool          `bson:"old"`   // see writeStages
 	Fence   int64         `bson:"fence"` // the highest fence so far
 	Holds   []hold        `bson:"holds"` // including lapsed holds, until somebody else gets the name
 	Intent  intent        `bson:"intent"`
@@ -82,8 +82,8 @@ type state struct {
 var projection = object("token", int32(1), "expires_at", int32(1), "padlock", int32(1), "now", clock)
 
 // decode turns the document of a name into a state. If another program wrote the token in the
-// document, the state contains a hold of that program. Operations that change a document do not use
-// decode: in their pipelines, openStages decodes the document in the server, in the same way.
+// document, the state contains a hold of that program. In an operation that changes the document,
+// openStages does the same on the server.
 func decode(raw bson.Raw) (*state, error) {
 	var s state
 	if err := bson.Unmarshal(raw, &s); err != nil {
@@ -139,11 +139,11 @@ func (s *state) held(token string) (*hold, error) {
 	}
 }
 
-// overtaken reports whether somebody may have taken the name since h was granted. For a foreign
-// hold it returns true, because such a hold has no fence that could show it.
+// overtaken reports whether somebody may have got the name after h was granted. A foreign hold has
+// no fence to compare, so the result for such a hold is true.
 func (s *state) overtaken(h *hold) bool { return h.Foreign || h.Fence < s.Record.Fence }
 
-// releaseOutcome returns the outcome of a Release that has found this state.
+// releaseOutcome returns the outcome of a Release. The receiver s is the state before the Release.
 func (s *state) releaseOutcome(token string) driver.Outcome {
 	switch h := s.find(token); {
 	case h == nil, h.Until <= s.Now && h.Foreign:

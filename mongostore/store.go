@@ -33,9 +33,9 @@ var _ interface {
 	driver.SamePlacer
 } = (*Store)(nil)
 
-// Open opens a store. Without Lazy, Open sends the server one request, and makes the index that
-// removes the documents of names that nobody has used for a week. ctx bounds only the opening. No
-// error contains a password.
+// Open opens a store. Unless the option Lazy is given, Open checks that the server answers, and
+// makes an index. The index removes the document of a name that nobody has used for a week. ctx
+// limits only Open itself. No error contains a password.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	var cfg config
 	for _, o := range opts {

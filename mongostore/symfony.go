@@ -108,7 +108,7 @@ func (s *symfony) extend(ctx context.Context, name, token string, ttl time.Durat
 	}
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
-		return driver.Grant{}, driver.ErrLost // PHP leaves no trace of a later holder
+		return driver.Grant{}, driver.ErrLost // the documents do not show why the hold is gone
 	case err != nil:
 		return driver.Grant{}, failure(ctx, err, ttl != 0)
 	}

@@ -13,7 +13,7 @@ import (
 //	mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…]/DATABASE
 //	mongodb+srv://[USER:PASSWORD@]HOST/DATABASE
 //
-// Either all hosts or only the last may have a port; a host without one has port 27017.
+// If a host has a port, the last host must have one too. A host without a port has port 27017.
 //
 // The URL may have the options of MongoDB's connection string that say how to connect, such as
 // replicaSet, tls and authSource. padlock itself has these parameters:

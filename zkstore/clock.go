@@ -10,28 +10,28 @@ import (
 // A sessionClock computes a time until which the servers certainly keep a session.
 //
 // The leader of the servers ends a session if it has heard nothing of the session for the session
-// timeout. A client is connected to a follower, which answers pings by itself. From time to time,
-// the follower reports to the leader which sessions are alive. So the answer to a ping proves
+// timeout. But a client is connected to a follower, which answers pings by itself. It reports to
+// the leader only from time to time which sessions are alive. So the answer to a ping proves
 // nothing: the follower may have been cut off from the leader.
 //
 // The answer to a request that went through the leader proves more. Followers send a report every
 // half tick, and a session timeout is at least two ticks. So whatever a session sends, the follower
-// reports it within a third of the timeout. When the leader has handled a request, it has heard of
-// everything that the session sent at least a third of the timeout before that request.
+// reports it within a third of the timeout. If the leader then answers a request, it has heard of
+// everything that the session sent more than a third of the timeout before that request.
 type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration
-	// provenAt is when the session sent a request of which the leader has certainly heard. The
-	// leader counts the timeout from provenAt or from a later time.
+	// provenAt is when the session sent a certain request. The leader has heard of that request. So
+	// it ends the session at the earliest one timeout after provenAt.
 	provenAt driver.Instant
-	// marks are the times of later requests that the leader has answered, in order. The follower's
-	// report about these requests may not have reached the leader yet.
+	// marks are the times at which later requests were sent, in order. The leader has answered
+	// these requests. But the follower's report about them may not have reached the leader yet.
 	marks []driver.Instant
 }
 
-// resumed is called after the servers have accepted the session for a new connection. The first
-// argument is the time at which the connection was opened. A follower asks the leader before it
-// accepts a session, so the leader has heard of the session since that time.
+// resumed is called after the servers have accepted the session for a new connection. sent is when
+// the connection was opened. A follower asks the leader before it accepts a session, so the leader
+// knows that the session was alive after sent.
 func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +40,7 @@ func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
 	c.marks = c.marks[:0]
 }
 
-// answered is called when the leader has answered a request. The argument is the time at which the
-// request was sent.
+// answered is called when the leader has answered a request. sent is when the request was sent.
 func (c *sessionClock) answered(sent driver.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,9 +44,9 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 }
 
 // promote tries once to make the shared hold h exclusive. It first adds a node that keeps new
-// readers out, the intent. If no other reader holds the lock then, one transaction makes an
-// exclusive node with the number of the reader's node, and deletes the intent and the reader's
-// node.
+// readers out, the intent. If other readers hold the lock, promote returns a *driver.HeldError.
+// Otherwise it replaces the hold's node by an exclusive node with the same number, and deletes the
+// intent, in one transaction.
 func (s *Store) promote(h *hold, r *driver.Request) error {
 	ss := h.ss
 	if err := s.intend(h); err != nil {
@@ -101,10 +101,9 @@ func inTheWay(q *queue, h *hold) (others []node, err error) {
 	return others, nil
 }
 
-// promotedFence returns a fence above all earlier fences of the lock. Afterwards the caller changes
-// the lock's mapping, which says how fences are computed from the numbers of nodes. The new mapping
-// gives the hold's node the returned fence. The nodes of waiting writers have greater numbers, so
-// these writers get greater fences.
+// promotedFence returns a fence for the promoted hold h. It is above all fences that the lock has
+// had. The lock's mapping will give this fence to the number of the hold's node. The nodes of
+// waiting writers have greater numbers, so these writers will get greater fences.
 func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, error) {
 	if s.cfg.noFences {
 		return 0, nil
@@ -120,10 +119,10 @@ func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, err
 	return fence, nil
 }
 
-// swap replaces the node of h by another one with the same number, and returns the fence of the new
-// node. The same transaction carries out extraOps. If the new node is exclusive and the store has
-// fences, the transaction also changes the lock's mapping from numbers to fences, so that the new
-// node has at least the given fence.
+// swap replaces the node of h by another node with the same number, and returns the fence of the
+// new node. The transaction that does this also carries out extraOps. If the new node is exclusive
+// and the store has fences, the transaction also raises the lock's mapping, so that the new node
+// has at least the given fence.
 func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.DeleteRequest) (uint64, error) {
 	info := h.info
 	if info.Fence = 0; newNode.kind.shared() {
@@ -162,8 +161,8 @@ func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.Dele
 	return fence, err
 }
 
-// intend adds the intent of h, a node that keeps new readers out. Unless intend is called again in
-// time, the node is deleted after a little less than driver.MaxIntent.
+// intend adds a node that keeps new readers out: the intent of the hold h. The store deletes the
+// node after a little less than driver.MaxIntent, unless intend is called again for h before that.
 func (s *Store) intend(h *hold) error {
 	lapse := driver.MaxIntent * 9 / 10
 	if h.intent != nil {

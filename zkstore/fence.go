@@ -11,9 +11,10 @@ import (
 )
 
 // padlock computes the fence of an exclusive hold from the number of its node. ZooKeeper gives each
-// new node a greater number, so the fences grow too, and most grants need not write a fence. The
-// mapping says how to compute a fence from a number. It is stored in the data of the lock's node.
-// The store changes the mapping only in these cases, and only so that fences become greater:
+// new node of a lock a greater number, so the fences grow too, and most grants need not write a
+// fence. The mapping of a lock says how to compute a fence from a number. It is stored in the data
+// of the lock's node. The store changes the mapping only in these cases, and only so that fences
+// become greater:
 //
 //	when                                                   the new fence is
 //	a fence is more than maxLag behind the server's clock  the server's time, as in other stores
@@ -21,18 +22,18 @@ import (
 //	RaiseFence is called                                   at least the given fence
 //	a hold is promoted, or Break is called                 greater than every fence so far
 //
-// Readers that hold the lock together have the same fence, which is in the data of their nodes. The
-// fence of the first reader is computed from the number of its node. A reader that joins reads the
-// fence in the first reader's node and writes it into its own node. If several processes write a
-// fence into the same node, the first one succeeds. After that, only the reader itself replaces the
-// fence in its node, when it needs a greater fence for FenceAbove or RaiseFence.
+// Readers that hold the lock together have the same fence. Each reader has it in the data of its
+// node. For the first reader, it is computed from the number of the reader's node. Every other
+// reader copies it from the first reader's node. Several processes may do this at the same time. A
+// node keeps the fence that was first written into it. Only the reader itself replaces the fence in
+// its node, if FenceAbove or RaiseFence asks for a greater fence.
 
 // maxLag is how far a new fence may be behind the server's clock.
 const maxLag = 10 * time.Second
 
-// A mapping says which fence belongs to the number of a node. It stores one pair: a node with the
-// number in the field Number has the fence in the field Fence. The fence of each later number is
-// greater by one.
+// A mapping says which fence belongs to which number of a node. The fence in the field Fence
+// belongs to the number in the field Number. If a number is greater by n, its fence is greater by
+// n, too.
 type mapping struct {
 	Fence  uint64 `json:"fence"`
 	Number int32  `json:"number"`
@@ -51,7 +52,7 @@ func (m *mapping) fenceAt(number int32) uint64 {
 }
 
 func (m mapping) encode() []byte {
-	text, _ := json.Marshal(m) // JSON can encode every value of it
+	text, _ := json.Marshal(m) // JSON can encode every mapping
 	return text
 }
 
@@ -136,15 +137,15 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 	return q, err
 }
 
-// raiseMapping changes the mapping from numbers of nodes to fences, so that the node of h, which is
-// own, has a fence of at least minFence. It returns ErrLost if that node does not exist. The
-// transaction that writes the mapping also carries out extraOps. If the node is exclusive, the
-// transaction first writes its data anew, which tells the next waiter that the fences have changed.
-func (ss *session) raiseMapping(h *hold, own node, minFence, floor uint64, extraOps ...any) (mapping, error) {
-	dir, number := h.dir, own.number
-	var first any = &zk.SetDataRequest{Path: join(dir, own.String()), Data: h.info.encode(), Version: -1}
-	if own.kind.shared() { // other processes may write its fence into its data
-		first = &zk.CheckVersionRequest{Path: join(dir, own.String()), Version: -1}
+// raiseMapping changes the mapping of a lock, so that the node ownNode, which belongs to h, has a
+// fence of at least minFence. It returns ErrLost if ownNode does not exist. The transaction that
+// writes the mapping also carries out extraOps. If ownNode is exclusive, the transaction first
+// writes the data of ownNode anew, which tells the next waiter that the fences have changed.
+func (ss *session) raiseMapping(h *hold, ownNode node, minFence, floor uint64, extraOps ...any) (mapping, error) {
+	dir, number := h.dir, ownNode.number
+	var first any = &zk.SetDataRequest{Path: join(dir, ownNode.String()), Data: h.info.encode(), Version: -1}
+	if ownNode.kind.shared() { // do not write the data: others may write the fence of the hold into it
+		first = &zk.CheckVersionRequest{Path: join(dir, ownNode.String()), Version: -1}
 	}
 	for {
 		m, err := ss.readMapping(dir)
@@ -231,7 +232,7 @@ func (ss *session) raiseAgain(h *hold, n node, minFence, floor uint64) (m mappin
 	return m, err
 }
 
-// creationTime returns the server's time at which a node was made, in microseconds since 1970.
+// creationTime returns when a node was made, by the server's clock, in microseconds since 1970.
 func (ss *session) creationTime(path string) (uint64, error) {
 	var micros uint64
 	err := ss.retryRequest(func() error {
@@ -266,9 +267,9 @@ func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64,
 				return 0, err
 			}
 		}
-		fence, err := ss.decide(dir, first, m.fenceAt(first.number))
+		fence, err := ss.writeFence(dir, first, m.fenceAt(first.number))
 		if err == nil && first != n {
-			fence, err = ss.decide(dir, n, max(fence, m.Floor))
+			fence, err = ss.writeFence(dir, n, max(fence, m.Floor))
 		}
 		if err == nil && above >= fence {
 			fence = m.fenceAt(n.number)
@@ -286,9 +287,9 @@ func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64,
 	}
 }
 
-// decide writes a fence into a shared node that has none yet. It returns the fence that the node
-// has afterwards.
-func (ss *session) decide(dir string, n node, fence uint64) (uint64, error) {
+// writeFence writes a fence into a shared node that has none yet. It returns the fence that the
+// node has afterwards.
+func (ss *session) writeFence(dir string, n node, fence uint64) (uint64, error) {
 	path := join(dir, n.String())
 	err := ss.retryRequest(func() error {
 		text, stat, err := ss.conn.Get(path)

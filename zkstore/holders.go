@@ -61,8 +61,9 @@ func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
 	return out, err
 }
 
-// describe converts the node of a holder to a driver.Hold. It sets the field Since only for a hold
-// that did not wait, because the node of a waiter is older than the hold.
+// describe converts the node of a holder to a driver.Hold. It sets the field Since only if the
+// holder did not wait. A waiter makes its node when it begins to wait, so the node does not show
+// since when the waiter has had the lock.
 func describe(n node, d data, stat *zk.Stat) driver.Hold {
 	h := driver.Hold{Holder: driver.Holder{Host: d.Host, PID: d.PID, Label: d.Label, Plan: d.Plan, Trace: d.Trace}, Shared: n.kind.shared()}
 	if !n.kind.waits() {

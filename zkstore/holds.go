@@ -33,10 +33,10 @@ type hold struct {
 	turn chan struct{}
 	refs int // the number of operations that run or wait; guarded by holds.mu
 
-	// Operations on a hold take turns: an operation has the hold from its call of enter until it
-	// calls leave. Only the operation that has the hold may use the fields from here on. The next
-	// four fields are an exception: any operation may read them if it has locked holds.mu. So an
-	// operation must also lock holds.mu to change one of the four.
+	// Operations on a hold take turns. The turn of an operation begins with enter and ends with
+	// leave. In its turn, an operation may use all fields below. Outside of its turn, it may only
+	// read the next four fields, and must lock holds.mu for that. So an operation must also lock
+	// holds.mu to change one of these four.
 	state   state
 	ss      *session
 	node    node

@@ -173,10 +173,11 @@ type data struct {
 	Label string        `json:"label,omitempty"`
 	Plan  time.Duration `json:"plan,omitempty"`
 	Trace string        `json:"trace,omitempty"`
-	Fence uint64        `json:"fence,omitempty"` // of a shared hold; see decide
+	Fence uint64        `json:"fence,omitempty"` // of a shared hold; see writeFence
 
-	// Announces means that the store changes this data before it changes the fences or the kind of
-	// the node. Older padlocks did not. See place.
+	// Announces means that the store follows a rule: in a transaction that changes the fences or
+	// the kind of the node, it first writes this data. So a waiter that watches the node is told;
+	// see place. The nodes of older padlocks do not have this field.
 	Announces bool `json:"announces,omitempty"`
 }
 
@@ -197,8 +198,8 @@ func decode(text []byte) (d data) {
 // literalBytes are the bytes that escape does not change.
 const literalBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@+,=~"
 
-// escape returns the name of a lock's node. It writes a byte that is not in literalBytes, and a dot
-// at the beginning, as %XX.
+// escape returns the name of a lock's node. It replaces each byte that is not in literalBytes by
+// %XX, and also a dot at the beginning.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

@@ -16,9 +16,9 @@ import (
 type Config struct {
 	// Servers are the addresses of the ensemble's members, each HOST:PORT.
 	Servers []string
-	// User and Password log in with ZooKeeper's digest scheme. The nodes that the store makes then
-	// belong to this user, and nobody else may read or change them (CREATOR_ALL). Without User,
-	// everybody may change them. The password travels unencrypted unless Dial encrypts.
+	// User and Password log in with ZooKeeper's digest scheme. The nodes that the store makes
+	// belong to this user, and nobody else may read or change them (CREATOR_ALL). If User is empty,
+	// everybody may change the nodes. The password travels unencrypted unless Dial encrypts.
 	User, Password string
 	// Dial, if not nil, makes the connections instead of a net.Dialer, for example to encrypt them.
 	// Its ctx ends after at most a second. Dial must be safe for concurrent use.
@@ -61,13 +61,13 @@ func Root(node string) Option { return func(c *config) { c.root = node } }
 // Open fails.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// NoFences turns fences off. That saves requests for names that are rarely locked, but then nothing
-// stops the late write of a holder that lost its session.
+// NoFences turns fences off. That saves requests for names that are rarely locked. But without
+// fences, a holder that has lost its session can still write to the data that the lock protects.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
 // SymfonyLayout keeps locks as the ZookeeperStore of PHP's Symfony does: one ephemeral node for
-// each name, by default in the root of the tree. There are no shared locks, no queue and no fences
-// then.
+// each name, by default in the root of the tree. This layout has no shared locks, no queue and no
+// fences.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
 // Lazy opens the store without waiting for a connection. So Open succeeds even if the servers are

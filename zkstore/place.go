@@ -9,29 +9,31 @@ import (
 
 // A place is the node of a waiter in the queue of a lock.
 //
-// A waiter for a shared lock watches the last node that blocks it. When that node is gone, it reads
-// the queue again. A waiter for an exclusive lock watches the two nodes before its own, so that it
-// usually need not read the queue when it gets the lock:
+// A waiter for a shared lock watches the last node that blocks it. When that node is gone, the
+// waiter reads the queue again. A waiter for an exclusive lock watches the two nodes before its
+// own. So it usually knows that it has the lock without reading the queue:
 //
-//	event                                       what the waiter does
-//	the second node before its own is gone      reads the queue, while the lock is still held
-//	the node before its own is gone, after the  has the lock: new nodes come behind its own
-//	queue showed that this node is the first
-//	any other event, or a lost connection       reads the queue
+//	event                                what the waiter does
+//	the second node before it is gone    reads the queue, and sees that the node before it holds the
+//	                                     lock
+//	the node before it is gone, and the  has the lock, because new nodes come behind it
+//	queue showed that it held the lock
+//	any other event                      reads the queue
+//	the connection was lost              reads the queue
 //
-// A first node that is deleted may have left something behind: a node of another kind with the same
-// number (promotion, demotion), or higher fences. In all these cases the same transaction changes
-// the data of the node before the deletion. The waiter then gets the event of that change instead
-// of the deletion, and reads the queue.
+// The holder's node may also be replaced by a node of another kind with the same number (promotion,
+// demotion), and the fences may be raised. In these cases, and for Break, the store first changes
+// the data of the holder's node, in the same transaction. The waiter gets the event of this change
+// instead of the deletion, and reads the queue.
 type place struct {
 	ss     *session
 	dir    string
 	node   node
 	joined time.Time // when the node was made, or a little later
 
-	own    *nodeWatch // of the waiter's own node
-	before *nodeWatch // of the last node that blocks the waiter
-	second *nodeWatch // of the node before that one; or nil
+	own    *nodeWatch // watches the waiter's own node
+	before *nodeWatch // watches the last node that blocks the waiter
+	second *nodeWatch // watches the node before that node; or nil
 }
 
 // untilFirst waits until the node of p has the lock, and returns the queue. If somebody deleted the
@@ -40,7 +42,7 @@ func (p *place) untilFirst(ctx context.Context) (*queue, error) {
 	ss := p.ss
 	look := ss.lookWithMapping // the mapping is read before the wait, so that the hand-over is quicker
 	for ctx.Err() == nil {
-		var older *nodeWatch // the watch of the node before p, if it is older than the list q
+		var older *nodeWatch // p.before, if that watch began before the list q was read
 		if ss.announced(p.before) {
 			older = p.before
 		}
@@ -68,7 +70,7 @@ func (p *place) untilFirst(ctx context.Context) (*queue, error) {
 			continue
 		}
 		next := q.followsHolder(p.node)
-		if next && p.before != older && !ss.unchanged(p.before) && ss.announced(p.before) {
+		if next && p.before != older && !ss.hadFirstData(p.before) && ss.announced(p.before) {
 			continue // the holder may have changed something after q was read
 		}
 		if next && !ss.cfg.noFences {
@@ -85,15 +87,15 @@ func (p *place) untilFirst(ctx context.Context) (*queue, error) {
 	return nil, ctx.Err()
 }
 
-// followsHolder reports whether n waits for an exclusive lock, and only an exclusive holder is
-// before it.
+// followsHolder reports whether n waits for an exclusive lock and comes directly behind an
+// exclusive holder.
 func (q *queue) followsHolder(n node) bool {
 	return len(q.nodes) > 1 && q.nodes[1] == n && n.kind == waitExclusive &&
 		(q.nodes[0].kind == tryExclusive || q.nodes[0].kind == waitExclusive)
 }
 
 // nodesBefore returns the last node that keeps n from getting the lock. If n waits for an exclusive
-// lock, it also returns the node before that one, if there is one.
+// lock, it also returns the node before that node, if there is one.
 func (q *queue) nodesBefore(n node) []node {
 	b, _ := q.blocker(n)
 	if n.kind.shared() {

@@ -36,7 +36,7 @@ func (ss *session) readFresh(dir string) (*queue, error) {
 	return ss.readQueue(dir)
 }
 
-// A lostNode is the error of join if it is not known whether the new node exists.
+// A lostNode is an error of join. It means that the new node may exist or not.
 type lostNode struct {
 	guid string
 	err  error
@@ -76,8 +76,8 @@ func (ss *session) join(dir string, k kind, d data) (node, error) {
 	}
 }
 
-// search looks for the node with a GUID, after the reply to the request that made the node was
-// lost.
+// search looks for the node with a GUID. It is needed after a request that makes a node, if the
+// reply was lost.
 func (ss *session) search(dir, guid string) (n node, found bool, err error) {
 	if err := ss.waitConnected(context.Background()); err != nil {
 		return n, false, err

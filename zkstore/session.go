@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A session is one session of ZooKeeper, which has one connection at a time. A session that was
-// lost is never used again.
+// A session is a session of ZooKeeper. It has one connection at a time. A session that was lost is
+// never used again.
 //
 //	state         meaning                              holds
 //	connected     the servers answer                   held
@@ -55,7 +55,7 @@ type storeParts struct {
 func newSession(of storeParts) (*session, error) {
 	ss := &session{storeParts: of, up: make(chan struct{}), down: make(chan struct{}), watches: map[string]*nodeWatch{}, kept: map[string]*hold{}}
 	ss.bound, ss.end = context.WithCancelCause(context.Background())
-	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // until the servers report the timeout that they chose
+	ss.known.resumed(ss.clock.Now(), ss.cfg.timeout) // the servers may choose another timeout, and report it later
 	ready := make(chan struct{})
 	conn, _, err := zk.Connect(ss.cfg.servers, ss.cfg.timeout,
 		zk.WithLogger(quietLogger{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{ss: ss}),
@@ -89,10 +89,10 @@ func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
 
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next returns the server to which the client connects next. If it also returns true, the client
-// pauses for 1 s, and then checks whether the client was closed. That pause is too long for a
-// session with a short timeout. So Next makes a shorter pause itself, and returns true only after
-// the end of the session.
+// Next returns the server to which the client connects next. After a result with true, the client
+// pauses for 1 s and then checks whether it was closed. That pause is too long for a session with a
+// short timeout. So Next itself makes a shorter pause, and returns true only after the end of the
+// session.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -190,9 +190,10 @@ func (ss *session) trouble() (<-chan struct{}, error) {
 	return ss.down, ss.dialErr
 }
 
-// setConnected records that the session can be used. It wakes all waiters, which then look at their
+// setConnected records that the session can be used. It wakes all waiters, which then read their
 // queues again, because a watch or an event may have been lost with the old connection. The client
-// calls it before it passes on the events of the new connection. The caller must hold ss.mu.
+// reports the new connection before it reports events that come over this connection. The caller
+// must hold ss.mu.
 func (ss *session) setConnected() {
 	select {
 	case <-ss.up:

@@ -145,8 +145,8 @@ func (s *Store) spawn(f func()) {
 	}
 }
 
-// afterClose returns the error of an operation for its caller. If Close has been called meanwhile,
-// the returned error wraps ErrClosed. Otherwise it is err itself.
+// afterClose returns the error for the caller of an operation that failed with err. If Close has
+// been called meanwhile, the returned error wraps ErrClosed.
 func (s *Store) afterClose(err error) error {
 	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)

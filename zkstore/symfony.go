@@ -16,8 +16,8 @@ import (
 )
 
 // In Symfony's layout a lock is one ephemeral node, whose data is the token. Usually the node has
-// the name of the lock. A lock whose name contains a slash has a node with this name: the name of
-// the lock with "-" in place of each slash, then "-", then the SHA-1 of the lock's name.
+// the name of the lock. If the name contains a slash, the name of the node consists of the lock's
+// name with "-" in place of each slash, another "-", and the SHA-1 of the lock's name.
 
 // symfonyNode returns the path of a lock's node.
 func (c *config) symfonyNode(name string) string {
@@ -33,9 +33,9 @@ func (c *config) symfonyNode(name string) string {
 	return join(c.root, name)
 }
 
-// symfonyTakes reports whether PHP can lock a name, that is whether ZooKeeper accepts the name for
-// a node after its slashes were replaced. It returns false for names that begin with "padlock-",
-// because the store itself makes such nodes.
+// symfonyTakes reports whether PHP can lock a name. It can if ZooKeeper accepts a node with this
+// name, after slashes were replaced. symfonyTakes returns false for names that begin with
+// "padlock-", because the store itself makes such nodes.
 func symfonyTakes(name string) bool {
 	forbidden := func(r rune) bool {
 		return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0

@@ -76,8 +76,8 @@ func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
 	return err
 }
 
-// reserve is called when the node of a waiter has got the lock. It reserves the lock for a short
-// time for the token that waited.
+// reserve is called when the node of a waiter has got the lock. For a short time, it reserves the
+// lock for the token of the waiter's request.
 func (s *Store) reserve(ctx context.Context, ss *session, p *place, q *queue, r *driver.Request) (driver.Grant, error) {
 	dir, n := p.dir, p.node
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
@@ -105,9 +105,8 @@ func (s *Store) reserve(ctx context.Context, ss *session, p *place, q *queue, r 
 	return driver.Grant{Fence: fence, TTL: reservationTTL}, nil
 }
 
-// firstInTheWay returns the node for which a waiter outside of the queue has to wait: the first
-// node that keeps the caller from getting the lock. The node of the caller's own hold does not
-// count.
+// firstInTheWay returns the first node that keeps a caller from getting the lock. The caller waits
+// outside of the queue. If it has a hold already, the node of this hold does not count.
 func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, error) {
 	dir := s.cfg.dir(r.Name)
 	q, err := ss.readQueue(dir)
@@ -123,8 +122,7 @@ func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, err
 	return "", false, nil
 }
 
-// nodeOf returns the GUID of the node with which a token has the lock. It returns "" if the token
-// does not have the lock.
+// nodeOf returns the GUID of the node of a token's hold, or "" if the token has no hold.
 func (s *Store) nodeOf(name, token string) string {
 	s.holds.mu.Lock()
 	defer s.holds.mu.Unlock()

@@ -9,8 +9,8 @@ type nodeWatch struct {
 	done chan struct{} // closed when the node was deleted or changed; it may also be closed earlier
 
 	// The next fields are guarded by session.mu.
-	announced bool // the watch has begun, and every change is announced; see data.Announces
-	unchanged bool // when the watch began, nobody had changed the node's data
+	announced bool // the watch has begun, and the node's data has the field Announces
+	firstData bool // when the watch began, the node still had the data with which it was made
 	deleted   bool // the event was the deletion of the node
 }
 
@@ -35,7 +35,7 @@ func (ss *session) watchDeletion(path string) (w *nodeWatch, ok bool, err error)
 	}
 	if err == nil && decode(text).Announces {
 		ss.mu.Lock()
-		w.announced, w.unchanged = true, stat.Version == 0
+		w.announced, w.firstData = true, stat.Version == 0
 		ss.mu.Unlock()
 	}
 	return w, err == nil, err
@@ -60,27 +60,29 @@ func (w *nodeWatch) ended() <-chan struct{} {
 	return w.done
 }
 
-// onlyDeleted reports whether the node was deleted, and its data was not changed since the watch
-// began. So the holder has not raised the fences in that time, the node was not replaced by one of
-// another kind, and Break did not delete it.
+// onlyDeleted reports whether the node was deleted without an announcement, which would have been a
+// change of its data; see data.Announces. So the fences were not raised, no node of another kind
+// replaced the node, and Break did not delete it.
 func (ss *session) onlyDeleted(w *nodeWatch) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return w.announced && w.deleted
 }
 
-// announced reports whether the watch has begun, and the holder announces every change.
+// announced reports whether the watch w has begun, and the owner of the node announces changes; see
+// data.Announces.
 func (ss *session) announced(w *nodeWatch) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return w != nil && w.announced
 }
 
-// unchanged reports whether the node had its first data when the watch began.
-func (ss *session) unchanged(w *nodeWatch) bool {
+// hadFirstData reports whether the node still had the data with which it was made when the watch
+// began.
+func (ss *session) hadFirstData(w *nodeWatch) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return w.unchanged
+	return w.firstData
 }
 
 func (ss *session) watch(path string, h *hold) {

@@ -13,16 +13,17 @@ import (
 // length, and the 16 bytes after them.
 const headSize = 4 + 16
 
-// A wire is a connection that records when requests were sent and which of them were answered.
+// A wire is a connection that records when requests were sent and which of them were answered. It
+// also keeps two faults of the client from doing harm.
 //
 // If the write of a request fails, the client reports the result of that request twice, which
 // blocks the client for ever (github.com/go-zookeeper/zk/pull/163). So a wire does not report a
-// failed write. It closes the connection, so the client's next read fails.
+// failed write. It closes the connection instead, and the client's next read fails.
 //
-// When the client has connected again, it tells the server which nodes it watches, and which of the
-// server's changes it has seen. It reads the number of that change while another goroutine may
-// already write it, because an answer has come. So the wire keeps the first answers back until the
-// client has sent its watches.
+// When the client has connected again, it sends the list of the nodes that it watches, with the
+// number of the last change that it has seen. One goroutine of the client reads this number, and
+// another one writes it when an answer comes, which is a data race. So the wire keeps the first
+// answers back until the client has sent its list.
 type wire struct {
 	net.Conn
 	clock driver.Clock
@@ -36,7 +37,7 @@ type wire struct {
 	watches   bool          // the client may have watches to send
 	rewatched chan struct{} // closed when the client has sent its watches
 
-	// Only the goroutine that reads uses these fields.
+	// Only Read and the functions that it calls use these fields.
 	head [headSize]byte
 	have int
 	skip int
@@ -90,8 +91,8 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// awaitWatches waits until the client has sent its watches, or for a short time if it has none. It
-// returns at once while the request to connect is not answered yet.
+// awaitWatches waits until the client has sent its watches, but only for a short time, because the
+// client may have none. It does not wait before the request to connect was answered.
 func (w *wire) awaitWatches() {
 	w.mu.Lock()
 	due := w.joined && w.watches
