@@ -49,18 +49,18 @@ type waiterAt struct {
 	lease    clientv3.LeaseID
 }
 
-// listNext returns the operation that reads the first waiters of the queue. waitersBehind decodes its
-// result.
+// listNext returns the operation that reads the first waiters of the queue. waitersBehind decodes
+// its result.
 func (p *place) listNext() *pb.RequestOp {
 	first, last := p.queue()
 	return get(&pb.RangeRequest{Key: []byte(first), RangeEnd: []byte(last), Limit: maxNext + 1,
 		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND})
 }
 
-// waitersBehind makes the list of the waiters behind a place in the queue, as a text. Each Release grants
-// the name to the first waiter of the list, and passes the rest of the list on to that waiter. A
-// Release cannot grant some requests, such as those for a shared lock. The list ends before the
-// first waiter with such a request.
+// waitersBehind makes the list of the waiters behind a place in the queue, as a text. Each Release
+// grants the name to the first waiter of the list, and passes the rest of the list on to that
+// waiter. A Release cannot grant some requests, such as those for a shared lock. The list ends
+// before the first waiter with such a request.
 func waitersBehind(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) string {
 	var b strings.Builder
 	for _, kv := range kvs {
@@ -77,8 +77,8 @@ func waitersBehind(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) stri
 	return b.String()
 }
 
-// firstOf splits a list of waiters that waitersBehind made. It returns the first waiter and the list of
-// the others. It returns false if the list is empty.
+// firstOf splits a list of waiters that waitersBehind made. It returns the first waiter and the
+// list of the others. It returns false if the list is empty.
 func firstOf(text string) (w waiterAt, rest string, ok bool) {
 	first, rest, _ := strings.Cut(text, ";")
 	fields := strings.Fields(first)

@@ -175,9 +175,9 @@ type data struct {
 	Trace string        `json:"trace,omitempty"`
 	Fence uint64        `json:"fence,omitempty"` // of a shared hold; see writeFence
 
-	// Announces means that the store follows a rule: in a transaction that changes the fences or the
-	// kind of the node, it first writes this data. A waiter that watches the node gets an event for
-	// this write; see place. The nodes of older padlocks do not have this field.
+	// Announces means that the store follows a rule: in a transaction that changes the fences or
+	// the kind of the node, it first writes this data. A waiter that watches the node gets an event
+	// for this write; see place. The nodes of older padlocks do not have this field.
 	Announces bool `json:"announces,omitempty"`
 }
 
