@@ -23,7 +23,7 @@ type source struct {
 	shade      color.RGBA // color of dots
 }
 
-// waiters returns the sources for the three numbers of waiters in the drain experiments.
+// waiters returns the sources for the drain experiments with 16, 64 and 256 waiters.
 func waiters(kind string) []source {
 	return []source{
 		{"16 waiters", "drain, " + kind + ", 16 waiters", "total_ms", light},

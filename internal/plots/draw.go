@@ -18,8 +18,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The colours. padlock's own rows stand out from the others. The limits have the palest colour,
-// because they are not locks. Series of dots go from light to dark.
+// The colours. padlock's own rows stand out from the others. Some rows show what the server can do
+// at most, without locks. These rows have the palest colour. Series of dots go from light to dark.
 var (
 	own    = color.RGBA{0x1f, 0x6f, 0xb4, 0xff}
 	peer   = color.RGBA{0xa6, 0xa9, 0xae, 0xff}

@@ -5,8 +5,8 @@ import "slices"
 // A run is the output of `-json`: the experiments by name.
 type run map[string]experiment
 
-// An experiment is one table of a benchmark. Each row has one trial per round, and each trial has
-// its figures by column.
+// An experiment is one table of a benchmark. Each row has one trial per round. A trial is a map
+// from the names of columns to figures.
 type experiment struct {
 	Name    string
 	Rounds  int

@@ -1,6 +1,7 @@
 // Command plots draws the charts of the pages and of the README as SVG files, and writes the tables
 // that belong to them. It reads the output of benchmarks that ran with -json. `make plots` draws
-// the published runs; with PLOTSFLAGS="-merge run.json" it first adds a run to them.
+// the published runs. `make plots PLOTSFLAGS="-merge run.json"` adds another run to the published
+// ones and then draws all of them.
 package main
 
 import (
@@ -27,12 +28,12 @@ const (
 	docs      = "../../docs"
 )
 
-// publish draws the charts of the run in the file runFile. If the argument added is not empty, it
-// names a file with another run. publish first merges this other run into published.json. If
-// runFile is published.json, publish also writes the tables of the pages.
-func publish(runFile, to, added string, keepRows bool) error {
-	if added != "" {
-		if err := merge(published, added, keepRows); err != nil {
+// publish draws the charts of the run in the file runFile. If newRun is not empty, it is the name
+// of a file with another run, which publish first merges into published.json. If runFile is
+// published.json, publish also writes the tables of the pages.
+func publish(runFile, to, newRun string, keepRows bool) error {
+	if newRun != "" {
+		if err := merge(published, newRun, keepRows); err != nil {
 			return err
 		}
 	}

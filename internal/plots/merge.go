@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// merge adds the medians of a run to the file of the published runs. If an experiment of the run
-// was published before, the new medians replace it. With keepRows, the experiment's old rows are
-// kept if the run does not have them. Only experiments, rows and columns that a chart or its table
-// shows are published.
+// merge adds the medians of a run to the file of the published runs. If an experiment was published
+// before, its new medians replace the old ones. If keepRows is true, old rows that the new run does
+// not have stay published. Only experiments, rows and columns that a chart or its table shows are
+// published.
 func merge(published, from string, keepRows bool) error {
 	old, err := readFile(published)
 	if err != nil {

@@ -54,7 +54,7 @@ func (s *Server) Restart(keepData bool) {
 	})
 }
 
-// Crash calls Kill and then Restart. It always returns nil: the result makes it fit into a
+// Crash calls Kill and then Restart. It always returns nil. Its type is that of the hook Crash in
 // drivertest.Harness.
 func (s *Server) Crash(keepData bool) error {
 	s.t.Helper()
@@ -97,8 +97,8 @@ func (s *Server) Resume() {
 
 var errNotRunning = errors.New("it does not run")
 
-// do carries out a change of the server. Only one change runs at a time. If it fails, the test
-// ends.
+// do calls change, which changes the server. Only one change runs at a time. If change returns an
+// error, the test ends.
 func (s *Server) do(what string, change func() error) {
 	s.t.Helper()
 	s.mu.Lock()

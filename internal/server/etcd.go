@@ -52,9 +52,10 @@ func EtcdCluster(t testing.TB, members int) []*Server {
 	return EtcdClusterVia(t, members, func(_ int, addr string) string { return addr })
 }
 
-// EtcdClusterVia is like EtcdCluster, but the other members connect to a member at the address that
-// the function via returns. A test can use this to put proxies between the members. The arguments
-// of via are the number of the member, from 0, and its real address.
+// EtcdClusterVia is like EtcdCluster, but the members need not connect to each other directly. The
+// function via gets the number of a member, from 0, and the member's real address. It returns the
+// address at which the other members connect to that member. So a test can put proxies between the
+// members.
 func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string) string) []*Server {
 	t.Helper()
 	var o EtcdOptions
@@ -79,7 +80,7 @@ func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string)
 				args := o.args(p, fmt.Sprintf("m%d", i), peers[i], strings.Join(cluster, ","))
 				return append(args, "-advertise", advertised[i], "-heartbeat", "50", "-election", "500")
 			},
-			Ready: func(context.Context, Place) error { return nil }, // no member is ready before the others have started
+			Ready: func(context.Context, Place) error { return nil }, // the loop below waits, because no member is ready before the others have started
 		}))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -46,8 +46,8 @@ func (p *process) cont() error {
 }
 
 // kill ends the process and all its descendants at the same instant, as a crash of the machine
-// would, and returns when all are dead. It stops them first. PostgreSQL needs this, because its
-// backends are in sessions of their own and survive a killed parent for a while.
+// would. It returns when all are dead. kill stops the processes before it kills them, because
+// PostgreSQL's backends are in sessions of their own and would survive their parent for a while.
 func (p *process) kill() error {
 	if err := p.stop(); err != nil {
 		return err

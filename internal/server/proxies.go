@@ -6,17 +6,16 @@ import (
 )
 
 // Proxies puts a separate proxy between the server and each store that a test opens. S is the type
-// of the stores. The methods Cut and LoseReply fit into a drivertest.Harness, as do Crash and
-// Freeze of Server.
+// of the stores. A test can use the methods Cut and LoseReply as hooks of its drivertest.Harness.
 type Proxies[S comparable] struct {
 	made chan *Proxy
 	mu   sync.Mutex
 	by   map[S]*Proxy
 }
 
-// NewProxies starts proxies to a server. They end with the test. Each proxy is started before Open
-// needs it, because the test suite for stores counts the goroutines that start while it opens a
-// store.
+// NewProxies starts proxies to a server. They end with the test. Each proxy is started in advance,
+// before a call of Open needs it. The suite counts the goroutines that start while it opens a
+// store, and the proxy's goroutines must not be among them.
 func NewProxies[S comparable](t testing.TB, to string) *Proxies[S] {
 	ps := &Proxies[S]{made: make(chan *Proxy), by: map[S]*Proxy{}}
 	ctx := t.Context()

@@ -22,7 +22,7 @@ type RedisOptions struct {
 	Password string   // password of the user "default"
 	ACL      string   // text of an ACL file; it overrides Password
 	TLS      *TLS     // accepts only TLS
-	Args     []string // further arguments of redis-server; they override the others
+	Args     []string // further arguments of redis-server; they override the arguments of this package
 	Env      []string // added to the server's environment
 }
 

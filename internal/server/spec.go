@@ -17,8 +17,8 @@ type Spec struct {
 	Package string // the Debian package that contains Binary; the message for a missing Binary names it
 
 	// Binary lists candidates; the first one that exists is started. A candidate is a name in PATH,
-	// a path, or a pattern such as "/usr/lib/postgresql/*/bin/postgres", for which the highest
-	// match counts.
+	// a path, or a pattern such as "/usr/lib/postgresql/*/bin/postgres". If several paths match a
+	// pattern, the last one in alphabetical order is used.
 	Binary []string
 
 	// Args returns the command line without the program. It is called before every start.
@@ -32,7 +32,7 @@ type Spec struct {
 	// Restart(false).
 	Prepare func(context.Context, Place) error
 
-	URL        func(Place) string // returns the result of Server.URL; if nil, that is tcp://HOST:PORT
+	URL        func(Place) string // returns the result of Server.URL; if URL is nil, the result is tcp://HOST:PORT
 	Within     string             // the data directory is made in this directory; if empty, in the directory for temporary files
 	Env        []string           // "KEY=value", added to the test's own environment
 	RunAs      string             // the server runs as this user if the test runs as root; some servers refuse to run as root

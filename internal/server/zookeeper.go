@@ -141,7 +141,8 @@ func zooKeeperReady(ctx context.Context, p Place) error {
 	return err
 }
 
-// ZooKeeperSays returns a server's answer to one of its commands of four letters.
+// ZooKeeperSays sends a command of four letters, such as "stat", to a ZooKeeper server, and returns
+// the answer.
 func ZooKeeperSays(ctx context.Context, addr, command string) (string, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {

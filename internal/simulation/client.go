@@ -32,8 +32,9 @@ func (s *Server) Connect(queue bool, maxOutage time.Duration) driver.Store {
 	return &client{server: s}
 }
 
-// request sends one request. It returns when a reply would have arrived, after the times for the
-// request, the server's work and the reply. If grants is true, the request asks for a lock.
+// request sends one request. It returns when the reply would arrive, that is after the way of the
+// request, the server's work and the way of the reply. If grants is true, the request asks for a
+// lock.
 func (c *client) request(ctx context.Context, grants bool, serve func(*life) error) error {
 	if c.closed.Load() {
 		return driver.ErrClosed
@@ -111,7 +112,7 @@ func answer(g driver.Grant, err error) (driver.Grant, error) {
 }
 
 // longLook is the interval at which a waiter asks whether it still has its place in the queue, as
-// in redisstore. The waiter asks for the first time after driver.MaxReservation.
+// in redisstore. Only the first question comes earlier, after driver.MaxReservation.
 const longLook = 15 * time.Second
 
 // firstRetry is the mean pause of a waiter between its first and its second request to a server
@@ -122,14 +123,14 @@ const (
 	lastRetry  = 400 * time.Millisecond
 )
 
-// wait is a waiter in the server's queue.
-type wait struct {
-	c       *queueClient
-	r       driver.Request
-	called  chan driver.Grant // the message that the waiter's turn has come
-	life    *life             // the waiter loses its place when the server stops; see the type life
-	place   func() bool       // gives up the place; Server.mu guards the fields place and granted
-	granted bool              // the server has granted the lock
+// queued is a waiter in the server's queue.
+type queued struct {
+	c          *queueClient
+	r          driver.Request
+	called     chan driver.Grant // gets the grant when it is the waiter's turn
+	life       *life             // the waiter loses its place when the server stops; see the type life
+	leaveQueue func() bool       // takes the waiter out of the queue; nil if it is not in the queue; guarded by Server.mu
+	granted    bool              // the server has granted the lock; guarded by Server.mu
 }
 
 // Wait implements driver.Waiter. The grant that it returns is a reservation.
@@ -137,7 +138,7 @@ func (c *queueClient) Wait(ctx context.Context, r driver.Request, reserve bool) 
 	if !reserve {
 		return driver.Grant{}, errors.ErrUnsupported
 	}
-	w := &wait{c: c, r: r, called: make(chan driver.Grant, 1)}
+	w := &queued{c: c, r: r, called: make(chan driver.Grant, 1)}
 	w.r.TTL = driver.MaxReservation
 	var downSince time.Time
 	var retry time.Duration
@@ -170,12 +171,12 @@ func (c *queueClient) Wait(ctx context.Context, r driver.Request, reserve bool) 
 	}
 }
 
-// look takes a place in the queue, unless the waiter has one. If the lock was granted but the
-// message was lost, look returns the grant.
-func (w *wait) look(l *life) (driver.Grant, error) {
+// look joins the queue, unless the waiter is in the queue already. If the server has granted the
+// lock but its message to the waiter was lost, look returns the grant.
+func (w *queued) look(l *life) (driver.Grant, error) {
 	s := w.c.server
 	s.mu.Lock()
-	granted, placed := w.granted, w.place != nil
+	granted, placed := w.granted, w.leaveQueue != nil
 	s.mu.Unlock()
 	if granted {
 		if g, err := l.locks.Extend(context.Background(), w.r.Name, w.r.Token, 0); err == nil {
@@ -188,17 +189,17 @@ func (w *wait) look(l *life) (driver.Grant, error) {
 	s.mu.Lock()
 	w.granted, w.life = false, l
 	s.mu.Unlock()
-	place, err := l.locks.Enqueue(w.r, w.handOver)
+	leave, err := l.locks.Enqueue(w.r, w.handOver)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.place = place; !w.granted && l.waits != nil {
+	if w.leaveQueue = leave; !w.granted && l.waits != nil {
 		l.waits[w] = w.leave
 	}
 	return driver.Grant{}, err
 }
 
 // handOver runs in the server when the waiter's turn has come.
-func (w *wait) handOver(g driver.Grant, err error) {
+func (w *queued) handOver(g driver.Grant, err error) {
 	s := w.c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,9 +214,9 @@ func (w *wait) handOver(g driver.Grant, err error) {
 	}
 }
 
-// rest waits for the message that the waiter's turn has come. If none has come when it is time to
-// look again, rest returns the zero Grant.
-func (w *wait) rest(ctx context.Context, next time.Duration) (driver.Grant, error) {
+// rest waits until the server grants the lock, and returns the grant. If the time next passes
+// without a grant, rest returns the zero Grant.
+func (w *queued) rest(ctx context.Context, next time.Duration) (driver.Grant, error) {
 	t := time.NewTimer(next)
 	defer t.Stop()
 	select {
@@ -236,16 +237,16 @@ func (w *wait) rest(ctx context.Context, next time.Duration) (driver.Grant, erro
 }
 
 // leave gives up the place, and the lock if it was granted. It may be called more than once.
-func (w *wait) leave() {
+func (w *queued) leave() {
 	s := w.c.server
 	s.mu.Lock()
-	place := w.place
-	w.place = nil
-	if place != nil {
+	leave := w.leaveQueue
+	w.leaveQueue = nil
+	if leave != nil {
 		delete(w.life.waits, w)
 	}
 	s.mu.Unlock()
-	if place != nil && !place() {
+	if leave != nil && !leave() {
 		_, _ = w.life.locks.Release(context.Background(), w.r.Name, w.r.Token, 0)
 	}
 }

@@ -10,7 +10,7 @@ type Crowd struct {
 	Setting
 	Takes  int           // the scenario ends after Processes × Takes grants
 	Use    time.Duration // how long a process uses the lock
-	Arrive time.Duration // the processes begin within this time; only later grants count
+	Arrive time.Duration // the processes begin at random times within this duration; grants within it do not count
 }
 
 // Run runs the scenario. The caller runs it in a testing/synctest bubble.

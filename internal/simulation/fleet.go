@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Fleet is a scenario: many processes hold a few names each, and give one of them up for another
-// from time to time. There are ten times as many names as processes.
+// Fleet is a scenario: many processes hold a few names each. From time to time, each process
+// releases one of its names and takes another name. There are ten times as many names as processes.
 type Fleet struct {
 	Setting
 	Holds  int           // the names that a process holds

@@ -42,9 +42,9 @@ func (f *referee) serverReturned() {
 	f.returned, f.again, f.unserved = time.Now(), make([]bool, len(f.served)), len(f.served)
 }
 
-// acquired notes that a process has taken a name, for which it had asked at the time askedAt. It
-// ends the scenario when the goal is reached. In a scenario with an outage of the server, there is
-// one more condition: each process must have got a name after the outage.
+// acquired notes that a process has taken a name. The process had asked for the name at the time
+// askedAt. If the goal is reached now, acquired ends the scenario. In a scenario with an outage of
+// the server, there is one more condition: each process must have got a name after the outage.
 func (f *referee) acquired(process int, name string, fence uint64, askedAt time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,8 @@ func (f *referee) ended() {
 	r.PerGrant = float64(f.sent()-f.before) / float64(max(1, r.Grants))
 }
 
-// left is called when a process no longer has a name, because it releases the lock or has lost it.
+// left notes that a process has stopped using a name. The process is about to release the lock, or
+// has lost it.
 func (f *referee) left(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,7 +12,7 @@ type Result struct {
 	Jain      float64 // Jain's index of the grants of the processes; 1 means that all have the same number
 	Overlaps  int     // grants of a name that another process was still using
 	OldFences int     // grants whose fence was not greater than the fence before
-	Refusals  int     // calls of Acquire whose time was over
+	Refusals  int     // calls of Acquire that did not get the name in time
 	Failed    int     // calls of Acquire that returned another error
 	Lost      int     // locks that were lost
 
@@ -20,7 +20,7 @@ type Result struct {
 	Peak        int           // the greatest number of requests in one second, after the beginning of an outage
 	Refused     int           // the greatest number of refused connections in one second
 	Backlog     int           // the greatest number of requests that waited for the server at one time, after the first second
-	AllServed   time.Duration // from the server's return until the last process was served
+	AllServed   time.Duration // from the end of the outage until the last process was served
 	LongestWait time.Duration
 	Took        time.Duration
 }

@@ -29,10 +29,10 @@ type Server struct {
 
 	mu         sync.Mutex
 	life       *life // nil while the server is down
-	silent     bool  // while the server is down, it gives no answer at all instead of refusing connections
+	silent     bool  // after a stop, the server gives no answer at all; otherwise it refuses connections
 	locks      *memstore.Store
 	guardUntil time.Time
-	free       time.Time // when the server will have done all requests that have arrived
+	busyUntil  time.Time // when the server has done all requests that have arrived so far
 	requests   int
 	replies    int
 	handOvers  int
@@ -42,8 +42,8 @@ type Server struct {
 // life is the time between a start of the server and its end.
 type life struct {
 	locks *memstore.Store
-	ended chan struct{}    // closed when the server stops
-	waits map[*wait]func() // ends the place of each waiter in a queue; Server.mu guards it
+	ended chan struct{}      // closed when the server stops
+	waits map[*queued]func() // for each waiter in a queue, the function that takes it out of the queue; guarded by Server.mu
 }
 
 // The server counts what happens in each unit of time. slotLength is the length of such a unit.
@@ -65,7 +65,7 @@ func NewServer(n Network, guardTime time.Duration) *Server {
 }
 
 func (s *Server) begin() {
-	s.life = &life{locks: s.locks, ended: make(chan struct{}), waits: make(map[*wait]func())}
+	s.life = &life{locks: s.locks, ended: make(chan struct{}), waits: make(map[*queued]func())}
 }
 
 // Stop ends the server as a crash does: all connections break, and the places in queues are gone.
@@ -128,11 +128,13 @@ func (s *Server) slotNow() *slot {
 	return &s.slots[i]
 }
 
-// arrive counts a request that arrives now. The server works on one request at a time. arrive
-// returns the time until the request is done: first the request waits until the earlier requests
-// are done, and then the server works on the request. If the server is down, the error is
-// errRefused, or errBroken if the request gets no answer. If the server gives no locks yet and the
-// request asks for one, the error is errGuard.
+// arrive counts a request that arrives now, and returns the time until the server has done the
+// request. The server does one request at a time, in order of arrival. arrive also returns the
+// error with which a request fails:
+//
+//   - errRefused: the server is down.
+//   - errBroken: the server is down and gives no answer at all.
+//   - errGuard: the server gives no locks yet, and grants is true, so the request asks for a lock.
 func (s *Server) arrive(grants bool) (*life, time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,15 +149,15 @@ func (s *Server) arrive(grants bool) (*life, time.Duration, error) {
 	slot.requests++
 	s.requests++
 	now := time.Now()
-	if s.free.Before(now) {
-		s.free = now
+	if s.busyUntil.Before(now) {
+		s.busyUntil = now
 	}
-	slot.backlog = max(slot.backlog, int(s.free.Sub(now)/s.net.Service))
-	s.free = s.free.Add(s.net.Service)
+	slot.backlog = max(slot.backlog, int(s.busyUntil.Sub(now)/s.net.Service))
+	s.busyUntil = s.busyUntil.Add(s.net.Service)
 	if grants && now.Before(s.guardUntil) {
-		return s.life, s.free.Sub(now), errGuard
+		return s.life, s.busyUntil.Sub(now), errGuard
 	}
-	return s.life, s.free.Sub(now), nil
+	return s.life, s.busyUntil.Sub(now), nil
 }
 
 // requestCount returns the number of requests that the running server got so far.

@@ -19,12 +19,12 @@ type Setting struct {
 	Outage    Outage
 }
 
-// Outage is a stop of the server and its next start.
+// Outage is a time in which the server is down.
 type Outage struct {
 	At       time.Duration // since the beginning of the scenario; 0 means that there is no outage
 	For      time.Duration
 	LoseData bool
-	Silent   bool // the server is not only stopped, but its machine is gone
+	Silent   bool // the server gives no answer at all, as if its machine were gone
 }
 
 // lease is the TTL of all locks. A server that lost its data gives no locks for that long.

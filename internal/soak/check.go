@@ -107,12 +107,13 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 	}
 }
 
-// fences checks I2 (fences grow). Grants are compared in the order in which they were reported.
+// fences checks I2: the fences of a name grow. It compares grants in the order in which workers
+// reported them.
 func (c *checker) fences(name string, holds []*Hold) {
 	var grants []Grant
 	for _, h := range holds {
 		for _, g := range h.Grants {
-			if !h.doubted(g.At) { // leave out a grant if the hold may have ended before the worker heard of it
+			if !h.doubted(g.At) { // skip a grant if the hold may have ended before the worker learned of the grant
 				grants = append(grants, g)
 			}
 		}
@@ -174,7 +175,7 @@ func (c *checker) checkTold() {
 		invariant, what, _ := strings.Cut(e.Err, " ")
 		switch {
 		case invariant == "I3" && late[e.Hold] != nil && late[e.Hold].doubted(e.At):
-			continue // the worker did not know yet that its hold had ended
+			continue // the hold may have ended, and the worker could not know it yet
 		case invariant == "I5" && e.At-e.Call-c.stoodStill(e.Worker, e.Call, e.At) <= int64(lateness):
 			continue
 		case invariant == "I8" && c.voting && c.disturbed(e.Call, e.At):
@@ -188,17 +189,17 @@ func (c *checker) checkTold() {
 	}
 }
 
-// mayStayBehind reports whether an allowed failure explains a violation of I11. The event e says
-// that one of several names was still held after the worker had released all of them. There are
-// three cases:
+// mayStayBehind reports whether a violation of I11 is excused by a failure. The event e says that a
+// worker released several names, and that one of them was still held afterwards. There are three
+// cases:
 //
 //   - A majority of several servers decides. The majority may have carried out the release while
 //     the other servers did not reply.
 //   - One server decides, and AcquireAll was refused. AcquireAll then releases the names that it
 //     had taken. If a release fails, it is repeated in the background.
-//   - One server decides, and the release succeeded. Then only a fault explains that the name is
-//     held: a server confirmed the release and then failed, before it had passed the release on to
-//     the server that took its place.
+//   - One server decides, and the release succeeded. Then only a fault excuses the violation: a
+//     server confirmed the release and then failed, and the server that took its place had not
+//     learned of the release.
 func (c *checker) mayStayBehind(e *Event, what string) bool {
 	if c.voting || !strings.HasPrefix(what, severalReleased) {
 		return c.disturbed(e.Call, e.At)

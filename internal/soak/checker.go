@@ -45,13 +45,13 @@ type checker struct {
 	holds   []*Hold
 	names   map[string][]*Hold
 	waits   map[string][]Event // all acquires, granted or not
-	stalls  map[int]spells     // when the engine, or each worker, stood still
+	stalls  map[int]spells     // for each worker, and for the engine: when its process stood still
 	still   spells             // when any process stood still
 	slow    spells             // when the store was slow to reply
 	faults  spells
 	voting  bool
 	ordered bool
-	coarse  int64 // how much longer than requested a lease of this store may last
+	coarse  int64 // a lease of this store may last longer than requested, by at most this time
 	several bool  // the store is made of other stores
 	found   []Violation
 	late    time.Duration // the longest delay of a loss signal

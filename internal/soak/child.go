@@ -119,11 +119,11 @@ func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []m
 	return nil
 }
 
-// batchFor is the maximum time for which a process with PassLocally passes a lock from goroutine to
-// goroutine while other processes wait.
+// batchFor is a limit for PassLocally. While other processes wait, a process may pass a lock from
+// goroutine to goroutine for at most this time.
 const batchFor = 20 * time.Millisecond
 
-// locker makes a Locker. In every second process it uses PassLocally.
+// locker makes a Locker. The workers with odd numbers use PassLocally.
 func (o *order) locker(store driver.Store) *padlock.Locker {
 	if o.Load.Batch > 1 && o.Worker%2 == 1 {
 		return padlock.New(store, padlock.PassLocally(o.Load.Batch, batchFor))

@@ -31,8 +31,8 @@ type Run struct {
 	Stages [][]string
 	// Programs lists the programs that run the workers: for each stage, one program for each
 	// worker. The text "" stands for this program. If Programs is empty, this program runs all
-	// workers. Another build of a program that calls [PlayWorker] can run a worker if both agree on
-	// the wire format; see wire.go.
+	// workers. Another program must call [PlayWorker] and use the same wire format as this program;
+	// see wire.go.
 	Programs [][]string
 	// Unordered means that one of the programs does not keep the order of arrival, although the
 	// store promises it. Then the order is not checked.
@@ -41,8 +41,8 @@ type Run struct {
 	Encoding Encoding
 	// Args are the arguments of this program when it runs a worker; see [PlayWorker].
 	Args []string
-	// Open opens a store in this process for the check at the end. Without Stages it opens all
-	// stores, and each worker is a group of goroutines instead of a process.
+	// Open opens a store in this process, for the check at the end. If Stages is empty, all workers
+	// run in this process, as groups of goroutines, and Open also opens their stores.
 	Open Opener
 
 	// Voting means that a majority of several servers decides. Then Release returns when a majority
@@ -162,7 +162,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 const engine = -1
 
 // runGoroutines runs each worker as a group of goroutines in this process. The workers work until
-// all faults are over, and then for the time r.Tail. They stop earlier if the context busy ends.
+// all faults are over, and then for the time r.Tail. They stop earlier if the second context ends.
 func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) error {
 	var all sync.WaitGroup
 	errs := make([]error, r.Workers)

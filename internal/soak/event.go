@@ -35,9 +35,9 @@ const (
 	Released Op = "released"
 	// Evicted: Break was called on the hold.
 	Evicted Op = "evicted"
-	// Begun means that Release, Demote or Break is about to be called. When the call is done, it
-	// normally logs a second event. The field Err of Begun contains the Op of that second event. If
-	// the worker is killed during the call, the second event is missing.
+	// Begun means that Release, Demote or Break is about to be called. The field Err says which of
+	// them: it contains Released, Demoted or Evicted. An event with that Op follows when the call
+	// is done. It is missing if the worker is killed during the call.
 	Begun Op = "begun"
 	// Lost: the hold's context ended although nobody released the hold.
 	Lost Op = "lost"
@@ -54,10 +54,10 @@ const (
 	Ended   Op = "ended"
 	// Led says that a candidate of an election was the leader from Call to At. The events of one
 	// leadership have the same Hold. If Err is "confirmed", the candidate has asked the store, and
-	// the store has confirmed that it was the leader.
+	// the store has confirmed that this candidate was the leader.
 	Led Op = "led"
-	// Other means that this process of the worker is not built from the same program as the engine.
-	// It may be an older version of padlock.
+	// Other means that this process of the worker runs another program than the engine, for example
+	// an older version of padlock.
 	Other Op = "other program"
 	// Voting is logged at the beginning of a history if a majority of several servers decides.
 	Voting Op = "voting"
@@ -67,13 +67,13 @@ const (
 	Ordered Op = "ordered"
 	// Several is logged at the beginning if the store is made of other stores.
 	Several Op = "several"
-	// LearnsLate is logged at the beginning if a hold can end without the holder's knowledge, for
-	// example because the hold ends with a connection. The field TTL contains the longest time
-	// until the holder learns of it.
+	// LearnsLate is logged at the beginning if a hold can end before its holder knows that it has
+	// ended, for example because the hold ends with a connection. The field TTL contains the
+	// longest time until the holder knows.
 	LearnsLate Op = "learns late"
-	// Coarse is logged at the beginning if the store counts in whole seconds. A name may then stay
-	// taken after the end of the lease. The field TTL contains the longest time for which it stays
-	// taken.
+	// Coarse is logged at the beginning if the store rounds leases to whole seconds. A name may
+	// then stay taken for some time after the end of a lease. The field TTL contains the longest such
+	// time.
 	Coarse Op = "coarse"
 	// Broken: the worker or the monitor noticed a violation. The text in Err begins with the number
 	// of the invariant, for example "I8".
@@ -110,8 +110,8 @@ var clock = driver.SystemClock()
 // clockNow returns the time of the machine's clock.
 func clockNow() int64 { return int64(clock.Now()) }
 
-// claim returns until when the holder of l may rely on the lock. If that time is over, it returns
-// 0.
+// claim returns the time at which the holder of l must stop relying on the lock. If that time has
+// passed, it returns 0.
 func claim(l *padlock.Lock) int64 {
 	at, rest := clockNow(), l.Remaining()
 	switch {

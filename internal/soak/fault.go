@@ -51,7 +51,8 @@ func (r *Run) supervise(ctx context.Context, end int64) error {
 }
 
 // lane causes one fault after another. The seed and the number of the lane decide which faults,
-// when, and for how long. If another lane has a fault at the chosen target, this fault is skipped.
+// when, and for how long. If the target of a chosen fault already has a fault from another lane,
+// the chosen fault is skipped.
 func (r *Run) lane(ctx context.Context, n int, end int64) error {
 	dice := rand.New(rand.NewPCG(r.Seed, 0xfa017+uint64(n)))
 	for {

@@ -48,8 +48,8 @@ func (w *worker) offer(ctx context.Context, h *held) bool {
 	return true
 }
 
-// key returns a key that another worker has offered. In at least four fifths of the turns, it does
-// not look for a key.
+// key takes a key that another worker has offered, if there is one. Most turns must not use such a
+// key, so key does not even look for one in at least four of five turns.
 func (w *worker) key() (Key, bool) {
 	if w.dice.load.HandOff == 0 || !w.dice.percent(20) {
 		return Key{}, false

@@ -19,7 +19,7 @@ type Hold struct {
 	Ends   int64  // when the release was confirmed; 0 if it was not
 	Lost   int64  // when the lock's context ended without a release; 0 if that has not happened
 	Cause  string // class of the error with which the context ended
-	Until  int64  // the latest time until which the holder said that it may rely on the lock
+	Until  int64  // the holder said that it may rely on the lock until this time; if it said so more than once, the latest time
 	Fixed  bool
 	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release
@@ -115,8 +115,8 @@ func (h *Hold) closeSpan(at int64) {
 }
 
 // killed is called when the hold's worker has died, so nobody relies on the hold any more. If the
-// worker had begun a call, the store may have carried out that call, even if the hold was lost
-// meanwhile.
+// worker died during a call, the store may have carried out that call. So the hold's last span ends
+// with the beginning of the call, even if the span was already closed.
 func (h *Hold) killed(at int64) {
 	if h.Begun != 0 {
 		at = h.Begun
@@ -174,8 +174,8 @@ func (h *Hold) released(e Event) {
 	}
 }
 
-// A holder says in its events until when it may rely on the lock. noteClaim takes this time from
-// the event e. If the time is 0, the holder no longer relies on the lock.
+// noteClaim takes the holder's deadline from the event e. The holder may rely on the lock until its
+// deadline. The deadline 0 means that the holder no longer relies on the lock.
 func (h *Hold) noteClaim(e Event) {
 	switch {
 	case h.over:
@@ -191,8 +191,9 @@ func (h *Hold) noteClaim(e Event) {
 // either mode.
 func (h *Hold) applyConversion(e Event) {
 	if e.Op == Demoted && e.Err != "unavailable" {
-		// The conversion took effect, or may have taken effect, so after the call the holder cannot
-		// rely on being alone. (After the error "unavailable" it certainly had no effect.)
+		// The store has converted the hold, or may have done so. So from the beginning of the call,
+		// the holder cannot rely on being alone. The error "unavailable" is different: the store
+		// has certainly not converted the hold.
 		h.cutSpan(e.Call)
 	}
 	switch {
@@ -218,7 +219,7 @@ func (h *Hold) applyConversion(e Event) {
 // mayLive returns the time until which the store may keep the hold.
 func (h *Hold) mayLive(slack int64) int64 {
 	first, last := h.Events[0], h.Events[len(h.Events)-1]
-	kept := int64(0) // the end of a cool-down or of HoldAtLeast; the store may begin to count later than the holder
+	kept := int64(0) // the end of a cool-down or of HoldAtLeast; slack is added because the store may start to count later than the holder
 	if h.Cools > 0 || first.Keep > 0 {
 		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}

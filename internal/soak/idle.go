@@ -59,9 +59,9 @@ func (c *checker) busy() map[string][]heldSpan {
 // Waits reports whether the worker waited for the hold.
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
-// longestGap looks at the acquire that the event e describes. It returns the longest time for which
-// the worker waited although the name was free. Times in which a fault lasted, replies were slow or
-// processes stood still do not count.
+// longestGap returns the longest time for which a worker waited although the name was free. The
+// event e describes the worker's call of Acquire. A time does not count if a fault lasted, replies
+// were slow, or processes stood still.
 func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 	var excused []heldSpan
 	for _, b := range busy {

@@ -35,8 +35,8 @@ func (o *order) runShared(ctx context.Context, store driver.Store, monitors []mo
 	return locker.Close(end)
 }
 
-// lastLook takes every name once more after all workers have ended. A name must be free when the
-// longest lease is over. After a release it must be free again at once.
+// lastLook checks every name once more after all workers have ended. A name must be free when the
+// longest lease is over. lastLook takes and releases the name, and it must then be free at once.
 func (r *Run) lastLook(ctx context.Context) error {
 	config := ""
 	if n := len(r.Stages); n > 0 {
@@ -55,7 +55,7 @@ func (r *Run) lastLook(ctx context.Context) error {
 	return locker.Close(ctx)
 }
 
-// lookAtAll takes all names, a few at the same time.
+// lookAtAll calls lookAt for all names, a few at the same time.
 func (r *Run) lookAtAll(ctx context.Context, l *padlock.Locker) {
 	names := make(chan string)
 	begun := clockNow()
@@ -110,8 +110,8 @@ func (r *Run) firstLook(ctx context.Context) error {
 // maxBadNames is the number of bad names after which the check stops.
 const maxBadNames = 3
 
-// namesToLookAt returns the names that lastLook takes. Some of these names were used by a single
-// worker, which was killed. They show whether the store keeps anything of a killed worker.
+// namesToLookAt returns the names that lastLook checks. Some of these names were used by a single
+// worker, which was killed. They show whether the store still holds a lock for a killed worker.
 func (r *Run) namesToLookAt() (names []string) {
 	for i := range r.Load.Warm {
 		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
@@ -123,7 +123,7 @@ func (r *Run) namesToLookAt() (names []string) {
 			names = append(names, fmt.Sprintf("%shot:%d:%d", r.Load.Prefix, i, n))
 		}
 	}
-	for worker, life := range r.monitor.lives() {
+	for worker, life := range r.monitor.restarts() {
 		for past := max(0, life-26); past < life; past++ {
 			for g := range r.Goroutines {
 				names = append(names, ownName(r.Load.Prefix, worker, g, past))
@@ -156,12 +156,12 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	if lock, err = r.askUntilGranted(ctx, 0, func() (*padlock.Lock, error) { return l.TryAcquire(ctx, name) }); err != nil {
 		return broken("I8 released, and held all the same", err)
 	}
-	_ = lock.Release() // nothingLeft finds out whether the release worked
+	_ = lock.Release() // if this release fails, the function nothingLeft notices it
 	return true
 }
 
-// coarse returns how much longer than asked a lease or a cool-down may last, if the store counts in
-// whole seconds.
+// coarse is for stores that count in whole seconds. Their leases and cool-downs may last longer
+// than requested, and coarse returns by how much at most. For other stores it returns 0.
 func (r *Run) coarse() time.Duration {
 	if d := r.Guarantees.MinTTL; d >= time.Second {
 		return d + time.Second
@@ -180,10 +180,10 @@ func (r *Run) delayOfDead(ctx context.Context, l *padlock.Locker, name string) t
 	return time.Duration(max(0, st.Waiters)) * cmp.Or(r.Guarantees.DeadWaiter, driver.MaxReservation)
 }
 
-// askUntilGranted calls the function ask until the store grants the lock. It gives up if the store
-// says that the name is held, and keeps saying so for longer than maxHeld. Times in which this
-// process stood still do not count. If the outcome of a request is unknown, askUntilGranted tries
-// again for a while.
+// askUntilGranted calls the function ask until the store grants the lock. It gives up when the
+// store has said "held" again and again, for longer than maxHeld. Times in which this process stood
+// still do not count. If the outcome of a request is unknown, askUntilGranted tries again for a
+// while.
 func (r *Run) askUntilGranted(ctx context.Context, maxHeld time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
 	begun, since := clockNow(), clockNow()
 	for {
@@ -206,9 +206,8 @@ const answerPatience = 30 * time.Second
 
 // nothingLeft looks for holds and waiters that belong to no worker and do not expire. If the
 // process of a waiter was killed, a store may keep the waiter's place for longer than any lease.
-// But that place must not keep others from getting the name. So nothingLeft takes each name that
-// has waiters and no holder, and does so one time for each name. After that, the name must have no
-// waiters.
+// But a dead waiter must not keep others from getting the name. So nothingLeft takes every name
+// that has waiters and no holder, once each. After that, the name must have no waiters.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
 		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Name: name, Err: "I7 " + what})

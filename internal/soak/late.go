@@ -2,8 +2,8 @@ package soak
 
 import "slices"
 
-// A delay says how late a worker may learn that its hold ended. The zero delay stands for stores
-// whose holders know the end of their holds in advance.
+// A delay says how late a worker may learn that its hold has ended. It is zero if holders know in
+// advance when their holds end.
 type delay struct {
 	most   int64
 	stalls map[int]spells // when each worker or the engine stood still
@@ -26,10 +26,10 @@ func delayOf(events []Event) delay {
 	return d
 }
 
-// markDoubt is for a hold that may have ended earlier than its worker says: the release was not
-// confirmed, so the worker may have learned too late that the hold had ended. markDoubt shortens
-// such a hold to the time in which it certainly existed. The hold still existed when the worker
-// began its last call that succeeded.
+// markDoubt is for a hold whose release was not confirmed. Such a hold may have ended earlier than
+// its worker says, because the worker may have learned of the end too late. markDoubt shortens the
+// hold to the time in which it certainly existed. The hold still existed when the worker began its
+// last call that succeeded.
 func (d *delay) markDoubt(h *Hold) {
 	n := len(h.Spans)
 	if d.most == 0 || h.Ends != 0 || n == 0 {
@@ -46,8 +46,9 @@ func (d *delay) markDoubt(h *Hold) {
 	last.To = h.Doubt
 }
 
-// livedUntil returns a time until which a hold certainly existed. The argument end is the time at
-// which the hold's worker noticed that the hold had ended.
+// livedUntil returns a time at which a hold certainly still existed. The hold's worker noticed at
+// the time end that the hold had ended. livedUntil subtracts the longest time that the worker may
+// have needed to notice it.
 func (d *delay) livedUntil(worker int, end int64) int64 {
 	from := end - d.most
 	return from - d.stalls[worker].timeBetween(from, end) - d.stalls[engine].timeBetween(from, end)

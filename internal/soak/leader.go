@@ -40,7 +40,7 @@ func (w *worker) campaign(ctx context.Context) {
 }
 
 // lead is the work of a leader. It logs the times in which the candidate believes that it is the
-// leader, because by the candidate's clock its lease has not ended.
+// leader. The candidate believes so until its lease has ended by its own clock.
 func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	w.holds++
 	fence, _ := padlock.FenceFrom(ctx)
@@ -113,7 +113,7 @@ func (c *checker) leaders() {
 	late := delayOf(c.events)
 	for name, leads := range byName {
 		for _, l := range leads {
-			// Even a leader that gave up the lead may have lost it earlier without noticing.
+			// Even a leader that resigned may have lost its lease before, without noticing.
 			if late.most > 0 {
 				l.to = max(late.livedUntil(l.worker, l.to), l.sure)
 			}
@@ -157,8 +157,8 @@ func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.L
 	}
 }
 
-// namesOfMany returns the names of the permits, of the locks that are taken together, and of the
-// election.
+// namesOfMany returns three kinds of names: the names of the permits, the name of the election, and
+// the names that workers take with AcquireAll.
 func (r *Run) namesOfMany() (names []string) {
 	l := &r.Load
 	if l.Slots > 0 {
@@ -173,7 +173,7 @@ func (r *Run) namesOfMany() (names []string) {
 	for i := range sharedNames {
 		names = append(names, middleName(l.Prefix, i))
 	}
-	for worker, life := range r.monitor.lives() {
+	for worker, life := range r.monitor.restarts() {
 		for past := max(0, life-26); past < life; past++ {
 			for g := range r.Goroutines {
 				own := severalNames(l.Prefix, ownName(l.Prefix, worker, g, past), 0)

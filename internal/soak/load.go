@@ -15,20 +15,20 @@ type Load struct {
 	Prefix                   string        // the prefix of all names
 	Hot, Warm                int           // numbers of hot and warm names
 	ToHot                    int           // share of turns on hot names
-	Epoch                    time.Duration // hot names are replaced after this time, so that their histories stay short
+	Epoch                    time.Duration // how often hot names are replaced, so that their histories stay short
 	MinTTL, MaxTTL           time.Duration
 	MinHold, MaxHold         time.Duration
 	Wait                     time.Duration
 	Shared, Convert, HandOff int
 	Cancel, Fixed            int
-	Pause                    int // pauses per 1000 turns; on hot names only a quarter of that, because many workers wait meanwhile
+	Pause                    int // pauses per 1000 turns; only a quarter of that on hot names, because a pause there makes many workers wait
 	Verify, Own, Try         int
-	Cool, AtLeast, Limit     int           // share of turns with a cool-down, share with the option HoldAtLeast, and share with MaxHold
-	Break                    int           // percent of the turns on the worker's own names
-	MinKeep, MaxKeep         time.Duration // for each turn, a time between these two is drawn; a cool-down or HoldAtLeast is that time, and the option MaxHold is a fifth of that time
-	Slots, Several           int           // share of turns that take a permit, and share of turns that take several names together
+	Cool, AtLeast, Limit     int           // shares of turns with a cool-down, with HoldAtLeast and with MaxHold
+	Break                    int           // share of turns with Break, among the turns on the worker's own names
+	MinKeep, MaxKeep         time.Duration // the range of cool-downs and of HoldAtLeast; the times for MaxHold are a fifth as long
+	Slots, Several           int           // shares of turns that take a permit, and that take several names at once
 	Elections                int           // how many candidates each process has
-	Batch                    int           // every second process uses PassLocally with this number of holders in a row; 0 means no PassLocally
+	Batch                    int           // the number for PassLocally, which every second process uses; 0 means that none does
 }
 
 // DefaultLoad returns the load for the soak of all stores.

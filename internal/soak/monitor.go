@@ -16,7 +16,7 @@ type Monitor struct {
 	ended  bool
 	grants int
 	faults int
-	atWork map[int]int // for each worker, the Event.Life of its latest process that has begun to work
+	atWork map[int]int // for each worker, its latest process that has begun to work; the number is Event.Life
 }
 
 // thing is the data that the lock on one name protects.
@@ -45,8 +45,8 @@ type Write struct {
 	Name   string
 	Fence  uint64
 	Value  Value // the value that the writer read
-	Until  int64 // until when the writer believes that it may rely on the lock
-	Paused bool  // the writer paused on purpose after it had last checked the clock
+	Until  int64 // the writer believes that it may rely on the lock until then
+	Paused bool  // the writer paused on purpose between its last look at the clock and the write
 	Worker int
 	Hold   int64
 }
@@ -84,8 +84,8 @@ func (c *Monitor) Log(e Event) {
 	}
 }
 
-// hasBegun reports whether a worker has begun to work in the process with this number; see
-// Event.Life.
+// hasBegun reports whether a worker's process has begun to work. The argument life is the number of
+// the process; see Event.Life.
 func (c *Monitor) hasBegun(worker, life int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +93,8 @@ func (c *Monitor) hasBegun(worker, life int) bool {
 	return known && now == life
 }
 
-// The method lives returns, for each worker, how many times its process was restarted.
-func (c *Monitor) lives() map[int]int {
+// restarts returns, for each worker, how many times its process was restarted.
+func (c *Monitor) restarts() map[int]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.atWork)
@@ -117,7 +117,8 @@ func (c *Monitor) dataOf(name string) *thing {
 	return t
 }
 
-// Read returns both registers and remembers the fence, like a resource that checks fences.
+// Read returns both registers of a name and remembers the fence, like a resource that checks
+// fences.
 func (c *Monitor) Read(name string, fence uint64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,9 +130,9 @@ func (c *Monitor) Read(name string, fence uint64) Value {
 	return Value{t.fenced, t.plain, false}
 }
 
-// Write makes a holder's write to a name, which has two registers. The new content of each register
-// is the value that the holder has read from it, plus one. The plain register accepts every write.
-// The fenced register accepts a write only if the monitor has seen no greater fence.
+// Write is a holder's write to both registers of a name. The new value of a register is the value
+// that the holder read before, plus one. The plain register accepts every write. The fenced
+// register accepts a write only if the monitor has seen no greater fence.
 func (c *Monitor) Write(w Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// minHeadStart is the minimum time between the beginnings of two waits whose order is checked. If
-// less time is between them, the later waiter may rightly be first, because the earlier request may
-// have been delayed on its way. A process with PassLocally may also pass the lock to its own
-// goroutines before a waiter of another process gets the lock. But that takes much less than
-// minHeadStart.
+// minHeadStart says when the order of two waits is checked: one of them must have begun earlier by
+// at least this time. If less time is between them, the earlier request may have been delayed on
+// its way, and the later waiter may be first. A process with PassLocally may also pass the lock to
+// its own goroutines before a waiter of another process gets the lock. That takes much less time
+// than minHeadStart.
 const minHeadStart = 300 * time.Millisecond
 
-// checkKept checks I9: during a cool-down, or the time of HoldAtLeast, the name is granted to
-// nobody else. The store counts this time from an instant after the call began, and its clock may
-// run 1 % fast.
+// checkKept checks the invariant I9: nobody else gets the name during a cool-down or the time of
+// HoldAtLeast. The store starts to count this time after the call has begun, and its clock may run
+// 1 % fast.
 func (c *checker) checkKept(name string, holds []*Hold) {
 	for _, h := range holds {
 		if h.Kept == 0 {
@@ -47,7 +47,7 @@ type arrival struct {
 
 // checkOrder checks the second half of the invariant I6: waiters get the name in order of arrival.
 // The waiters of one process form a local line, and only the first waiter of that line is in the
-// store's queue. So a waiter counts as having arrived when it becomes the first of its process.
+// store's queue. So a waiter has arrived when it becomes the first of its local line.
 func (c *checker) checkOrder(name string, holds []*Hold) {
 	var all []arrival
 	for _, h := range holds {
@@ -66,10 +66,9 @@ func (c *checker) checkOrder(name string, holds []*Hold) {
 	}
 }
 
-// overtaken reports whether the later waiter got the lock first, although nothing explains that. A
-// fault explains it, and so does a store that was slow to reply. A stall explains it if the stall
-// was so long that the process may have missed its turn. Shorter stalls are subtracted from the
-// times.
+// overtaken reports whether the later waiter got the lock first without an excuse. A fault is an
+// excuse, and so is a store that was slow to reply. A stall is an excuse if the process may have
+// missed its turn because of it. Shorter stalls are subtracted from the times.
 func (c *checker) overtaken(earlier, later arrival) bool {
 	ahead, behind := later.call-earlier.first, earlier.at-later.at
 	if ahead < int64(minHeadStart) || behind < int64(minHeadStart)/2 {

@@ -28,7 +28,8 @@ func (r *Run) start(id, life int) error {
 	if err != nil {
 		return err
 	}
-	// The order is in the environment, because other users can see the arguments.
+	// The worker gets its instructions in the environment, because other users can see the
+	// arguments of a process.
 	text, err := json.Marshal(r.order(id, life, r.Stages[r.stage[id]][id]))
 	if err != nil {
 		return err
@@ -47,8 +48,8 @@ func (r *Run) start(id, life int) error {
 	return nil
 }
 
-// program returns the program that runs worker id in its stage. It logs an event if that is not the
-// engine's own program.
+// program returns the path of the program that runs a worker in its present stage. If that is
+// another program than the engine's own, an event in the history says so.
 func (r *Run) program(id, life int) (string, error) {
 	if len(r.Programs) > 0 {
 		if other := r.Programs[r.stage[id]][id]; other != "" {
@@ -59,7 +60,8 @@ func (r *Run) program(id, life int) (string, error) {
 	return os.Executable()
 }
 
-// workerTargets is the prefix of the names with which a Fault names workers as its targets.
+// workerTargets is the kind of the targets that are workers: "worker 0", "worker 1" and so on; see
+// Fault.On.
 const workerTargets = "worker"
 
 // KillWorker returns the fault that kills a worker and starts it again.
@@ -113,7 +115,7 @@ func (r *Run) move(end int64) error {
 // replace ends a worker with SIGTERM and starts it again in another stage.
 func (r *Run) replace(id, stage int) error {
 	target := Targets(workerTargets, id+1)[id]
-	r.busy.take(target) // a stopped process would not handle the signal
+	r.busy.take(target) // keeps faults from stopping the process now: a stopped process would not handle SIGTERM
 	defer r.busy.give(target)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +138,7 @@ func (r *Run) replace(id, stage int) error {
 	return r.start(id, p.life+1)
 }
 
-// awaitWork waits until a worker's process has begun to work. It then has its store open.
+// awaitWork waits until a worker's process has begun to work, so its store is open.
 func (r *Run) awaitWork(id int, p *process) error {
 	for end := time.Now().Add(time.Minute); !r.monitor.hasBegun(id, p.life); {
 		select {

@@ -14,8 +14,8 @@ import (
 // with two names of its own.
 const sharedNames = 2
 
-// severalReleased begins the text about a certain violation of I11: a name is still held although
-// the locks were released without an error.
+// severalReleased marks one of the violations of I11: a name is still held although the locks were
+// released without an error. The text of the violation begins with it.
 const severalReleased = "AcquireAll's locks were released"
 
 // severalNames returns the three names that a worker takes together, in the order in which

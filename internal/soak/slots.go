@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// One name of the load has permits; see permitName. permitCount is the number of its permits. At
-// times the workers want more permits than that.
+// permitCount is the number of permits of the only name that has permits. At times the workers want
+// more permits than that.
 const permitCount = 2
 
 // permitName returns the name that has permits.
@@ -23,8 +23,8 @@ func slotNames(name string, n int) (names []string) {
 	return append(names, driver.SlotGate(name, n))
 }
 
-// wantedNames returns the names of the locks that satisfy an acquire: the name of the lock, or the
-// names of all permits.
+// wantedNames returns the locks of which the caller of an acquire gets one: the lock on the name
+// itself, or all permits of the name.
 func (e *Event) wantedNames() []string {
 	if e.Slots == 0 {
 		return []string{e.Name}

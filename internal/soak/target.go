@@ -16,8 +16,8 @@ type Fault struct {
 	// Begin causes the fault at the target with the given index in On, and returns a function that
 	// undoes the fault. If Begin cannot cause the fault, it returns an error, which ends the run.
 	Begin func(d *rand.Rand, index int) (undo func() error, err error)
-	// Last is the maximum duration of the fault. Most of the durations that are drawn are at most
-	// an eighth of this maximum.
+	// Last is the maximum duration of the fault. The duration is drawn at random, and is usually at
+	// most an eighth of Last.
 	Last time.Duration
 	// Grace is the time after the end of the fault in which the store may still refuse requests.
 	Grace time.Duration
@@ -25,7 +25,8 @@ type Fault struct {
 	Weight int
 }
 
-// Targets returns names for n targets of a kind, for Fault.On.
+// Targets returns the names of n targets, such as "server 0" and "server 1" if kind is "server".
+// Fault.On has such names.
 func Targets(kind string, n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprint(kind, " ", i))

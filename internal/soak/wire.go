@@ -6,15 +6,14 @@ import (
 	"sync"
 )
 
-// The engine passes a worker's process its instructions as JSON in the environment. After that, the
-// two processes exchange calls and replies over a socket, in the encoding of Run.Encoding. Workers
-// of an older build use the same format. So fields may be added but never renamed or removed. The
-// zero value of a new field must mean the behaviour from before the field existed. TestWire checks
-// this.
+// The engine gives the process of a worker its instructions as JSON in the environment. After that,
+// the two processes exchange calls and replies over a socket, in the encoding of Run.Encoding.
+// Workers of an older build use the same format. So fields may be added but never renamed or
+// removed. The zero value of a new field must mean the behaviour from before the field existed.
+// TestWire checks this.
 
 // Encoding returns the encoder and the decoder of a connection between the engine and the process
-// of a worker. The program that runs the engine and the one that runs the worker have to use the
-// same one.
+// of a worker. Both programs have to use the same Encoding.
 type Encoding func(net.Conn) (Encoder, Decoder)
 
 // An Encoder sends values. *json.Encoder and *gob.Encoder are examples.
@@ -28,7 +27,8 @@ type Decoder interface{ Decode(v any) error }
 // package encoding/gob it is 0.3 MB smaller.
 func JSON(conn net.Conn) (Encoder, Decoder) { return json.NewEncoder(conn), json.NewDecoder(conn) }
 
-// A call goes from a worker's process to the Monitor. A call to log has no reply.
+// A call is a request from a worker's process to the Monitor. The Monitor sends a reply, unless Do
+// is "log".
 type call struct {
 	Do    string
 	Event Event
@@ -75,7 +75,7 @@ func (c *Monitor) serve(conn net.Conn, encoding Encoding) {
 	}
 }
 
-// link is the Monitor as another process sees it.
+// link is a connection to the Monitor of another process. It implements monitorAPI.
 type link struct {
 	mu   sync.Mutex
 	conn net.Conn

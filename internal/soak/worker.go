@@ -11,7 +11,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// worker is one goroutine of a worker's process.
+// worker is one goroutine that takes and releases locks. A worker's process has several of them,
+// all with the same id.
 type worker struct {
 	monitor monitorAPI
 	locker  *padlock.Locker
@@ -48,8 +49,7 @@ func (w *worker) log(e Event) {
 	w.monitor.Log(e)
 }
 
-// held is a lock that a worker holds. The field turn is the worker's task for which it took the
-// lock.
+// held is a lock that a worker holds. The turn says for which task the worker took the lock.
 type held struct {
 	*padlock.Lock
 	turn
@@ -57,8 +57,8 @@ type held struct {
 	over atomic.Bool // Release was called, or the lock's key was offered to other workers
 }
 
-// Name returns the name under which the store keeps the lock. For a permit this is a name of its
-// own, because no other caller may have the same permit.
+// Name returns the name under which the store keeps the lock. For a permit, that is the name of the
+// permit, because the store keeps each permit as a separate lock.
 func (h *held) Name() string { return driver.StoredName(h.Lock) }
 
 func (w *worker) take(ctx context.Context, t turn) *held {
@@ -158,7 +158,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// op calls the store. It logs the result, and the new end of the time in which the holder may work.
+// op calls the store and logs the result. The event also says until when the holder may now rely on
+// the lock.
 func (w *worker) op(h *held, op Op, f func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -6,11 +6,11 @@
 //	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, the bare hop (package zookeeper)
 //	make bench-scale     a million holds, waiting processes, a cluster of three (package scale)
 //	make bench-session   web sessions: scs, gorilla and PHP (package session)
-//	make bench-stampede  a value that many callers miss: singleflight, go-redis/cache, rueidisaside (package stampede)
+//	make bench-stampede  caches: singleflight, go-redis/cache, rueidisaside (package stampede)
 //
 // All rows of a table are measured in one run, round by round, in an order that rotates, because a
 // machine is never in the same state in two runs. The figures are medians over the rounds. A ratio
-// is the median of the ratios of the rounds. The table shows each target next to its figure. A
-// missed target is shown, but nothing fails because of it. docs/performance.md has the figures of a
-// quiet machine.
+// is calculated for each round, and the table shows the median of these ratios. The table shows
+// each target next to its figure. A missed target is shown, but nothing fails because of it.
+// docs/performance.md has the figures of a quiet machine.
 package bench

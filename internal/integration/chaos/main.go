@@ -177,7 +177,8 @@ func (s *settings) summary(row string, p *soak.Report, v linear.Verdict) string 
 	return text + "    the same again: " + s.repeatCommand(row, false)
 }
 
-// repeatCommand returns the command that runs a row with the same seed.
+// repeatCommand returns the command that runs the soak of one row again, with the seed and the
+// settings of this run.
 func (s *settings) repeatCommand(row string, all bool) string {
 	faults := map[bool]string{false: "covered", true: "all"}[all]
 	return fmt.Sprintf("cd internal/integration && go run ./chaos -seed %d -only '^%s$' -faults %s -for %v -tail %v -every %v -lanes %d -workers %d",

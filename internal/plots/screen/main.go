@@ -14,7 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// The size of a letter, and the colours. Colours 31 and 33 are those of the terminal.
+// The size of a letter, and the colours. In a terminal's output, the code 31 means red, and 33
+// means yellow.
 const (
 	wide, high   = 8.4, 18.0
 	margin       = 12.0

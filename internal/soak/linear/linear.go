@@ -1,11 +1,12 @@
-// Package linear checks whether the history of each name is correct. A history is correct if a lock
-// that does one operation at a time could have produced it. The package cuts histories into pieces
-// and defines what a lock may do. A [Judge], such as porcupine, looks for an order of the
-// operations.
+// Package linear checks whether the history of each name is correct. A history is correct if its
+// operations could also have run one after the other, in some order, with the same results. The
+// package cuts histories into pieces and defines what a lock may do. A [Judge], such as porcupine,
+// looks for an order of the operations.
 //
-// The model has no time, but leases expire. So every hold whose release was not confirmed gets one
-// more operation: its end. No caller makes this operation. It may happen at any time after the
-// hold's window, or never. Refused acquires are left out, because they change nothing.
+// The model has no time, but leases expire. So the package adds one operation to every hold whose
+// release was not confirmed: the end of the hold. No caller makes this operation. It may happen at
+// any time after the holder stopped relying on the hold, or never. Refused acquires are left out,
+// because they change nothing.
 package linear
 
 import (
@@ -19,8 +20,9 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// Verdict counts the pieces into which the histories were cut, by their results. A piece with the
-// result Unknown has not passed the check.
+// Verdict is the result of [Check]. The histories were cut into pieces, and OK, Illegal and Unknown
+// say how many pieces had each of these results. A piece with the result Unknown has not passed the
+// check.
 type Verdict struct {
 	OK, Illegal, Unknown int
 	Operations           int
@@ -52,10 +54,10 @@ const (
 	Unknown
 )
 
-// A Judge finds out whether operations can be ordered so that [Op.Step] allows each one, beginning
-// with the zero State. If there is no such order, the Judge draws the operations into the file
-// whose name is the third argument, unless that name is "". When the time limit has passed, the
-// Judge gives up with the result Unknown.
+// A Judge finds out whether operations can be put into an order in which [Op.Step] allows each one,
+// beginning with the zero State. If there is no such order, the Judge draws the operations into the
+// file picture, unless picture is empty. When the time limit has passed, the Judge gives up with
+// the result Unknown.
 type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
 
 // Check cuts the history of each name into pieces, and lets the Judge examine the pieces. Pictures
@@ -162,9 +164,9 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered sets Op.before in the operations of a piece. In the sorted list of all fences of the
-// piece, Op.before is the fence directly before the operation's own fence. Operations without a
-// fence stay as they are.
+// ordered sets Op.before in the operations of a piece of a history. Op.before is the greatest fence
+// in the piece that is smaller than the operation's own fence. Operations without a fence stay as
+// they are.
 func ordered(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
@@ -191,9 +193,9 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		o.hold, o.regrant = h.ID, regrant
 		out = append(out, Operation{h.Worker, o, call, ret})
 	}
-	// The store may end a hold when the hold's window is over. This end is an operation too. Its
-	// time must be later than the beginning of the acquire, so that cutPieces does not put the two
-	// operations into different pieces.
+	// The store may end a hold when the holder no longer relies on it. The history gets an
+	// operation for this. The time of that operation must be later than the beginning of the
+	// acquire, so that cutPieces does not put the two operations into different pieces.
 	end := h.Call + 1
 	if n := len(h.Spans); n > 0 {
 		end = max(end, h.Spans[n-1].To)
@@ -217,7 +219,7 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 		case e.Op == soak.Evicted:
 			evicted = true
 			add(Op{action: release}, e.Call, e.At)
-		case e.Op == soak.Released && !evicted: // if the hold was broken too, the result of a retried release does not show which call ended the hold
+		case e.Op == soak.Released && !evicted: // after Break, a release that was repeated does not show which of the two calls ended the hold
 			add(Op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {

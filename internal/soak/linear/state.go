@@ -91,9 +91,9 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
 }
 
-// minted reports whether o may have its fence, if s is the state before o. A store makes fences in
-// ascending order. So in the sorted list of all fences of the piece, the fence of s must come
-// directly before the fence of o. A shared grant may also have the same fence as s.
+// minted reports whether a store in state s may grant o with its fence. A store makes fences in
+// ascending order. So o must have the smallest fence of the piece that is greater than the fence of
+// s. A shared grant may also have the same fence as s.
 func (o Op) minted(s State) bool {
 	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
 }

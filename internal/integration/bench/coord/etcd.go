@@ -25,7 +25,8 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// etcd is a server of one member, which does not wait for its disk.
+// etcd is a running etcd server, the only member of its cluster. The server does not wait for its
+// disk.
 type etcd struct {
 	addr  string
 	names atomic.Int64
@@ -100,8 +101,8 @@ func (e *etcd) experiments(p *plan) []*measure.Experiment {
 	}
 }
 
-// bare measures the fewest requests with which a lock can work: a transaction that puts a key if it
-// is absent, and a deletion.
+// bare measures the least work that any lock in etcd needs: a transaction that puts a key if the
+// key is absent, and a request that deletes the key.
 func (e *etcd) bare(n int) (measure.Figures, error) {
 	c, err := e.client()
 	if err != nil {
@@ -177,8 +178,8 @@ func (e *etcd) mutex(n int) (measure.Figures, error) {
 	})
 }
 
-// hops measures how long a message takes from one client to the next, with Put and Watch and
-// without a lock.
+// hops measures how long a message takes from one client to the next. No lock is used: each client
+// watches a key, and then puts the key that the next client watches.
 func (e *etcd) hops(n int, settle time.Duration) (measure.Figures, error) {
 	var all []waiter
 	stem := e.name("hop")
@@ -262,8 +263,8 @@ func (e *etcd) drainMutex(n int, settle time.Duration) (measure.Figures, error) 
 	return drain(locks[0].Unlock, all, settle)
 }
 
-// idle counts the requests that many held locks cause while nothing is taken or released. etcdstore
-// renews locks in groups. The count begins when every lock is in a group.
+// idle holds many locks, and counts the requests that the client sends while no lock is taken or
+// released. etcdstore renews locks in groups, so the count begins when every lock is in a group.
 func (e *etcd) idle(p *plan) (measure.Figures, error) {
 	s, err := e.store()
 	if err != nil {

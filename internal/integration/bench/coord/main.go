@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command coord measures padlock's locks in etcd. For comparison, it also measures the locks of
-// etcd's own client, and the bare requests without which no lock in etcd is possible. It starts the
-// servers itself. Package bench describes the method; `make bench-coord` runs the command.
+// etcd's own client, and the bare requests that any lock in etcd needs. It starts the servers
+// itself. Package bench describes the method; `make bench-coord` runs the command.
 package main
 
 import (

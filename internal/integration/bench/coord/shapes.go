@@ -14,7 +14,7 @@ import (
 
 // Every engine uses the experiments in this file.
 
-// pairs measures how long it takes to take and give back a name that nobody else wants.
+// pairs measures how long it takes to acquire and release a lock that nobody else wants.
 func pairs(n int, once func(context.Context) error) (measure.Figures, error) {
 	ctx := context.Background()
 	for range n / 10 { // warm-up: makes the connections and gets the leases

@@ -12,9 +12,9 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// faceOverMemory measures what package padlock costs, including token and fence. It compares this
-// with a channel that serves as a semaphore. That is the cheapest lock in Go that can stop waiting
-// when a context ends.
+// faceOverMemory compares package padlock, over locks in memory, with a channel that serves as a
+// semaphore. Of all locks in Go whose waiters stop when a context ends, such a channel is the
+// cheapest.
 func faceOverMemory(p *plan) *measure.Experiment {
 	const peer, ours = "channel semaphore", "padlock over memstore"
 	return &measure.Experiment{

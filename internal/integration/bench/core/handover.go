@@ -71,7 +71,8 @@ func awaitSleep() {
 	runtime.GC()
 }
 
-// drainFace does the same as drainChannel, with locks.
+// drainFace measures the same as drainChannel, but the goroutines pass on a lock of package
+// padlock.
 func drainFace(waiters int) (time.Duration, error) {
 	l := padlock.New(memstore.New(), padlock.MaxWaiters(waiters))
 	ctx := context.Background()

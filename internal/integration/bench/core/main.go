@@ -21,13 +21,13 @@ type plan struct {
 	rounds      int
 	trial       time.Duration // duration of one row in one round, for rows that loop
 	waiters     int           // number of goroutines that wait for one name in a hand-over
-	crowds      []int         // numbers of waiters whose memory is measured
+	crowds      []int         // how many goroutines wait while memory is measured, one row for each number
 	idle        time.Duration // how long idle holds are watched
 	idleHolds   int
 	idleTTL     time.Duration // the TTL of idle holds; 0 means padlock's default
 	manyHolds   int
 	dir         string // directory for lock files
-	drains      int    // rounds of hand-overs through all waiters, in one trial
+	drains      int    // how often one trial hands the lock through all waiters
 	maxRoutines float64
 	processes   []int // how many processes wait for one file; one row for each number
 	runs        []int // how many runs of "padlock run" wait for one file; one row for each number

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/metrics"
 )
 
-// observed compares the cost of package padlock over memory with and without an observer.
+// observed measures how much slower locks in memory are when an observer watches them.
 func observed(p *plan) *measure.Experiment {
 	const plain, figures = "nobody watches", "package metrics"
 	row := func(name string, opts ...padlock.LockerOption) measure.Row {

@@ -17,8 +17,8 @@ import (
 )
 
 // commandRuns starts many jobs under `padlock run` that all wait for one lock. It compares their
-// time with the time of the same number of jobs that are started one after the other. A job is
-// true(1).
+// time with the time of the same number of jobs that are started one after the other. Each job is
+// the command "true", which ends at once.
 func commandRuns(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    "file, padlock run",

@@ -86,15 +86,15 @@ func slotQueue(p *plan) *measure.Experiment {
 // crowd returns the number of callers in slotQueue. A plan for tests has fewer of them.
 func (p *plan) crowd() int { return min(64, p.waiters) }
 
-// sections measures how long it takes until each caller has held a permit for 5 ms. The second
-// argument is a function that takes a permit, calls work, and releases the permit.
-func sections(callers int, in func(work func()) error) (measure.Figures, error) {
+// sections measures how long it takes until each caller has held a permit for 5 ms. The function
+// withPermit takes a permit, calls its argument, and releases the permit.
+func sections(callers int, withPermit func(work func()) error) (measure.Figures, error) {
 	var all sync.WaitGroup
 	failed := make(chan error, callers)
 	start := time.Now()
 	for range callers {
 		all.Go(func() {
-			if err := in(func() { time.Sleep(5 * time.Millisecond) }); err != nil {
+			if err := withPermit(func() { time.Sleep(5 * time.Millisecond) }); err != nil {
 				failed <- err
 			}
 		})

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A Host takes the place of a test. Its zero value is ready for use. Call End at the end.
+// A Host implements [testing.TB] outside of a test, so that a program can use functions that were
+// written for tests. The zero value is ready for use. The program must call End at the end.
 type Host struct {
 	testing.TB
 	ends []func()

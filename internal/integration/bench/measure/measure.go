@@ -74,7 +74,8 @@ func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 	return r
 }
 
-// Median returns the median of a row's figure over the rounds, or NaN if there is none.
+// Median takes the figure of one row in one column from each round. It returns the median of these
+// figures, or NaN if there are none.
 func (r *Result) Median(row, column string) float64 {
 	var values []float64
 	for _, f := range r.Trials[row] {

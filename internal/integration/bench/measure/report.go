@@ -18,9 +18,9 @@ type Flags struct {
 	rounds int
 }
 
-// DefineFlags defines the flags -only and -json. The help for these flags must name the parts of
-// the bench. Some benches call a part an experiment, and others call it a table. The argument is
-// that word.
+// DefineFlags defines the flags -only and -json. Their help texts name the parts of the bench,
+// which are experiments in some benches and tables in others. So tableWord is "experiment" or
+// "table".
 func DefineFlags(tableWord string) *Flags {
 	f := &Flags{}
 	flag.StringVar(&f.Only, "only", "", tableWord+"s whose name matches this `regexp`")
@@ -53,8 +53,8 @@ func ExitIf(bench string, err error) {
 	}
 }
 
-// A Report runs experiments and writes their results. It writes a table for each experiment and at
-// the end a table of all targets, or else it writes JSON.
+// A Report runs experiments and writes their results. It writes a table for each experiment,
+// followed by a table of all targets. With the flag -json, it writes JSON instead.
 type Report struct {
 	out, progress io.Writer
 	only          *regexp.Regexp

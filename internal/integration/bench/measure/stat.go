@@ -1,5 +1,6 @@
 // Package measure runs trials and makes tables of their results. A table has medians, and may have
-// ratios and targets. Each round of trials begins with a different row.
+// ratios and targets. Trials are run in rounds. Each row of the table has one trial in each round,
+// and each round starts with another row.
 package measure
 
 import (
@@ -8,8 +9,8 @@ import (
 	"time"
 )
 
-// Median returns the median of values, or NaN if there are none. It ignores NaNs, because a row
-// that failed in one round has figures from other rounds.
+// Median returns the median of values, or NaN if there are none. It ignores NaNs. A NaN comes from
+// a row that failed in one round, and the row may have figures from other rounds.
 func Median(values []float64) float64 {
 	v := make([]float64, 0, len(values))
 	for _, x := range values {

@@ -15,8 +15,8 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// If the environment has an order, playChild carries out the order and ends the process. Otherwise
-// this process is not a child, and playChild returns at once.
+// playChild is called at the start of the program. If the environment contains instructions from a
+// parent process, playChild follows them and ends this process. Otherwise it returns at once.
 func playChild() {
 	text := os.Getenv(childVariable)
 	if text == "" {

@@ -30,12 +30,12 @@ const ttl = 30 * time.Second
 type scenario int
 
 const (
-	alone    scenario = 1 << iota // uncontended
-	oneDrain                      // for drain, with all waiters in one process
-	eachDrain
-	steadily // steady and procs
-	blocked  // many processes that only wait
-	renewing // holds that are renewed
+	alone     scenario = 1 << iota // uncontended
+	oneDrain                       // the drain experiments in which all waiters share a client
+	eachDrain                      // the drain experiments in which each waiter has its own client
+	steadily                       // the experiments in which workers lock and unlock for a fixed time
+	blocked                        // many processes that only wait
+	renewing                       // holds that are renewed
 )
 
 // A contestant is one row of the tables.

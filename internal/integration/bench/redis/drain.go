@@ -15,7 +15,7 @@ import (
 var drainColumns = append([]measure.Column{
 	{Name: "total_ms", Format: "%.2f"}, // from the first release to the last acquire
 	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
-	{Name: "max/mean wait", Format: "%.2f"}, // 2 if waiters are served in order of arrival, because waits then grow evenly from 0
+	{Name: "max/mean wait", Format: "%.2f"}, // 2 if waiters are served in order of arrival: the mean wait is then half of the longest wait
 	{Name: "violations", Format: "%.0f"},
 }, costColumns...)
 
@@ -125,9 +125,9 @@ func (d *drainTrial) run(r *rig, queueTime time.Duration) (measure.Figures, erro
 	return f, nil
 }
 
-// awaitQueue gives the waiters time to join the queue. It waits for queueTime, and a little longer
-// if the waiters are still sending many requests then. It does not wait until they stop, because
-// waiters that poll never stop sending.
+// awaitQueue gives the waiters time to join the queue. It waits for queueTime. If the waiters are
+// still sending many requests after that, it waits a little longer. It does not wait until the
+// requests end, because waiters that poll never stop sending.
 func (d *drainTrial) awaitQueue(queueTime time.Duration) {
 	time.Sleep(queueTime)
 	for range 10 {

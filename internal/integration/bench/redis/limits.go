@@ -72,10 +72,10 @@ func (b *blpop) locker(name string) (Locker, error) {
 	}), nil
 }
 
-// hop is not a lock: it measures how long a message takes through the server. Its Lockers, the
-// parties, take turns in an order that all of them know before the trial. Each party passes the
-// turn to the next party with one PUBLISH. One subscriber receives all messages and wakes the
-// parties.
+// hop measures how long a message takes through the server. It is used like a lock, but nothing is
+// locked. Its parties take turns in an order that all of them know before the trial. Each party
+// passes the turn to the next party with one PUBLISH. One subscriber receives all messages and
+// wakes the parties.
 type hop struct {
 	channel string
 	turns   []chan struct{} // turns[i] wakes party i
@@ -111,7 +111,8 @@ func openHop(s site) (client, error) {
 	return h, nil
 }
 
-// dispatch reads the messages and wakes the party that each one names.
+// dispatch reads the messages. Each message contains the number of a party, and dispatch wakes that
+// party.
 func (h *hop) dispatch() {
 	for {
 		reply, err := h.in.read()

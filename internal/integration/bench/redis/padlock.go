@@ -15,8 +15,9 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// The rows of padlock differ in three ways: the layout (sorted sets as in PHP, or plain strings),
-// fences or none, and package padlock or only the store. Some rows use PassLocally.
+// Each row of padlock combines three choices: PHP's layout with sorted sets or plain strings, with
+// fences or without, through package padlock or directly through the store. Some rows also use
+// PassLocally.
 const (
 	ours              = "padlock"
 	oursNoFence       = "padlock-nofence"
@@ -26,9 +27,10 @@ const (
 	locally           = "/locally" // with PassLocally
 )
 
-// The rows with PassLocally use these limits. A process passes the lock on to at most batch of its
-// own callers in a row, for at most batchTime. Then other processes can get the lock.
-const batch, batchTime = 256, 10 * time.Millisecond
+// The rows with PassLocally use these limits. A process passes the lock from one of its callers to
+// the next for at most batchTime, and at most batchSize times. Then other processes can get the
+// lock.
+const batchSize, batchTime = 256, 10 * time.Millisecond
 
 func padlocks() (rows []contestant) {
 	for _, kind := range []struct {
@@ -58,7 +60,7 @@ func padlocks() (rows []contestant) {
 		if full == allOfThem|renewing {
 			rows = append(rows, contestant{name: kind.name + locally, in: oneDrain | steadily, open: func(s site) (client, error) {
 				store, err := open(s)
-				return openFace(store, err, padlock.PassLocally(batch, batchTime))
+				return openFace(store, err, padlock.PassLocally(batchSize, batchTime))
 			}})
 		}
 	}

@@ -54,7 +54,7 @@ func (p *page) enter(id int32) (before int32) {
 	return p.last.Swap(id)
 }
 
-// The owner calls leave just before it unlocks.
+// leave records that the owner is about to unlock.
 func (p *page) leave(id int32) {
 	p.owner.CompareAndSwap(id, 0)
 	p.released.Store(now())
@@ -98,10 +98,9 @@ func (p *page) unmap() error {
 	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(page{})))
 }
 
-// All processes of a machine share the clock CLOCK_MONOTONIC, so the result is the time of that
-// clock, in nanoseconds. Go reads this clock without a system call, but tells a program only how
-// much time has passed since the program's start. So the time of the start is added. It is measured
-// once, by the function offset.
+// now returns the time of the clock CLOCK_MONOTONIC, in nanoseconds. All processes of a machine
+// share this clock. Go reads the clock without a system call, but returns only the time since the
+// start of the program. The function offset measures once what the clock showed at that start.
 func now() int64 { return int64(time.Since(began)) + offset() }
 
 var began = time.Now()

@@ -15,10 +15,10 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// pinned makes the experiment with an uncontended lock again, with one goroutine. The server has
-// one processor for itself, and the client has another one. So the figures depend neither on the
-// kernel's choice of a processor nor on that processor's clock speed. If awake is true, two more
-// processes, which yield to every other process, keep both processors from sleeping.
+// pinned repeats the experiment with an uncontended lock, with one goroutine. The server has one
+// processor for itself, and the client has another one. So the figures depend neither on the
+// kernel's choice of a processor nor on that processor's clock speed. If awake is true, neither
+// processor can sleep: on each of them, another process runs whenever nothing else does.
 func (b *bench) pinned(awake bool) *measure.Experiment {
 	e := b.uncontended(1)
 	e.Name = "one caller, on processors of their own"
@@ -41,8 +41,8 @@ func (b *bench) pinned(awake bool) *measure.Experiment {
 	return e
 }
 
-// pinnedBase is the row that the other rows are compared with. This library waits for a reply in
-// the goroutine that sent the request, on a connection from a pool.
+// pinnedBase is the row that the other rows are compared with. Its library, redislock, waits for a
+// reply in the goroutine that sent the request, on a connection from a pool.
 const pinnedBase = "redislock-lin10"
 
 // pin gives the server the first processor and this process the second one. The returned function

@@ -66,7 +66,7 @@ func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
 type troop struct {
 	page     *page
 	file     *os.File
-	gate     *os.File // stdin of all processes; when it is closed, they begin to work, or stop waiting
+	gate     *os.File // closing it tells all processes to begin to work, or to stop waiting if they only wait
 	children []*child
 }
 

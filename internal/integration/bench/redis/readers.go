@@ -18,8 +18,8 @@ import (
 // the writer releases the name. The column total_ms shows the time from the release until all
 // readers have the name together.
 //
-// The other libraries have no readers. So the readers are compared with n small writes, one for
-// each reader, which are sent at the same time on one connection.
+// The other libraries have no shared locks to compare with. So the base of the comparison is a row
+// without locks: n small writes, one for each reader, are sent at the same time on one connection.
 func (b *bench) readers(n int) *measure.Experiment {
 	const limit = "limit-rueidis-1conn, a ZADD for each"
 	e := &measure.Experiment{
@@ -65,7 +65,8 @@ func (b *bench) readTogether(n int) (f measure.Figures, err error) {
 	return b.measureGroup(p, g, n, func() error { return held.Release() })
 }
 
-// writeTogether sends one small write for each reader.
+// writeTogether measures the row without locks: n goroutines send one small write each, all at the
+// same time.
 func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	if err := b.rig.clear(); err != nil {
 		return nil, err
@@ -90,9 +91,9 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	return b.measureGroup(p, g, n, func() error { close(start); return nil })
 }
 
-// measureGroup measures a group of goroutines that wait for the same thing. It calls begin, which
-// ends their wait. Then it measures the time until all goroutines of the group are inside; see
-// newGroup. At the end it lets all of them leave.
+// measureGroup measures a group of goroutines that newGroup has started. It calls begin, after
+// which all their calls of enter return. It measures the time until the last of these calls has
+// returned. At the end it lets the goroutines leave.
 func (b *bench) measureGroup(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
 	before, err := b.rig.cost(p)
 	if err != nil {
@@ -118,8 +119,8 @@ type group struct {
 	err          error // one of the errors
 }
 
-// newGroup starts n goroutines. Each goroutine calls enter, and is inside when enter has returned.
-// It waits until the group may leave. Then it calls leave, the function that enter has returned.
+// newGroup starts n goroutines. Each goroutine calls enter, and then waits until measureGroup lets
+// the group leave. Then it calls the function that enter has returned.
 func newGroup(n int, enter func() (leave func() error, err error)) *group {
 	g := &group{leave: make(chan struct{})}
 	g.inside.Add(n)

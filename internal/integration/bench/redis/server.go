@@ -28,7 +28,8 @@ func newRig(t testing.TB) (*rig, error) {
 	return &rig{addr, admin}, err
 }
 
-// A host lets a program that is not a test use internal/server.
+// A host implements testing.TB outside of a test. So this program can start servers with the
+// functions of internal/server, which were written for tests.
 type host struct {
 	testing.TB
 	ends []func()

@@ -89,8 +89,8 @@ func (b *bench) repeated(once func(l *padlock.Locker) error) (f measure.Figures,
 	return f, err
 }
 
-// openLocker removes all data from the server and opens a Locker on it. The Locker's commands are
-// counted in the page.
+// openLocker removes all data from the server and opens a Locker on it. The returned page counts
+// the commands that the Locker sends.
 func (b *bench) openLocker() (*padlock.Locker, *page, error) {
 	if err := b.rig.clear(); err != nil {
 		return nil, nil, err
@@ -117,7 +117,7 @@ func (b *bench) slotQueue(callers int) *measure.Experiment {
 	for name, clients := range map[string]int{one: 1, each: callers, first: callers} {
 		if b.rows.MatchString(name) {
 			e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.queueForSlots(callers, clients, name != first) }})
-			if name != first { // a connection that is made once is no part of the wait for a permit
+			if name != first { // no target for the first wait, because it includes the time to connect
 				e.Targets = append(e.Targets, measure.Target{Row: name, Column: "total_ms", AtMost: 1.3 * 5 * float64(callers) / 4})
 			}
 		}
@@ -125,8 +125,9 @@ func (b *bench) slotQueue(callers int) *measure.Experiment {
 	return e
 }
 
-// queueForSlots measures one round. If waitBefore is set, each client has waited for another lock
-// before. In its first wait, a client makes the connection for its notifications.
+// queueForSlots measures one round. If waitBefore is true, each client waits for another lock
+// before the measurement begins. In its first wait, a client makes the connection for its
+// notifications.
 func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.Figures, err error) {
 	var lockers []*padlock.Locker
 	defer func() {
@@ -152,7 +153,7 @@ func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.
 	}
 	before := sentBy(pages)
 	start := time.Now()
-	err = together(callers, func(i int) error {
+	err = runAll(callers, func(i int) error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		return lockers[i%clients].Do(ctx, "bench:gpu", func(context.Context) error {
@@ -166,12 +167,12 @@ func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.
 	}, err
 }
 
-// together calls do at the same time for each number below n.
-func together(n int, do func(int) error) error {
+// runAll calls the function f with each number below n, in all goroutines at the same time.
+func runAll(n int, f func(int) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
-		all.Go(func() { errs[i] = do(i) })
+		all.Go(func() { errs[i] = f(i) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
@@ -194,7 +195,7 @@ func waitOnce(lockers []*padlock.Locker) error {
 		return err
 	}
 	time.AfterFunc(100*time.Millisecond, func() { lock.Release() }) // all of them wait by then, usually
-	return together(len(lockers), func(i int) error {
+	return runAll(len(lockers), func(i int) error {
 		return lockers[i].Do(ctx, "bench:first", func(context.Context) error { return nil })
 	})
 }

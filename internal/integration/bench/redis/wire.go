@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A site says where the server is, and counts the commands that a client sends. INFO cannot
-// distinguish those from commands that scripts call.
+// A site says where the server is, and counts the commands that a client sends. The server's INFO
+// cannot be used for this count, because it also counts the commands inside of scripts.
 type site struct {
 	addr string
 	sent *counter

@@ -15,13 +15,13 @@ type tally struct {
 	Handed   int           // how often it got the lock from another worker
 	Hands    measure.Times // how long these hand-overs took
 	Longest  int64         // longest wait for the lock, in nanoseconds
-	Stranded int           // 1 if it still waited at the end
+	Stranded int           // 1 if it was still waiting for the lock long after the end of the trial
 	CPU      time.Duration // CPU time of the process during the work; only a child sets it
 	Err      string
 }
 
-// work locks and unlocks until the trial ends. The end of the trial is a field of the page, the
-// memory that all workers share. A worker that still waits long after the end is stranded.
+// work locks and unlocks until the end of the trial, which all workers read from the page. If the
+// worker is still waiting for the lock long after that, it gives up and sets Stranded.
 func (p *page) work(l Locker, id int32) (t tally) {
 	end := p.end.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.over.Load()-now()))

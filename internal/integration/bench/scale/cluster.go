@@ -24,14 +24,12 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 }
 
 // startBusyNode starts a cluster of three primaries in which the first primary has all names. So
-// the first primary has as many names as a Redis without a cluster, and gets as many requests at a
-// time. Its hand-overs also cause some work for the other two primaries, and that work is counted
-// too.
+// the first primary has as many names as a Redis without a cluster, and gets as many requests.
 //
-// The total of this trial shows how busy one primary is in a cluster whose three primaries all have
-// so many names. In such a cluster, each primary also does some work for the other two primaries.
-// In this trial, the first primary does no such work. But the total contains the same amount of
-// work: the work that the other two primaries do for the first one.
+// The trial shows how busy one primary is when all three primaries have that many names. In such a
+// cluster, each primary also does some work for the hand-overs of the other two primaries. In this
+// trial the work goes the other way: the other two do some work for the first primary. The amount
+// is the same, so this work is added to that of the first primary.
 func startBusyNode(h *host.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {
@@ -40,8 +38,8 @@ func startBusyNode(h *host.Host, n int) (*rig, error) {
 	return r, err
 }
 
-// pickNames returns n names to hand over. In a cluster, the names are spread evenly over the busy
-// primaries, as a great number of names would be.
+// pickNames returns n names to hand over. In a cluster, each busy primary has the same number of
+// names.
 func (r *rig) pickNames(n int) (all []string, err error) {
 	const hashSlots = 16384
 	busy := r.busy

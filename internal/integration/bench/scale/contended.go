@@ -23,7 +23,7 @@ const clusterRow = "Redis, three primaries"
 // processes are Lockers with a store and connections of their own, as if each were a process.
 type processes []*padlock.Locker
 
-// busyNodeRow is a Redis Cluster of three primaries in which one primary has all names.
+// busyNodeRow is the row for a Redis Cluster in which one of the three primaries has all names.
 const busyNodeRow = "Redis, three primaries, full load"
 
 // openProcesses opens n processes. Each takes a lock once, so that it is connected.

@@ -34,7 +34,7 @@ type engine struct {
 type rig struct {
 	url     string
 	servers []*server.Server
-	busy    int  // how many primaries of a cluster have names; 0 means all
+	busy    int  // how many primaries of a cluster the locks are spread over; 0 means all primaries
 	crash   bool // if true, a restart kills the server; else the server is asked to end, and saves its data first
 
 	// data returns how many bytes the server's data take. requests returns how many requests of
@@ -148,9 +148,9 @@ func sendCommand(ctx context.Context, s *server.Server, command ...string) (stri
 	return fmt.Sprint(reply), err
 }
 
-// scripts reads the number of calls from a line of INFO commandstats, if the line is about a
-// command that padlock sends for locks. For any other line it returns 0, because commands inside of
-// scripts are not requests.
+// scripts reads one line of INFO commandstats. If the line is about EVAL or EVALSHA, scripts
+// returns how often the command was called. For other commands it returns 0: padlock sends only
+// scripts, and the commands that run inside of a script are not requests.
 func scripts(name, value string) float64 {
 	switch name {
 	case "cmdstat_evalsha", "cmdstat_eval":

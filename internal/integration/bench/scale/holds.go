@@ -94,8 +94,8 @@ func (t *heldTrial) openFirst() (err error) {
 	return err
 }
 
-// noteMemory adds to the figures how much more memory is used now than before the first hold,
-// divided by the number of holds.
+// noteMemory adds the memory per hold to the figures. The memory per hold is the difference between
+// the memory that is used now and before the first hold, divided by the number of holds.
 func (t *heldTrial) noteMemory(state string) error {
 	u, err := t.usage()
 	per := 1 / float64(t.holds)

@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// minShift decides whether a lease was renewed: it was, if its end has moved by more than minShift.
-// Two readings of an end that has not moved differ by less.
+// minShift is the smallest move of a lease's end that counts as a renewal. Without a renewal, two
+// readings of the same end differ by less.
 const minShift = 50 * time.Millisecond
 
 // restart restarts the server while all locks are held, and measures how long it takes until every

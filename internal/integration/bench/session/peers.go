@@ -34,7 +34,7 @@ func (b *builder) peers() {
 	})
 }
 
-// A view is how the handlers of a peer use the session.
+// A view gives the handlers of a peer access to sessions.
 type view interface {
 	// open returns the request's session.
 	open(*http.Request) (visit, error)

@@ -31,8 +31,8 @@ func (b *builder) php() {
 	for _, locks := range []string{"off", "default"} { // with these settings, PHP loses its own writes or those of the Go server
 		b.add("padlock Delta and PHP, locks "+locks, peer, func() ([]string, error) { return b.besidePHP(session.Delta, locks) })
 	}
-	b.add("padlock Delta and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Delta, "patient") })
-	b.add("padlock Exclusive and PHP, locks patient", beside, func() ([]string, error) { return b.besidePHP(session.Exclusive, "patient") })
+	b.add("padlock Delta and PHP, locks patient", withPHP, func() ([]string, error) { return b.besidePHP(session.Delta, "patient") })
+	b.add("padlock Exclusive and PHP, locks patient", withPHP, func() ([]string, error) { return b.besidePHP(session.Exclusive, "patient") })
 }
 
 // besidePHP starts a Go server and a PHP server for the same sessions. It returns both addresses,

@@ -49,7 +49,7 @@ func (b *builder) serve(h http.Handler) string {
 }
 
 // options lets each request wait for the lock for up to a minute. That is enough for a hundred
-// requests that run one after the other. It also allows the cookie on plain HTTP.
+// requests that run one after the other. The option Insecure lets the cookie work over plain HTTP.
 func options(l *padlock.Locker) []session.Option {
 	return []session.Option{session.Locker(l), session.MaxWait(time.Minute), session.Cookie{Insecure: true}}
 }

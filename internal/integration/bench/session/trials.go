@@ -34,8 +34,8 @@ const (
 	peer mode = iota
 	delta
 	exclusive
-	beside // half of the requests go to PHP, which waits for locks for a long time
-	none   // no session at all
+	withPHP // half of the requests go to PHP, which waits patiently for locks
+	none    // no session at all
 )
 
 // client returns a browser with a new session.
@@ -77,12 +77,13 @@ func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{set, other}
 }
 
-// setTargets returns the targets that the documentation states.
+// setTargets returns a stack's targets in the first experiment. The documentation states the same
+// targets.
 func (b *bench) setTargets(s *stack) (all []measure.Target) {
 	least := func(column string) {
 		all = append(all, measure.Target{Row: s.name, Column: column, AtLeast: float64(b.plan.requests)})
 	}
-	if s.modes == delta || s.modes == exclusive || s.modes == beside {
+	if s.modes == delta || s.modes == exclusive || s.modes == withPHP {
 		least("kept")
 		least("no work: kept")
 		least("spread: kept")

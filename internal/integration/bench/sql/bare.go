@@ -54,7 +54,7 @@ func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) 
 	}, nil
 }
 
-// hopRow returns the name of the row of the report that shows the result of [bench.hop] with n
+// hopRow returns the name of a row in the report. The row shows the result of [bench.hop] with n
 // processes.
 func hopRow(n int) string { return fmt.Sprintf("bare NOTIFY and two updates: %d", n) }
 

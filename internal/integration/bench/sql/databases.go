@@ -80,7 +80,8 @@ func (b *bench) open(e sqlstore.Engine, conns int) (*sql.DB, error) {
 	return db, err
 }
 
-// A process simulates one of many processes. It has its own pool, store and Locker.
+// A process has its own pool, store and Locker, as a separate process would have. In fact all of
+// them run in this program.
 type process struct {
 	db     *sql.DB
 	store  *sqlstore.Store

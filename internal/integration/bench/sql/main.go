@@ -1,9 +1,9 @@
 //go:build linux
 
 // Command sql measures locks in tables of PostgreSQL and SQLite, advisory locks of PostgreSQL and
-// named locks of MariaDB. For comparison, it also measures the bare statements without which no
-// lock in a database is possible. It starts the servers itself. Package bench describes the method;
-// `make bench-sql` runs the command.
+// named locks of MariaDB. For comparison, it also measures the bare statements that any lock in a
+// database needs. It starts the servers itself. Package bench describes the method; `make
+// bench-sql` runs the command.
 package main
 
 import (

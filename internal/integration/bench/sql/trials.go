@@ -101,19 +101,19 @@ func (b *bench) drains() *measure.Experiment {
 	for _, n := range []int{2, 16} {
 		e.Rows = append(e.Rows, measure.Row{Name: hopRow(n), Run: func() (measure.Figures, error) { return b.hop(n) }})
 	}
-	// The row with 16 processes of padlock is compared with two rows of bare hand-overs, in which
+	// The row with 16 processes of padlock is compared with two rows without padlock, in which
 	// database sessions pass a turn on in a ring. At each hand-over, PostgreSQL wakes every session
-	// that listens. With 16 sessions in the ring, PostgreSQL wakes as many sessions as with the 16
-	// processes of padlock. With 2 sessions in the ring, it wakes no session that has no part in
-	// the hand-over. So the comparison with 2 sessions shows what it costs to wake the others.
+	// that listens. With 16 sessions in the ring, it wakes as many sessions as with 16 processes of
+	// padlock. With 2 sessions, it wakes only those that take part in the hand-over. So the
+	// comparison with 2 sessions shows what it costs to wake the others.
 	for _, n := range []int{2, 16} {
 		e.Targets = append(e.Targets, measure.Target{Row: "processes: 16", Column: "hand p50 us", Base: hopRow(n), AtMost: 1.5})
 	}
 	return e
 }
 
-// waiting measures many processes whose waiters take turns for a while. The waiters poll: the
-// database does not wake them.
+// waiting measures many processes that take the same name again and again. Their waiters poll,
+// because the database does not wake them.
 func (b *bench) waiting() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
@@ -126,9 +126,9 @@ func (b *bench) waiting() *measure.Experiment {
 	}
 }
 
-// waitingForFiles measures many processes whose waiters take turns in SQLite, where they have to
-// poll. The figures are the mean gap between two holds, the share of one processor that all
-// processes use together, and the writes to the name's row per hand-over.
+// waitingForFiles measures many processes that take the same name in SQLite again and again.
+// Waiters in SQLite have to poll. The figures are the mean gap between two holds, the share of one
+// processor that all processes use together, and the writes to the name's row per hand-over.
 func (b *bench) waitingForFiles() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
@@ -231,11 +231,10 @@ func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 	return f, err
 }
 
-// warmUps is the number of drains before the measured one. PostgreSQL plans a prepared statement
-// anew in its first five executions on a connection, and planning takes longer than the statement
-// itself. With fewer warm-ups, most connections of the 16 processes would still plan during the
-// measured drain. The comparison would then be unfair, because the rows of bare hand-overs have
-// many more warm-ups.
+// warmUps is how many drains run before the measured one. PostgreSQL plans a prepared statement
+// again in each of its first five executions on a connection, and planning takes longer than the
+// statement itself. With fewer warm-ups, the measured drain would contain much planning. The rows
+// without padlock have many more warm-ups, so the comparison would be unfair.
 const warmUps = 16
 
 // begin makes a crowd wait and then lets it go. First it acquires a new name. Then the waiters of

@@ -22,7 +22,7 @@ import (
 // A getter is a cache in Redis, as one process uses it.
 type getter func(ctx context.Context, key string, ttl time.Duration, fn func(context.Context) (string, error)) (string, error)
 
-// contestants are the functions that open a cache, by row.
+// contestants are the caches that are compared. Each row of a table is one of them.
 var contestants = []struct {
 	name string
 	open func(ctx context.Context, addr string) (getter, error)
@@ -50,10 +50,10 @@ func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (get
 	return byTTL(padlock.New(locks), values.Values(), opts), nil
 }
 
-// byTTL makes a getter from package stampede. Each call of the getter has a TTL and a function that
-// makes the value. But a Cache has one TTL and one function for all calls. So byTTL uses one Cache
-// for each TTL. The getter puts the function of its caller into the context. The function of the
-// Cache takes it from the context and calls it.
+// byTTL makes a getter from package stampede. Each call of the getter brings a TTL and a function
+// that makes the value. But a Cache has one TTL and one such function for all calls. So byTTL uses
+// one Cache for each TTL. The getter puts the function that it was called with into the context.
+// The Cache's own function takes the function out of the context again and calls it.
 func byTTL(l *padlock.Locker, values stampede.Values, opts []stampede.Option) getter {
 	type makeKey struct{}
 	var mu sync.Mutex

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command stampede lets many callers in four processes miss a value at once. It measures how often
-// the value is made and how long the callers wait: with package stampede, x/sync/singleflight,
-// go-redis/cache and rueidisaside. It starts its own Redis. Package bench describes the method;
-// `make bench-stampede` runs the command.
+// Command stampede measures caches when many callers in four processes ask for the same missing
+// value. It measures how often the value is made and how long the callers wait. It compares package
+// stampede with x/sync/singleflight, go-redis/cache and rueidisaside. It starts its own Redis.
+// Package bench describes the method; `make bench-stampede` runs the command.
 package main
 
 import (

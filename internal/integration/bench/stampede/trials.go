@@ -21,7 +21,7 @@ type bench struct {
 	keys  int
 }
 
-// padlocks are the rows of package stampede, which have targets.
+// padlocks are the rows that measure package stampede. Only these rows have targets.
 var padlocks = []string{"padlock", stalePadlock}
 
 func (b *bench) experiments() []*measure.Experiment {
@@ -115,7 +115,7 @@ func (b *bench) steady() *measure.Experiment {
 	return e
 }
 
-// killed kills the process that makes the value, and measures calls in another process.
+// killed kills the process that is making the value. It then measures calls in another process.
 func (b *bench) killed() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{

@@ -24,18 +24,18 @@ const hop = "zk-watch"
 
 // drains measures how fast a queue empties. Many waiters, each with its own session, wait for a
 // held name. The holder releases the name, and each waiter then takes and releases it once. For
-// comparison, the row zk-watch measures the same chain without locks: each process watches a node,
-// and when that node is gone, it deletes the node of the next process.
+// comparison, the row zk-watch measures hand-overs without locks: each process watches a node, and
+// when that node is gone, it deletes the node of the next process.
 func (b *bench) drains() *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("drain, %d waiters", b.plan.waiters),
 		Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "packets", Format: "%.2f"}},
 		Base:    hop, Ratio: "total_ms",
 	}
-	for name, line := range map[string]func() ([]member, error){
+	for name, open := range map[string]func() ([]member, error){
 		hop: b.watchers, peer: b.peers, noFence: b.stores(zkstore.NoFences()), ours: b.stores(),
 	} {
-		e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.drain(line) }})
+		e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.drain(open) }})
 	}
 	for _, name := range []string{ours, noFence} {
 		e.Targets = append(e.Targets, measure.Target{Row: name, Column: "total_ms", Base: hop, AtMost: 1.6})
@@ -51,11 +51,11 @@ type member struct {
 	close func()
 }
 
-// drain opens a line of members. It lets the first member pass on its turn, and measures how long
-// it takes until the last member has had its turn.
-func (b *bench) drain(line func() ([]member, error)) (measure.Figures, error) {
+// drain opens the members of a queue. The first member passes on its turn, and drain measures the
+// time until the last member has had its turn.
+func (b *bench) drain(open func() ([]member, error)) (measure.Figures, error) {
 	b.runs++
-	members, err := line()
+	members, err := open()
 	defer func() {
 		for _, m := range members {
 			m.close()

@@ -23,10 +23,10 @@ const (
 	noFence = "zkstore, fences=no"
 )
 
-// session is the session timeout that all contestants use.
-const session = 20 * time.Second
+// sessionTimeout is the session timeout of all contestants.
+const sessionTimeout = 20 * time.Second
 
-// pairs measures how long it takes n goroutines to lock and unlock a name each.
+// pairs measures how long n goroutines take to lock and unlock. Each goroutine has its own name.
 func (b *bench) pairs(n int) *measure.Experiment {
 	row := func(name string, open func() (contestant, error)) measure.Row {
 		return measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.pair(n, open) }}
@@ -97,7 +97,7 @@ func (b *bench) timePairs(c contestant, name string) (took []float64, err error)
 }
 
 func (b *bench) connect() (*zk.Conn, error) {
-	conn, events, err := zk.Connect([]string{b.addr}, session, zk.WithLogInfo(false))
+	conn, events, err := zk.Connect([]string{b.addr}, sessionTimeout, zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (b *bench) connect() (*zk.Conn, error) {
 	return conn, nil
 }
 
-// peer opens the lock of the client go-zookeeper.
+// peer opens the contestant that uses the Lock type of the library go-zookeeper.
 func (b *bench) peer() (contestant, error) {
 	conn, err := b.connect()
 	if err != nil {
@@ -125,7 +125,7 @@ func (b *bench) peer() (contestant, error) {
 }
 
 func (b *bench) open(opts ...zkstore.Option) (*zkstore.Store, error) {
-	return zkstore.Open(context.Background(), zkstore.Config{Servers: []string{b.addr}}, append(opts, zkstore.SessionTimeout(session))...)
+	return zkstore.Open(context.Background(), zkstore.Config{Servers: []string{b.addr}}, append(opts, zkstore.SessionTimeout(sessionTimeout))...)
 }
 
 // store returns a function that opens padlock's store.

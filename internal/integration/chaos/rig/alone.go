@@ -12,8 +12,9 @@ import (
 )
 
 // alone returns the row that checks how many connections a process opens. Each process has only one
-// goroutine, which often gives up a request while the network is slow. No fault of this row ends a
-// connection. So each process needs only two connections: one for requests and one for messages.
+// goroutine, which often gives up a request while the network is slow. The faults of this row do
+// not end connections, so a process never has to replace a connection. It needs only two: one for
+// requests and one for messages.
 //
 // A process that gives up a request must keep the connection on which it sent the request. On
 // another connection, the release of the lock could overtake the request. The name would then stay
@@ -39,8 +40,8 @@ func alone(query string) func(*Site) (*setup, error) {
 	}
 }
 
-// connectionsFor lists the faults that do not end any connection. To cause such a fault, the rig
-// may have to open connections itself. The number in the map says how many.
+// connectionsFor contains the faults of this row. None of them ends a connection. The number says
+// how many connections the rig itself opens to cause the fault.
 var connectionsFor = map[string]int{"latency": 0, "script flush": 1, "memory full": 2}
 
 // impatient sets a load in which callers often give up a request. There are two kinds of names.

@@ -31,8 +31,9 @@ func cluster(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{stage}, open: Open, faults: faults}, nil
 }
 
-// oneAtATime changes a fault of n servers so that only one of the servers has a fault at a time. A
-// slot cannot be moved while one of the primaries stands still.
+// oneAtATime changes a fault that can hit n servers. Afterwards, the fault hits only one of these
+// servers at a time. Otherwise moveSlots would fail: a slot cannot be moved while a primary stands
+// still.
 func oneAtATime(f *soak.Fault, n int) {
 	begin := f.Begin
 	f.On = []string{"the cluster"}
@@ -40,8 +41,8 @@ func oneAtATime(f *soak.Fault, n int) {
 }
 
 // moveSlots returns a fault that moves the slot of some name from one primary to another, with all
-// names in that slot. While a primary that has restarted is not part of the cluster yet, the fault
-// does nothing.
+// names in that slot. The fault does nothing while a primary, after a restart, has not joined the
+// cluster again.
 func moveSlots(servers []*server.Server) soak.Fault {
 	return soak.Fault{Kind: "slot moved", Grace: 4 * time.Second, Weight: 4, Begin: func(d *rand.Rand, from int) (func() error, error) {
 		for _, s := range servers {

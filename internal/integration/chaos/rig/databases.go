@@ -31,8 +31,8 @@ type database struct {
 	// of the server, or the directory of the database file.
 	url, admin   func(at string) string
 	open         func(url string) (*sql.DB, sqlstore.Listener, error)
-	kill         string // a query that returns SQL statements, which end all other connections
-	table        string // the table that the fault "rows deleted" empties
+	kill         string // a query whose result is SQL text; that text ends all other connections
+	table        string // the fault "rows deleted" deletes all rows of this table
 	lock, unlock []string
 	disk         disk
 }
@@ -107,7 +107,7 @@ func sqliteURL(dir string) string  { return "sqlite://" + filepath.Join(dir, "lo
 // wait for the end of this time, but the leases are longer.
 const tableLocked = 700 * time.Millisecond
 
-// inDatabase returns a row whose locks are in a database.
+// inDatabase returns the function that builds the setup of a Row whose locks are in a database.
 func inDatabase(d database) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		dir, err := s.smallDisk(d.disk.size)

@@ -17,17 +17,18 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// A disk describes the small disk for the database of a Row.
+// A disk describes the small disk on which the database of a Row stores its data.
 type disk struct {
 	size int // in MB; 0 means that the database has no disk of its own
-	// sqlBefore runs before the disk is filled. sqlAfter runs after that, in every second fault on
-	// average. Each of them makes sure that the next change of the database needs more room on the
-	// disk.
+	// sqlBefore runs before the disk is filled. sqlAfter runs when the disk is full, but only in
+	// half of the cases, at random. Both make sure that the next change of the database needs more
+	// room on the disk.
 	sqlBefore, sqlAfter string
 }
 
 // smallDisk mounts a file system in memory, of the given size in MB, and returns its directory. It
-// returns "" if size is 0 or this process is not allowed to mount. Then no fault fills a disk.
+// returns "" if size is 0 or this process is not allowed to mount. Then the run has no fault that
+// fills a disk.
 func (s *Site) smallDisk(size int) (string, error) {
 	if size == 0 || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return "", nil
@@ -68,7 +69,8 @@ func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
 	}}
 }
 
-// say runs SQL and ignores errors, because the disk may be full or others may write.
+// say runs SQL. It ignores errors, because the disk may be full, or another connection may be
+// writing to the database.
 func (d *database) say(admin, text string) {
 	if text == "" {
 		return

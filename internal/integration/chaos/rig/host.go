@@ -13,8 +13,8 @@ type host struct {
 	ends []func()
 }
 
-// failure is the value with which the methods Fatal, Fatalf and Skip of a host panic. The function
-// try turns it into an error.
+// failure is the value that Fatal, Fatalf and Skip panic with. The function try turns it into an
+// error.
 type failure struct{ why string }
 
 func (e failure) Error() string { return e.why }
@@ -38,7 +38,7 @@ func (h *host) end() {
 	}
 }
 
-// try runs f. If f calls Fatal, Fatalf or Skip of a host, try returns an error.
+// try runs f. If f ends by a call of Fatal, Fatalf or Skip, try returns an error.
 func try(f func()) (err error) {
 	defer func() {
 		switch e := recover().(type) {

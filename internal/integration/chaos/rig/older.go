@@ -15,15 +15,15 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// olderText is the content of older.txt. In some rows, workers with an older padlock run together
-// with workers of this one. Each of these rows belongs to a group, and older.txt names the commit
-// of the older padlock for each group.
+// olderText is the content of older.txt. In some rows of the soak, workers of an older padlock run
+// together with workers of the current padlock. Each of these rows belongs to a group, and
+// older.txt names the commit of the older padlock for each group.
 //
 //go:embed older.txt
 var olderText string
 
 // Encoding is the encoding between the engine and the workers, for [soak.PlayWorker]. Workers of an
-// older build know no other one.
+// older build know only this encoding.
 func Encoding(conn net.Conn) (soak.Encoder, soak.Decoder) {
 	return gob.NewEncoder(conn), gob.NewDecoder(conn)
 }
@@ -45,7 +45,8 @@ func olderCommit(text, group string) (string, error) {
 
 // buildCommit builds this program as it was at a commit and returns the path of the binary. The
 // source comes from the git history of the clone in which the soak runs. Each site builds in its
-// own directory. Because of -trimpath, the builds share Go's build cache all the same.
+// own directory. With -trimpath, the builds can share Go's build cache although their directories
+// differ.
 func (s *Site) buildCommit(commit string) (string, error) {
 	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
@@ -123,10 +124,10 @@ func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setu
 	}
 }
 
-// rollingSQL adds an upgrade and a downgrade to a row of sqlstore. If the older sqlstore releases a
-// lock with a cool-down, it does not wake the first waiter. Then a later waiter may get the name
-// first. So if coolDowns is true, the order of arrival is not checked. Otherwise, the workers use
-// no cool-downs.
+// rollingSQL adds an upgrade and a downgrade to a Row of sqlstore. When the older sqlstore releases
+// a lock with a cool-down, it does not wake the first waiter. So another waiter may get the name
+// first. If coolDowns is true, the workers use cool-downs, and the order of waiters is not checked.
+// Otherwise the workers use no cool-downs, and the order is checked.
 func rollingSQL(d database, coolDowns bool) func(*Site) (*setup, error) {
 	build := rolling("sql", inDatabase(d))
 	return func(s *Site) (*setup, error) {

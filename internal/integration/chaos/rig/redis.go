@@ -80,7 +80,8 @@ func urls(links [][]proxy, i int, query string) (out []string) {
 	return out
 }
 
-// redisFaults returns the faults that the store covers with every configuration of Redis.
+// redisFaults returns faults of Redis servers. The store must keep its promises during these
+// faults, however Redis is configured.
 func redisFaults(servers []*server.Server) []soak.Fault {
 	on := soak.Targets(serverTarget, len(servers))
 	at := func(kind string, weight int, last time.Duration, begin func(*server.Server) error, undo func(*server.Server) error) soak.Fault {

@@ -26,12 +26,12 @@ type Options struct {
 // Covered reports whether the store's guarantees include this kind of fault.
 func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
 
-// immortal has the functions whose goroutines may still run in this process after a run. Some of
-// these goroutines start child processes. Others belong to toxiproxy: sometimes a connection ends
-// while a toxic is added or removed, and its goroutine stays.
+// immortal lists functions. Goroutines that these functions have started may go on after a run.
+// Some of these goroutines start child processes. The others belong to toxiproxy: if a connection
+// ends while a toxic is added or removed, the goroutine of the connection may never end.
 var immortal = []string{"internal/soak.init", "internal/server.init", "Shopify/toxiproxy"}
 
-// Run soaks the store of a row once.
+// Run runs the soak once, with workers that use the Row's store while faults happen.
 func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outcome, err error) {
 	before := soak.Count(immortal...)
 	site, err := NewSite(o.Workers)

@@ -27,7 +27,8 @@ type Row struct {
 	build     func(*Site) (*setup, error)
 }
 
-// setup is a row whose servers are running.
+// setup is what the engine needs to run the soak of a Row. The servers of the Row are already
+// running.
 type setup struct {
 	stages   [][]string
 	programs [][]string // by stage and worker, as in soak.Run
@@ -95,8 +96,8 @@ func files(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
 }
 
-// semaphores returns the setup for the row of semstore. It has no faults: a fault that damages the
-// semaphores of the row would damage those of other programs on the machine too.
+// semaphores returns the setup for semstore. It has no faults: a fault that damages the semaphores
+// of this run would also damage the semaphores of other programs on the machine.
 func semaphores(s *Site) (*setup, error) {
 	config := slices.Repeat([]string{"semaphore:?hash=xxh128"}, s.Workers)
 	return &setup{stages: [][]string{config}, open: Open}, nil
@@ -148,9 +149,9 @@ func replicated(s *Site) (*setup, error) {
 	return &setup{stages: [][]string{urls(links, 0, "restart-guard=known")}, open: Open, faults: faults}, f.follow()
 }
 
-// together returns a configuration for each worker. The configuration is the word in rule
-// ("majority" or "all"), followed by the URLs of all servers.
-func together(rule string, links [][]proxy, query string) []string {
+// compose returns one configuration for each worker. A configuration is a rule ("majority" or
+// "all"), followed by the URLs of all servers.
+func compose(rule string, links [][]proxy, query string) []string {
 	out := slices.Repeat([]string{rule}, len(links))
 	for i := range links[0] {
 		for w, u := range urls(links, i, query) {
@@ -169,13 +170,13 @@ func majority(s *Site) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	stage := together("majority", links, "restart-guard=strict&lazy=yes")
+	stage := compose("majority", links, "restart-guard=strict&lazy=yes")
 	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
 }
 
-// mixed returns the setup for a quorum of three different stores. Two of the three servers are a
-// majority, so only one of them may have a fault at a time. The chaos run never causes two faults
-// with the same target at once. So mixed gives all faults of these servers one target.
+// mixed returns the setup for a quorum of three different stores. Two of the three servers must
+// work, so only one may have a fault at a time. The engine never causes two faults with the same
+// target at once. So mixed gives all faults the same target.
 func mixed(s *Site) (*setup, error) {
 	servers, err := s.redis(1, server.RedisOptions{})
 	if err != nil {
@@ -203,8 +204,8 @@ func mixed(s *Site) (*setup, error) {
 	return set, postgreSQL.prepare(postgresURL(pg.Addr()))
 }
 
-// moving returns a row whose locks move from one server to another. The workers use the first
-// server in the first stage, both servers in the second, and the second server in the third.
+// moving returns the setup for a move of all locks from one server to another. The workers use the
+// first server in the first stage, both servers in the second, and the second server in the third.
 func moving(s *Site) (*setup, error) {
 	servers, err := s.redis(2, server.RedisOptions{})
 	if err != nil {
@@ -215,6 +216,6 @@ func moving(s *Site) (*setup, error) {
 		return nil, err
 	}
 	const guard = "restart-guard=strict"
-	stages := [][]string{urls(links, 0, guard), together("all", links, guard), urls(links, 1, guard)}
+	stages := [][]string{urls(links, 0, guard), compose("all", links, guard), urls(links, 1, guard)}
 	return &setup{stages: stages, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{})}, nil
 }
