@@ -72,8 +72,8 @@ const (
 	// longest time until the holder knows.
 	LearnsLate Op = "learns late"
 	// Coarse is logged at the beginning if the store rounds leases to whole seconds. A name may
-	// then stay taken for some time after the end of a lease. The field TTL contains the longest such
-	// time.
+	// then stay taken for some time after the end of a lease. The field TTL contains the longest
+	// such time.
 	Coarse Op = "coarse"
 	// Broken: the worker or the monitor noticed a violation. The text in Err begins with the number
 	// of the invariant, for example "I8".
