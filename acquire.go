@@ -56,10 +56,10 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	return fn(h.context())
 }
 
-// Adopt takes over the lock that key stands for, in the same mode and with a new fence. The
-// exporter's Lock ends with ErrLost when the exporter next sends a request for that Lock. If the
-// lock is gone, Adopt returns ErrLost; it never acquires a free name. If key belongs to another
-// store, Adopt returns ErrInvalid. Wait and Shared are ignored.
+// Adopt takes over the lock that key stands for, in the same mode and with a new fence. The Lock
+// that was exported ends with ErrLost at its next request to the store. If the lock is gone, Adopt
+// returns ErrLost; it never acquires a free name. If key belongs to another store, Adopt returns
+// ErrInvalid. The options Wait and Shared have no effect.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)
@@ -80,9 +80,8 @@ func (l *Locker) acquireLock(ctx context.Context, name string, c call, opts []Op
 	return h.handle(), nil
 }
 
-// acquire takes the lock on name. Its stack frame is small, because thousands of goroutines may
-// wait in it. The returned Lock is nil if the caller of acquire has to make it itself, with
-// hold.handle.
+// acquire takes the lock on name. If the returned Lock is nil, the caller of acquire makes one with
+// hold.handle. Thousands of goroutines may wait in acquire, so its stack frame is small.
 func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, *Lock, error) {
 	h, k, waiting, err := l.tryAtOnce(ctx, name, &c, opts)
 	if waiting == nil {
@@ -101,10 +100,9 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 	return waiting.h, waiting.handle, nil
 }
 
-// tryAtOnce tries to take the lock at once. If the caller has to wait for the lock, tryAtOnce
-// returns the attempt, so that acquire can go on with it. A name with Slots has several permits. If
-// tryAtOnce could not try every permit, it also returns the attempt. The attempt is on the heap
-// only if it is returned.
+// tryAtOnce makes the first try, without waiting. It returns the attempt if acquire must go on with
+// it: if the caller has to wait, or if tryAtOnce could not try every permit of a name with Slots.
+// Only then is the attempt on the heap.
 //
 //go:noinline
 func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Option) (*hold, *Lock, *attempt, error) {

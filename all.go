@@ -11,25 +11,23 @@ import (
 // safe for concurrent use. A Locks value must not be copied.
 type Locks struct {
 	_       noCopy
-	set     lockSet // its holds are sorted by name; the zero Locks has none
+	set     lockSet // its holds are sorted by name; a zero Locks has no holds
 	handles []*Lock // nil unless there is an observer; see hold.handle
 }
 
 // AcquireAll takes the locks on all names, or none of them. It sorts the names, leaves out
 // repetitions, and takes one lock after the other. So two callers of AcquireAll never wait for each
-// other in a circle, whatever the order in which they give the names. This protection is missing if
-// a caller already holds a lock when it calls AcquireAll, for example from an earlier call.
+// other in a circle. This protection is missing if a caller already holds a lock when it calls
+// AcquireAll, for example from an earlier call.
 //
 // Wait and the deadline of ctx bound the wait for all names together. Wait(0) tries each name once.
-// If AcquireAll cannot get one of the locks, it releases the locks that it has, in reverse order,
-// and returns the error for the lock that it could not get. In that error, errors.As finds the
-// *Error with the name, and the *HeldError with the holders. AcquireAll does the same if one of its
-// locks is lost while it waits for another one.
+// If AcquireAll cannot get one of the locks, or loses one while it waits for another, it releases
+// the locks that it has, in reverse order, and returns the error. In that error, errors.As finds
+// the *Error with the name, and the *HeldError with the holders.
 //
 // The other options apply to each lock. The time of HoldAtLeast begins when all locks are held. If
-// AcquireAll fails, no name has a CoolDown. If Slots is given, or the list of names is empty, the
-// error is ErrInvalid. If the store keeps two of the names in the same place, so that they share
-// one lock, AcquireAll returns ErrInvalid.
+// AcquireAll fails, it starts no CoolDown. AcquireAll returns ErrInvalid if Slots is given, if
+// names is empty, or if the store uses one lock for two of the names.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
 	all := &Locks{set: lockSet{l: l, ctx: ctx}}
 	if err := all.set.takeAll(names, opts); err != nil {
@@ -77,7 +75,7 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 	return fn(s.context())
 }
 
-// list iterates over the locks. A nil or zero Locks has none.
+// list iterates over the locks of k. If k is nil or zero, there are none.
 func (k *Locks) list() iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
 		if k == nil {

@@ -17,10 +17,10 @@ type cleaner struct {
 	abort   context.CancelFunc
 	jobs    []job // guarded by Locker.mu, like the fields below
 	open    int   // jobs that are not done, including those being worked on
-	late    int   // how many of the open jobs wait until they are repeated; see askAgain
+	late    int   // how many of the open jobs pause before their second request; see askAgain
 	workers int
-	idle    chan struct{} // made by awaitJobs for Close; closed when no job is open
-	stopped bool          // no new job begins, because Close found no open job or gave up
+	idle    chan struct{} // closed when no job is open; nil unless awaitJobs waits for that
+	stopped bool          // Close no longer waits for jobs, so new jobs are dropped
 }
 
 const (

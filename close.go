@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// Close releases all locks, and waits for calls under way and for releases in the background
+// Close releases all locks. It waits for calls under way and for releases in the background
 // (clean-ups). Then it closes the store if the Locker owns it (see New). Callers that wait for a
-// lock get ErrClosed. Close ends the contexts of the functions that Do runs, with the cause
-// ErrClosed, and waits for these functions to return. So they must not call Close. Exported locks
-// stay held in the store, but this process stops renewing and using them.
+// lock get ErrClosed. Exported locks stay held in the store, but this process stops renewing and
+// using them.
 //
-// If ctx ends, or has ended already, Close goes on for at most one more second, so that every lock
-// is released if the store replies. If locks or clean-ups are left after that, Close returns the
-// error of ctx, and these locks end with their leases.
+// Close ends the contexts of the functions that Do runs, with the cause ErrClosed, and waits for
+// these functions to return. Such a function must not call Close, because Close would wait for it.
+//
+// If ctx ends during Close, or has ended before, Close goes on for up to one more second. That is
+// enough to release every lock if the store replies. If locks or clean-ups are left after that
+// second, Close returns the error of ctx. These locks end with their leases.
 //
 // A second Close waits until the first Close is done, and returns the same result. If the ctx of
 // the second Close ends first, the second Close returns the error of that ctx, and the first Close
@@ -72,8 +74,7 @@ func (l *Locker) close(ctx context.Context) error {
 // a context that the shutdown signal has already ended.
 const closeGrace = time.Second
 
-// withGrace returns a context that lasts longer than ctx: for the time closeGrace after ctx has
-// ended. The cause of the returned context is the error of ctx.
+// withGrace returns a context that ends closeGrace later than ctx. Its cause is the error of ctx.
 func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

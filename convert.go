@@ -181,10 +181,10 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// settled is called with the error of a repeated conversion. A conversion is repeated when the
-// reply to the first request was lost. settled reports whether the error shows that no request has
-// changed the mode, not even one whose reply was lost. ErrUnavailable does not show that: it says
-// only that the last request was not carried out.
+// settled is called when the reply to a conversion was lost and the conversion was sent again. err
+// is the error of the last request. settled reports whether err shows that the earlier requests
+// have not changed the mode either. ErrUnavailable does not show that, because it concerns only the
+// last request.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }
@@ -214,9 +214,9 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	return nil
 }
 
-// awaitPromotion waits until another try may succeed. After a try, the store remembers that h wants
-// to be promoted, for the time driver.MaxIntent. awaitPromotion waits for at most half of that
-// time, so that the next try comes before the store forgets.
+// awaitPromotion waits until another try may succeed. Each try tells the store that h waits for its
+// promotion. The store forgets that after driver.MaxIntent, so awaitPromotion waits for at most
+// half of that time.
 func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 	r, err := h.conversion(false)
 	if err != nil {
@@ -236,8 +236,8 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 }
 
 // withdrawPromotion asks the store to make the lock shared. Then new readers get in again, and a
-// promotion whose reply was lost is undone. If the request does not reach the store, the store
-// forgets after driver.MaxIntent that h wanted to be promoted.
+// promotion whose reply was lost is undone. If the request does not reach the store, new readers
+// get in when driver.MaxIntent is over.
 func (h *hold) withdrawPromotion() {
 	if h.endCause() != nil {
 		return

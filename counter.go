@@ -40,11 +40,14 @@ type Tally interface {
 //
 //   - EventReleased and EventConverted are not counted.
 //   - Mode is set only in EventAcquired, EventRefused and the events of a hold.
-//   - EventAcquiring is counted when the Locker asks the store. A store in this process is an
-//     exception: if the caller finds the name taken, EventAcquiring is counted together with
-//     EventContended. If the caller finds the name free, EventAcquiring is not counted.
-//   - EventReleasing is counted before the Locker releases the lock. If the store is in this
-//     process, EventReleasing is counted directly after the release.
+//   - EventAcquiring is counted when the Locker asks the store.
+//   - EventReleasing is counted before the Locker releases the lock.
+//
+// For a store in this process, the last two differ:
+//
+//   - EventAcquiring is counted only if the caller finds the name taken, together with
+//     EventContended.
+//   - EventReleasing is counted directly after the release.
 type Count struct {
 	Kind     EventKind
 	Mode     Mode
@@ -55,15 +58,14 @@ type Count struct {
 	AtOnce   bool // in EventAcquired and EventRefused: no EventAcquiring was counted for this acquire
 }
 
-// If a Counter is the only observer of a Locker, the Locker counts each event at once. Its
-// eventQueues have a tally and queue nothing. All attempts and holds for one name share one such
-// eventQueue. An eventQueue with a tally differs in two points from an eventQueue that queues
-// events:
+// If a Counter is the only observer of a Locker, the Locker counts each event at once and queues no
+// events. Its eventQueues then serve only to find the Tally. All attempts and holds for one name
+// share one eventQueue. Two events are counted at other times than they would be delivered:
 //
-//   - EventAcquired is counted when the store grants the lock. If the caller waits in the line,
-//     EventAcquired is counted later, when the goroutine of the caller runs again. Before that, the
-//     hold has no eventQueue. A hold may end before the goroutine runs again. The end of such a
-//     hold is counted after EventAcquired.
+//   - EventAcquired is counted when the store grants the lock. But if the caller waits in the line,
+//     the goroutine of the caller counts EventAcquired when it runs again. Until then, hold.events
+//     is nil. If the hold ends before that, the goroutine counts the end directly after
+//     EventAcquired.
 //   - If the store returns the time of a release, EventReleasing is counted after the release, with
 //     that time. This saves a reading of the clock.
 
@@ -80,34 +82,34 @@ type tallies struct {
 // time of the release.
 type releaseWithTime func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 
-// A releaseTimer is a store that can also return the time of a release. A wrapper that embeds such
-// a store is a releaseTimer too, but the wrapper's own Release must not be bypassed. So the
-// argument of ReleaseTimed is the store of the Locker. If that store is a wrapper, ReleaseTimed
-// returns nil, and the Locker calls the wrapper's Release. The interface is not in package driver,
-// because only a store in memory gains by it.
+// A releaseTimer is a store that can also return the time of a release. The argument of
+// ReleaseTimed is the store of the Locker. That store may be a wrapper around the releaseTimer,
+// with a Release of its own. Then ReleaseTimed returns nil, so that the Locker calls the wrapper's
+// Release. The interface is not in package driver, because only a store in memory gains by it.
 type releaseTimer interface {
 	ReleaseTimed(driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 }
 
-// A lender is a Tally that lends its histograms to the Locker. The Locker then adds the usual times
-// itself. That takes a third of the time of a call of Count. Only package metrics can implement
-// this interface, because the type of the result is in an internal package.
+// A lender is a Tally that lends its histograms to the Locker. The Locker then adds most times to
+// the histograms itself, which is three times as fast as a call of Count. Only package metrics can
+// implement this interface, because the type of the result is in an internal package.
 type lender interface {
 	// Lend returns the histogram to which Count adds Took, for EventAcquired with OutcomeAcquired
 	// and for EventReleasing.
 	Lend(kind EventKind, mode Mode) *histogram.Histogram
 }
 
-// borrowed has those histograms of a lender for which Count was called before. (A histogram that is
-// empty does not appear in the figures.) The first index is 1 for EventReleasing, and 0 for
-// EventAcquired. The second index is the Mode. Locker.mu guards them.
+// borrowed has the histograms that a lender has lent. A histogram is borrowed after the first call
+// of Count for it, because a histogram without any times does not appear in the figures. The first
+// index is 1 for EventReleasing, and 0 for EventAcquired. The second index is the Mode. Locker.mu
+// guards them.
 type borrowed struct {
 	from lender
 	all  [2][2]*histogram.Histogram
 }
 
-// histogramFor returns the histogram to which the Locker may add a time, or nil if it must call
-// Count. The caller holds mu.
+// histogramFor returns the histogram to which the Locker may add a time. If it returns nil, the
+// Locker must call Count. The caller holds mu.
 func (n *eventQueue) histogramFor(kind EventKind, mode Mode) *histogram.Histogram {
 	b := n.borrowed
 	switch {
@@ -119,8 +121,8 @@ func (n *eventQueue) histogramFor(kind EventKind, mode Mode) *histogram.Histogra
 	return b.all[0][mode]
 }
 
-// borrow makes histogramFor return a histogram from now on. It is called after Count. The caller
-// holds mu.
+// borrow borrows a histogram for later calls of histogramFor. It is called directly after the first
+// Count for that histogram. The caller holds mu.
 func (n *eventQueue) borrow(kind EventKind, mode Mode) {
 	if b := n.borrowed; b != nil {
 		i := 0
@@ -131,7 +133,8 @@ func (n *eventQueue) borrow(kind EventKind, mode Mode) {
 	}
 }
 
-// recentMost is how many Tallies a Locker keeps at most: one for each result of tallies.hash.
+// recentMost is the largest number of Tallies that a Locker keeps. It is the number of values that
+// tallies.hash can return.
 const recentMost = 256
 
 func (t *tallies) init(store driver.Store, observers []*watcher) {
@@ -148,7 +151,7 @@ func (t *tallies) init(store driver.Store, observers []*watcher) {
 	}
 }
 
-// tallyOf returns the eventQueue that counts the events of the lock with this name.
+// tallyOf returns the eventQueue with the Tally for this name.
 func (l *Locker) tallyOf(name string) *eventQueue {
 	place := &l.tallies.recent[l.tallies.hash(name)]
 	if n := place.Load(); n != nil && n.name == name {
@@ -157,15 +160,16 @@ func (l *Locker) tallyOf(name string) *eventQueue {
 	show := l.shown.Load()
 	n := l.newTally(name, show)
 	place.Store(n)
-	if l.shown.Load() != show { // ShowNames may have called forgetTallies before n was in its place
+	if l.shown.Load() != show { // ShowNames may have emptied the cache just before place.Store
 		place.CompareAndSwap(n, nil)
 	}
 	return n
 }
 
-// hash returns the place of a name among the recent ones. maphash would take a quarter of the time
-// that a Counter costs. So the hash of a name of usual length is the sum of three products, which
-// cover every byte of it: the first, the middle and the last eight bytes.
+// hash returns the place of a name in the cache. It is a simple hash function, because maphash
+// would take a quarter of the time that a Counter costs. The hash of a name of usual length is the
+// sum of three products: one each for the first, the middle and the last eight bytes. Together they
+// cover every byte of the name.
 func (t *tallies) hash(name string) uint8 {
 	n := len(name)
 	if n < 8 || n > 24 {
@@ -200,8 +204,8 @@ func (l *Locker) newTally(name string, show *func(string) string) *eventQueue {
 	return n
 }
 
-// forgetTallies empties the cache. ShowNames calls it, because from then on TallyOf gets other
-// names.
+// forgetTallies empties the cache. ShowNames calls it, because ShowNames changes the names with
+// which TallyOf is called.
 func (l *Locker) forgetTallies() {
 	if l.tallies.counter == nil {
 		return
@@ -234,8 +238,8 @@ func (n *eventQueue) count(c Count) {
 	returned = true
 }
 
-// panicked is called after Count has panicked. It logs in another goroutine, because its caller may
-// hold mu, and the log may use the Locker, which would wait for mu.
+// panicked is called after Count has panicked. The caller may hold mu. The log is written by
+// another goroutine, because the log handler may use the Locker and so wait for mu.
 func (n *eventQueue) panicked(p any) {
 	if p != nil && !n.counter.failed.Swap(true) {
 		go n.counter.logPanic(n.l, p, string(debug.Stack()))

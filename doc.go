@@ -1,5 +1,5 @@
-// Package padlock provides locks that work across goroutines, processes, machines and programming
-// languages: at any time, at most one of them holds the lock on a name.
+// Package padlock provides locks for goroutines, processes and machines, and for programs in other
+// languages. At any time, a lock has at most one holder.
 //
 //	store, err := filestore.Open("/var/lib/shop/locks") // or redisstore, quorum, memstore, …
 //	locker := padlock.New(store)

@@ -26,8 +26,8 @@ var (
 	ErrUncertain = driver.ErrUncertain
 	// ErrUnavailable: the store is not available, and nothing was changed.
 	ErrUnavailable = driver.ErrUnavailable
-	// ErrPromotionConflict: another reader is being promoted already, and waits until this reader
-	// has released its lock. Release the shared lock and take an exclusive one.
+	// ErrPromotionConflict: another reader asked for its promotion first. That reader waits until
+	// all other readers have left. Release the shared lock and take an exclusive one.
 	ErrPromotionConflict = driver.ErrPromotionConflict
 	// ErrInvalid: a parameter is out of range. No request was sent.
 	ErrInvalid = driver.ErrInvalid
@@ -108,8 +108,8 @@ func failed(op Op, name string, causes ...error) error {
 	return &Error{op, withoutSlot(name), err}
 }
 
-// withoutSlot returns the name that the caller of Acquire gave. This differs from the parameter if
-// the parameter is the name of a permit; see Slots.
+// withoutSlot returns the name that the caller of Acquire gave. If name is the name of a permit
+// (see Slots), withoutSlot leaves out the number of the permit. Otherwise it returns name.
 func withoutSlot(name string) string {
 	if base, _, ok := driver.SplitSlot(name); ok {
 		return base

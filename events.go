@@ -20,10 +20,9 @@ const (
 	// EventAcquiring: an acquire begins.
 	EventAcquiring EventKind = iota
 	// EventContended: another holder has the name, and this caller waits or gives up. Each acquire
-	// has at most one EventContended. Err is the *HeldError, or nil if the caller joins a queue
-	// without asking the store first. A caller joins a queue at once if other callers of its Locker
-	// already wait. A caller also joins a queue at once if its Locker has just handed the lock to
-	// another process, because such a lock is rarely free.
+	// has at most one EventContended. Err is the *HeldError. It is nil if the caller joins a queue
+	// without asking the store. That happens if other callers of its Locker already wait, or if its
+	// Locker has just handed the lock to another process.
 	EventContended
 	// EventAcquired: the lock was granted. Event.Took is the time since the acquire began. It is 0
 	// if a store in this process granted the lock at once.
@@ -46,13 +45,13 @@ const (
 	// ErrExpired. Outcome is OutcomeExpired if no renewal was confirmed in time, and OutcomeLost if
 	// the store says that the lock is gone. Event.Took is how long the lock was held.
 	EventLost
-	// EventEnded: a lock ended before its Release, for one of the following reasons. Event.Err is
-	// the error in parentheses. For every other reason, the event is EventLost.
+	// EventEnded: a lock ended before its Release, for one of these reasons:
 	//
-	//   - The time of MaxHold was over (ErrMaxHold).
-	//   - The lock was taken with NoRenewal, and its lease ran out (ErrLost or ErrExpired).
+	//   - The time of MaxHold was over. Event.Err is ErrMaxHold.
+	//   - The lock was taken with NoRenewal, and its lease ran out. Event.Err is ErrLost or
+	//     ErrExpired.
 	//   - The Locker was closed and did not release the lock, because the lock was exported or the
-	//     store did not reply (ErrClosed).
+	//     store did not reply. Event.Err is ErrClosed.
 	//
 	// Event.Took is how long the lock was held.
 	EventEnded
@@ -63,10 +62,10 @@ const (
 	// EventReleased: the release is done. Err is the error that Release returns. Event.Took is how
 	// long the lock was held.
 	EventReleased
-	// EventForgotten: a Lock was garbage-collected without Release or Export. It stays held and
-	// renewed until its MaxHold or Locker.Close. If a Locker takes more than a thousand locks in a
-	// second, it watches locks that were taken at about the same time in groups of up to 128. For a
-	// lock in a group, the event comes when all locks of the group are garbage.
+	// EventForgotten: a Lock was garbage-collected without Release or Export. The lock stays held
+	// and renewed until its MaxHold or Locker.Close. If a Locker takes more than a thousand locks
+	// in a second, it watches up to 128 Locks together. Their events come when all of these Locks
+	// are garbage.
 	EventForgotten
 	// EventUncertain: a request to acquire or release a lock got no reply. If a lock may be left in
 	// the store, the Locker releases it in the background.
@@ -87,7 +86,7 @@ var eventNames = [...]string{
 // String returns the name of the event, as it appears in logs.
 func (k EventKind) String() string { return nameOf("EventKind", int(k), eventNames[:]) }
 
-// starts reports whether an acquire, a hold or a release begins with the event.
+// starts reports whether k is the first event of an acquire, a hold or a release.
 func (k EventKind) starts() bool {
 	return k == EventAcquiring || k == EventAcquired || k == EventReleasing
 }
@@ -154,8 +153,7 @@ const (
 	OutcomeReleased
 	// OutcomeExpired: the lease ran out.
 	OutcomeExpired
-	// OutcomeLost: the store reports that the lock is gone, because another client took it or broke
-	// it.
+	// OutcomeLost: the store reports that the lock is gone. Another client took it or broke it.
 	OutcomeLost
 	// OutcomeMaxHold: the lock was held for as long as MaxHold allows.
 	OutcomeMaxHold
@@ -191,7 +189,8 @@ func heldOutcome(timedOut bool) Outcome {
 }
 
 // holdOutcome returns the outcome of a hold that has ended, or of a request to extend, convert or
-// release a hold. In both cases err is the error, or nil.
+// release a hold. err is the reason why the hold has ended, or the error of the request, which may
+// be nil.
 func holdOutcome(err error) Outcome {
 	if err == nil || err == ErrReleased {
 		return OutcomeReleased
@@ -256,10 +255,8 @@ type Event struct {
 	Err      error
 }
 
-// nameOf is for the String methods of integer types: it returns the name of the constant whose
-// value is i. The names of all constants of the type are in names. A later version of padlock may
-// add constants, so the value may have no name here. Then nameOf returns the type and the number,
-// such as "Mode(7)".
+// nameOf is for the String methods of integer types. It returns names[i], which is the name of the
+// constant i. If names has no element i, nameOf returns the type and the number, such as "Mode(7)".
 func nameOf(typeName string, i int, names []string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", typeName, i)

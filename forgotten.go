@@ -8,8 +8,8 @@ import (
 )
 
 // If there is an observer, the Locker reports when the program drops a Lock without releasing it.
-// The Locker learns that from runtime.AddCleanup. One AddCleanup takes a fifth of the time that an
-// acquire from a memstore takes. So if many locks are taken in quick succession, up to
+// The Locker learns that from runtime.AddCleanup. A cleanup for each Lock would add a fifth to the
+// time of an acquire from a memstore. So if many locks are taken in quick succession, up to
 // maxGroupLocks Locks share one cleanup. These Locks are the elements of one array, and their
 // cleanup runs when all of them are garbage.
 
@@ -18,8 +18,8 @@ import (
 // garbage collector can free them earlier.
 type cleanupGroup struct {
 	l     *Locker
-	open  int   // how many holds of the group are not over
-	alone *hold // the hold of the Lock, if the group has one Lock only; nil when it is over
+	open  int   // the number of holds in the group that are not over
+	alone *hold // the hold, if the group is for one Lock only; nil when the hold is over
 }
 
 // leaveCleanupGroup removes h from its cleanupGroup. It is called when h is over. The caller holds
@@ -33,11 +33,11 @@ func (h *hold) leaveCleanupGroup() {
 
 // cleanupGroups decides which Locks of a Locker share a cleanup. Locker.mu guards it.
 type cleanupGroups struct {
-	since        driver.Instant // when the present period began
-	taken        int            // how many times a lock needed a new cleanup in this period
-	cleanupGroup *cleanupGroup  // the newest group of several Locks
-	rest         []Lock         // those Locks of the newest group that are still unused
-	watching     bool           // the next garbage collection calls dropLocks
+	since    driver.Instant // when the present period began
+	added    int            // how many cleanups were added in this period
+	newest   *cleanupGroup  // the newest group that is for several Locks
+	rest     []Lock         // the Locks of newest that are not used yet
+	watching bool           // the next garbage collection calls dropLocks
 }
 
 // Time is divided into periods. In each period, the first locks get a cleanup of their own. All
@@ -53,18 +53,18 @@ const (
 func (h *hold) watchedHandle() *Lock {
 	c := &h.locker.cleanupGroups
 	if h.grantedAt.Sub(c.since) > groupPeriod {
-		c.since, c.taken, c.rest = h.grantedAt, 0, nil
+		c.since, c.added, c.rest = h.grantedAt, 0, nil
 	}
 	if len(c.rest) == 0 {
-		if c.taken++; c.taken <= maxOwnCleanups {
+		if c.added++; c.added <= maxOwnCleanups {
 			return h.handleAlone()
 		}
 		c.beginGroup(h.locker)
 	}
 	k := &c.rest[0]
 	c.rest = c.rest[1:]
-	k.h, h.cleanupGroup = h, c.cleanupGroup
-	c.cleanupGroup.open++
+	k.h, h.cleanupGroup = h, c.newest
+	c.newest.open++
 	return k
 }
 
@@ -79,8 +79,8 @@ func (h *hold) handleAlone() *Lock {
 // beginGroup allocates the Locks of a new cleanupGroup, and adds the cleanup that they share.
 func (c *cleanupGroups) beginGroup(l *Locker) {
 	locks := new([maxGroupLocks]Lock)
-	c.rest, c.cleanupGroup = locks[:], &cleanupGroup{l: l}
-	runtime.AddCleanup(locks, (*cleanupGroup).forgotten, c.cleanupGroup)
+	c.rest, c.newest = locks[:], &cleanupGroup{l: l}
+	runtime.AddCleanup(locks, (*cleanupGroup).forgotten, c.newest)
 	if !c.watching {
 		c.watching = true
 		runtime.AddCleanup(&gcSentinel{}, (*Locker).dropLocks, l)
@@ -91,18 +91,17 @@ func (c *cleanupGroups) beginGroup(l *Locker) {
 // collection.
 type gcSentinel struct{ _ *int }
 
-// dropLocks is called after a garbage collection. The Locks of a cleanupGroup are in one array, and
-// the group's cleanup runs when nothing refers to the array any more. The Locker itself refers to
-// the unused Locks of the newest group. So dropLocks drops these unused Locks, and the cleanup can
-// run when the other Locks of the group are garbage.
+// dropLocks is called after a garbage collection. The cleanup of a cleanupGroup runs when nothing
+// refers to any Lock of the group. But the Locker refers to the Locks of the newest group that are
+// not used yet. dropLocks drops these Locks, so that they do not hold up the cleanup.
 func (l *Locker) dropLocks() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cleanupGroups.rest, l.cleanupGroups.watching = nil, false
 }
 
-// forgotten is the cleanup of a cleanupGroup. It runs when all Locks of the group have been
-// garbage-collected. So the program has forgotten every hold of the group that is not over yet.
+// forgotten is the cleanup of a cleanupGroup. It runs when all Locks of the group are garbage. If a
+// hold of the group is not over by then, the program has forgotten that hold.
 func (c *cleanupGroup) forgotten() {
 	l := c.l
 	l.mu.Lock()

@@ -8,9 +8,8 @@ import (
 )
 
 // chooseNext chooses the waiter that will get the lock that is being released. It returns the turn
-// of that waiter, or nil if there is none. The turn gets the state turnPassing. The caller of
-// chooseNext must end this state with passingOver, and Close waits until it has done so. The caller
-// holds mu.
+// of that waiter, or nil if there is none. The turn is then in the state turnPassing. The caller
+// must end that state with passingOver, and Close waits for that. The caller holds mu.
 func (l *Locker) chooseNext(name string) *turn {
 	q := l.queues[name]
 	if l.closed || !q.headParked() {
@@ -31,9 +30,8 @@ type passed struct {
 	by     HandOver
 }
 
-// passOn tries to pass the lock of h on to the waiter of t. It is called by a release, when this
-// process does not use h any more. usableUntil is when the context of h would have ended without
-// the release.
+// passOn tries to pass the lock of h on to the waiter of t. The release of h calls passOn after it
+// has ended the context of h. Without the release, that context would have ended at usableUntil.
 func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usableUntil)
@@ -70,42 +68,42 @@ func (h *hold) pass(ctx context.Context, passer driver.Passer, r driver.Request)
 	return out, g, false, err
 }
 
-// passedTo is called when the store has replied to a request that passes a lock on to the waiter of
-// t. It ends the state turnPassing of t. It returns how the waiter got the lock, or NoHandOver if
-// the waiter did not get it.
+// passedTo handles the store's reply to a request that passes a lock on to a waiter. t is the turn
+// of that waiter. Its state is turnPassing, and passedTo changes the state. passedTo returns how
+// the waiter got the lock, or NoHandOver if the waiter did not get it.
 //
-// The store may have granted the lock although the waiter cannot take it, for example if the reply
-// was lost. Then a clean-up must release the lock. If the waiter has given up, passedTo begins the
+// If the reply was lost, for example, the store may have granted a lock that the waiter cannot
+// take. Then a clean-up must release that lock. If the waiter has given up, passedTo begins the
 // clean-up. Otherwise the state becomes turnUnsure, and the waiter begins the clean-up.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, queued bool, err error) (by HandOver) {
 	granted, queued, lost := err == nil && g.TTL > 0, err == nil && queued, err != nil && !definite(err)
 	now := l.clock.Now()
 	l.mu.Lock()
-	becomes := turnSpent
+	newState := turnSpent
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		becomes, l.handover.passer = turnCalled, nil
+		newState, l.handover.passer = turnCalled, nil
 	case t.gone && (granted || queued || lost):
 		l.unlock()
 		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, events: t.a.events}, max(r.TTL, r.AtLeast))
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
-		becomes, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease
+		newState, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease
 		t.a.settle(now)
 	case queued:
-		becomes = turnQueued
+		newState = turnQueued
 	case granted || lost:
-		becomes = turnUnsure
+		newState = turnUnsure
 	}
-	l.passingOver(t, becomes)
+	l.passingOver(t, newState)
 	l.unlock()
 	return by
 }
 
-// passLocally tries to pass the lock of h on to the waiter of t in memory. In the store the hold
-// stays as it is, with the same lease. The waiter gets the next fence of the batch. done is false
-// if passLocally could not pass the lock on. requests is 1 if a request to reserve fences failed,
-// and otherwise 0.
+// passLocally tries to pass the lock of h on, in memory, to the waiter of t. The hold in the store
+// stays as it is, with the same lease. The waiter gets the next fence of the batch. done reports
+// whether the waiter got the lock. requests is 1 if a request to reserve fences failed, and
+// otherwise 0.
 func (h *hold) passLocally(t *turn, usableUntil driver.Instant) (requests int, done bool) {
 	l := h.locker
 	l.mu.Lock()
@@ -147,9 +145,9 @@ func (h *hold) leavesTo(t *turn, usableUntil driver.Instant) bool {
 	return h.batch.hasRoom(now) && !t.gone && !l.closed && t.a.canTakeOver(h) && usableUntil.Sub(now) >= h.ttl/2
 }
 
-// handHoldTo makes the waiter of t the new holder of the lock of h. In the store the hold stays the
-// same. If a renewal of h was planned, the new holder renews at the planned time. If the release of
-// h cancelled a renewal, the new holder renews at once. The caller holds mu.
+// handHoldTo gives the lock of h to the waiter of t. The hold in the store stays the same. If a
+// renewal of h was planned, the new holder renews at the planned time. If the release of h
+// cancelled a renewal, the new holder renews at once. The caller holds mu.
 func (h *hold) handHoldTo(t *turn, usableUntil driver.Instant) {
 	l, n := h.locker, t.a.h
 	h.batch.left--

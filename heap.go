@@ -2,9 +2,9 @@ package padlock
 
 import "github.com/padlock-go/padlock/driver"
 
-// schedule is a heap of holds, ordered by the times at which the renewer looks at them next. Each
-// hold knows its index. Each entry has up to four children. The times are stored in the heap
-// itself, because with 100,000 holds, reading the memory of one hold takes longer than many
+// schedule is a heap of holds, ordered by the time at which the renewer looks at each hold next.
+// Each hold knows its index. Each entry has up to four children. Each entry has the time of its
+// hold, because reading a hold from memory is slow: with 100,000 holds, it takes longer than many
 // comparisons.
 type schedule []scheduled
 

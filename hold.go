@@ -14,14 +14,12 @@ import (
 //
 //	state      how to recognise it
 //	held       h.cause is nil, and h is in the renewer's heap
-//	releasing  h.released is releaseBegun, or points to a releaseState with an open channel; h is not
-//	           in the heap
+//	releasing  h.released is releaseBegun or has an open channel; h is not in the heap
 //	over       h.cause is set, h.usable is 0, and h is not in the heap
-//	released   h.released is not releaseBegun, and points to a releaseState whose channel is closed
-//	           or nil
+//	released   h.released is neither nil nor releaseBegun, and has no open channel
 //
 // While a hold is held, it may also be renewing (h.renewing is set), converting (h.converting is
-// set) and exported (h.exported is true), all at the same time. The transitions are:
+// set) and exported (h.exported is true). The transitions are:
 //
 //	state      event                     what happens
 //	held       Release                   The hold becomes releasing. Release first waits for a renewal
@@ -70,14 +68,14 @@ type hold struct {
 	usable atomic.Int64
 
 	noRenewal bool
-	detached  bool // this hold outlives the process and its connection; the store's other holds do not
-	within    bool // this is a hold of Do: Context also ends when the caller's context ends
+	detached  bool // not bound to this process, although the store binds its other locks; see Detached
+	within    bool // the lock of a Do: Context also ends when the caller's context ends
 
 	// Guarded by locker.mu.
 	shared       bool
 	exported     bool
-	unclaimed    bool          // a reservation that is used before it is claimed; see reservation.go
-	cutOff       bool          // the Release of another hold cancelled the last renewal of this one
+	unclaimed    bool          // a reservation that has not been claimed yet; see reservation.go
+	cutOff       bool          // the last renewal was cancelled by the Release of another hold
 	index        int32         // in the renewer's heap; -1 if h is not in the heap
 	cleanupGroup *cleanupGroup // nil if the caller's Lock is not watched
 	bond         *bond         // nil if the store has no Grant.Bound
@@ -89,7 +87,7 @@ type hold struct {
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 	renewing     *renewal
-	batch        *batch        // shared by the holders that pass the lock on in memory; nil without PassLocally
+	batch        *batch        // one for all holders that pass the lock on in memory; nil without PassLocally
 	converting   chan struct{} // closed when a Promote or Demote ends; nil if none is running
 
 	convertedAt driver.Instant // when the mode last changed

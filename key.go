@@ -24,10 +24,10 @@ type Key struct {
 	shared      bool
 }
 
-// KeyFor returns the key of an exclusive lock that another program holds on name with token, so
-// that this program can adopt, extend or release it. The store must be configured to use the same
-// layout and names as that program. If no lock can have this name or token, KeyFor returns
-// ErrInvalid.
+// KeyFor returns the key of an exclusive lock on name that another program has taken with token.
+// With the key, this program can adopt, extend or release that lock. The store must be configured
+// to use the same layout and names as that program. If no lock can have this name or token, KeyFor
+// returns ErrInvalid.
 func KeyFor(name, token string) (Key, error) { return keyFor(name, token, false) }
 
 // SharedKeyFor is like KeyFor, for a shared lock.
@@ -155,8 +155,8 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // ExtendKey extends the lease of the lock that key stands for, so that it lasts at least ttl from
 // now. Unlike Adopt, ExtendKey takes nothing over: the key and the exporter's lock stay valid.
-// ExtendKey returns how long the lock can be used from now on, by the clock of this process and
-// with the margins of Lock.Remaining.
+// ExtendKey returns how long the lock can be used from now on. Like Lock.Remaining, this time is a
+// little shorter than the lease.
 //
 // After ErrExpired and ErrLost the lock is gone. Every other error leaves the lock as it was. If
 // the store binds its locks to a process or a connection, ExtendKey returns errors.ErrUnsupported.

@@ -13,8 +13,8 @@ import (
 type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
-	gone    int     // how many turns in line have waiters that gave up
-	parking         // says how long the head is parked
+	gone    int     // the number of turns in line whose waiters gave up
+	parking         // how long the head waits if it is parked; see parkFor
 
 	// If a waiter gives up before it has asked the store, its error names the last known holder.
 	// One of the next two fields describes that holder, and the other one is nil:
@@ -32,72 +32,54 @@ type turn struct {
 	a     *attempt
 }
 
-// turnState is the state of a turn. Locker.mu guards it. The states turnCalled, turnGiven,
-// turnQueued, turnSpent and turnUnsure are final: once a turn has one of them, its state does not
-// change any more. So a waiter needs no mu to read the state after it has received a message from
-// the channel turn.ready. The tables leave out "turn" in the names of the states.
-//
-//	state    when a turn enters the state
-//	lined    The waiter takes its place in the line (takePlace).
-//	parked   The turn is the head of the line, and a holder of this Locker may pass its lock on
-//	         (parkHead).
-//	passing  A Release chooses the turn (chooseNext), or the waiter is one of several readers for
-//	         which one request is sent (readersBehind).
-//	called   The turn is the head and is not parked (callHead). Or the turn was parked, and parkFor
-//	         is over or the holder does not pass its lock on (wakeHead). Or the turn was passing,
-//	         but the Release did not ask the store to pass the lock on (passOn).
-//	given    The lock was passed on to the waiter (passedTo, handHoldTo), or the waiter got it as
-//	         one of several readers (sharedReply).
-//	queued   The lock went to another process, and the waiter got a place in the store's queue
-//	         (passedTo).
-//	spent    The store refused to pass the lock on to the waiter.
-//	unsure   The reply of the store was lost. Or the store granted the lock after Close, or so late
-//	         that the lease was over.
-//
-//	state    what the waiter does
-//	lined    The waiter waits.
-//	parked   The waiter waits.
-//	passing  The waiter waits.
-//	called   The waiter asks the store.
-//	given    The waiter has the lock.
-//	queued   The waiter waits in the store's queue, with the same token.
-//	spent    The waiter asks the store with a new token.
-//	unsure   The waiter begins a clean-up, and asks the store with a new token.
-//
-// A waiter may give up, for example because its context ends. Then its turn leaves the line. The
-// other effects depend on the state:
-//
-//	state    what else happens when the waiter gives up
-//	lined    Nothing else happens.
-//	parked   The next turn is parked or called.
-//	passing  The goroutine that has sent the request to the store begins a clean-up if necessary.
-//	called   The next turn is parked or called.
-//	given    The waiter releases the lock, unless Close does so.
-//	queued   The waiter begins a clean-up, which gives up the place.
-//	spent    Nothing else happens.
-//	unsure   The waiter begins a clean-up, and returns an error that is also ErrUncertain.
-//
-// The transitions are:
+// turnState is the state of a turn. Locker.mu guards it. The transitions are:
 //
 //	lined   → parked, called, passing
 //	parked  → passing, called
 //	passing → called, given, queued, spent, unsure; lined (a reader for which no lock was granted)
 //
-// Close changes no state. After Close no turn changes to turnPassing or turnGiven. If the lock is
-// granted to a turn in turnPassing after Close, the turn changes to turnUnsure. If a waiter gives
-// up while its turn is in turnPassing, the turn stays in turnPassing. Close waits for every turn.
-// Locker.attempts counts the waiter until it has taken the lock or given up, and counts the Release
-// while a turn is in turnPassing.
+// The other states are final. So after a message from turn.ready, the waiter reads the state
+// without locking mu.
+//
+// A waiter may give up, for example because its context ends. Then its turn leaves the line. A turn
+// in turnPassing stays in that state even if its waiter gives up.
+//
+// Close changes no state. After Close no turn enters turnPassing or turnGiven. If the store grants
+// the lock to a turn in turnPassing after Close, the turn enters turnUnsure. Close waits for every
+// turn: Locker.attempts counts the waiter until it has taken the lock or given up, and counts the
+// Release while a turn is in turnPassing.
 type turnState int8
 
 const (
+	// turnLined: the waiter has taken its place in the line (takePlace), and waits.
 	turnLined turnState = iota
+	// turnParked: the turn is the head of the line. The waiter waits, because a holder of this
+	// Locker may pass its lock on (parkHead). If the waiter gives up, the next turn is parked or
+	// called.
 	turnParked
+	// turnPassing: a Release has chosen the turn (chooseNext), or one request is sent for several
+	// readers (readersBehind). The waiter waits. If it gives up, the goroutine that has sent the
+	// request begins a clean-up if necessary.
 	turnPassing
+	// turnCalled: the waiter asks the store. Either the turn is the head and is not parked
+	// (callHead), or it is no longer parked (wakeHead), or the Release did not ask the store to
+	// pass the lock on (passOn). If the waiter gives up, the next turn is parked or called.
 	turnCalled
+	// turnGiven: the waiter has the lock. The lock was passed on (passedTo, handHoldTo), or the
+	// waiter is one of several readers (sharedReply). If the waiter has given up, it releases the
+	// lock, unless Close does so.
 	turnGiven
+	// turnQueued: the lock went to another process, and the waiter has a place in the store's queue
+	// (passedTo). The waiter waits there, with the same token. If it gives up, it begins a
+	// clean-up, which gives up the place.
 	turnQueued
+	// turnSpent: the store did not pass the lock on to the waiter. The waiter asks the store with a
+	// new token.
 	turnSpent
+	// turnUnsure: the reply of the store was lost. Or the store granted the lock after Close, or so
+	// late that the lease was over. The waiter begins a clean-up, and asks the store with a new
+	// token. If the waiter gives up, it begins the clean-up and returns an error that is also
+	// ErrUncertain.
 	turnUnsure
 )
 
@@ -146,9 +128,8 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 	l.nextHead(q)
 }
 
-// nextHead parks or calls the turn that is now the head of the line, if its state is turnLined. The
-// head may also be a reader in turnPassing, for which a request has already been sent. Then
-// nextHead does nothing. The caller holds mu.
+// nextHead parks or calls the turn that is now the head of the line. It does nothing if the turn is
+// in turnPassing, because a request for that turn is under way. The caller holds mu.
 func (l *Locker) nextHead(q *queue) {
 	if q.line[0].state == turnLined && !l.parkHead(q) {
 		q.callHead()
@@ -162,21 +143,20 @@ func (q *queue) callHead() {
 	t.ready <- struct{}{}
 }
 
-// A released lock may go directly to the next turn in the line of its Locker. That takes one
-// request for both the release and the next acquire (driver.Passer), or, with PassLocally, no
-// request. So if a holder of this Locker may pass its lock on, the head of the line does not join
-// the store's queue at once. The head is parked: it waits for the hand-over, and joins the store's
-// queue if the lock is not released soon.
+// A released lock may go directly to the next turn in the line of its Locker. One request then
+// releases the lock and grants it again (driver.Passer). With PassLocally no request is needed. So
+// while a holder of this Locker may pass its lock on, the head of the line is parked: it waits for
+// the hand-over. It joins the store's queue only if the lock is not released soon.
 
-// parkFor is how long the head of a line waits for a holder of its Locker before it joins the
-// store's queue. It is long enough for several hand-overs in this process. It is so short that it
-// does no harm if waiters of other processes join the store's queue first.
+// parkFor is how long the head of a line is parked before it joins the store's queue. That is long
+// enough for several hand-overs in this process. It is also short enough: if waiters of other
+// processes join the store's queue in the meantime, the head loses little.
 const parkFor = 2 * time.Millisecond
 
 // handoverState holds what a Locker needs to pass locks on.
 type handoverState struct {
 	passer  driver.Passer      // nil if the store cannot pass locks on
-	queuer  driver.QueuePasser // nil if passing a lock on cannot give the next waiter a place in the store's queue
+	queuer  driver.QueuePasser // passes a lock on, or else puts the waiter into the store's queue; may be nil
 	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
 	holders map[string]*hold   // the holds that may be passed on, by name; nil if this Locker never passes locks on
 	invalid error              // the error in the parameters of PassLocally, or nil
@@ -194,11 +174,10 @@ func (l *Locker) initHandover() {
 	}
 }
 
-// parking says until when the head of a line is parked, and has an alarm for that time. Locker.mu
-// guards it.
+// parking says when the parked head of a line must ask the store. Locker.mu guards it.
 type parking struct {
-	until driver.Instant
-	rings driver.Instant // when the alarm fires
+	until driver.Instant // when the head must ask the store
+	rings driver.Instant // when the alarm fires; not later than until
 	alarm func() bool    // stops the alarm; nil if none is set
 }
 
@@ -215,9 +194,9 @@ func (a *attempt) mayPassOn() bool {
 	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
 }
 
-// unlist removes h from the holds that may be passed on. A waiter of this Locker may be parked
-// because it hopes to get the lock of h. If wake is true, unlist makes this waiter ask the store.
-// Otherwise the caller of unlist must wake the waiter or pass h on to it. The caller holds mu.
+// unlist removes h from the holds that may be passed on. The head of the line may be parked to wait
+// for the lock of h. If wake is true, unlist wakes the head, which then asks the store. Otherwise
+// the caller of unlist must wake the head or pass h on to it. The caller holds mu.
 func (l *Locker) unlist(h *hold, wake bool) {
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
 		return
@@ -242,8 +221,8 @@ func (q *queue) headParked() bool {
 	return q != nil && len(q.line) > 0 && q.line[0].state == turnParked
 }
 
-// mayPark reports whether a caller that waits for an exclusive lock on name is likely to be parked.
-// The caller holds mu.
+// mayPark reports whether a holder of this Locker may pass its lock on name on to a waiter. Then a
+// new caller joins the line at once. The caller holds mu.
 func (l *Locker) mayPark(name string) bool {
 	if l.handover.holders == nil {
 		return false
@@ -252,8 +231,8 @@ func (l *Locker) mayPark(name string) bool {
 	return h != nil && (l.handover.passer != nil || h.batch.hasRoom(l.clock.Now()))
 }
 
-// parkHead parks the head of q if a holder of this Locker may pass its lock on, and reports whether
-// it did. The caller holds mu.
+// parkHead parks the head of q if a holder of this Locker may pass its lock on to the head. It
+// reports whether it has parked the head. The caller holds mu.
 func (l *Locker) parkHead(q *queue) bool {
 	a := q.line[0].a
 	h := l.handover.holders[a.h.name]
@@ -277,8 +256,9 @@ func (l *Locker) parkHead(q *queue) bool {
 	return true
 }
 
-// setAlarm makes sure that the head of q does not stay parked after q.until. If an alarm for an
-// earlier time is set already, setAlarm keeps it. When that alarm fires, it sets the next one.
+// setAlarm sets an alarm that wakes the parked head of q at q.until. If an alarm for an earlier
+// time is set already, setAlarm does nothing: when the earlier alarm fires, it sets an alarm for
+// q.until.
 func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	if q.alarm != nil {
 		if q.rings <= q.until {
@@ -305,8 +285,9 @@ func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	})
 }
 
-// With PassLocally, the holders of a Locker pass a lock on in memory: the store keeps one hold for
-// all of them. A batch describes this hold. All its holders share the batch. Locker.mu guards it.
+// A batch belongs to a lock that is passed on in memory (PassLocally). The store keeps one hold for
+// the lock, and several holders of this Locker use it one after the other. Locker.mu guards the
+// batch.
 type batch struct {
 	until    driver.Instant // after this moment the hold is not passed on any more
 	left     int            // how many more times the hold may be passed on
@@ -326,8 +307,8 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 }
 
 // canTakeOver reports whether the lock of h may be passed on to this attempt in memory. The store
-// does not notice that and keeps its record of h. So the TTL and the label in the record must be
-// those of the attempt too. And the attempt must not need anything that only the store can grant.
+// keeps its record of h unchanged. So h and the attempt must have the same TTL and label, and the
+// attempt must not need anything that only the store can grant.
 func (a *attempt) canTakeOver(h *hold) bool {
 	n := a.h
 	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&

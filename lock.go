@@ -15,11 +15,11 @@ import (
 // A Lock is one hold on a name, from Acquire to Release. Its methods are safe for concurrent use. A
 // Lock must not be copied. The zero Lock and a nil *Lock behave like a lock that was released.
 //
-// While the process runs, Context ends before the lease can run out. The lease counts from the
-// instant just before the request that granted it was sent. Context ends earlier than the lease by
-// a margin, because clocks run at different rates. While the machine is suspended, the time of the
-// lease goes on. But no lock can protect a write if the process is paused after it has looked at
-// the clock and before it writes. So send Fence with the write, and check it where the data is.
+// While the process runs, Context ends before the lease can run out. This process counts the lease
+// from the instant just before it sent its request. Context ends a little before the lease, because
+// clocks run at different rates. While the machine is suspended, the time of the lease goes on. But
+// no lock can protect a write if the process is paused after it has looked at the clock and before
+// it writes. So send Fence with the write, and check it where the data is.
 //
 // If a Lock is garbage-collected without Release or Export, it stays held and renewed until its
 // MaxHold or Locker.Close, because its work may still be running. Observers get EventForgotten.
@@ -28,8 +28,8 @@ type Lock struct {
 	h *hold // nil in the zero Lock
 }
 
-// noCopy makes go vet report copies. If a Lock were copied and the original garbage-collected, the
-// hold would count as forgotten although the copy is in use.
+// noCopy makes go vet report copies. A copy could be in use while the original is
+// garbage-collected. Then the hold would count as forgotten.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}
@@ -67,7 +67,8 @@ var noHold = func() *hold {
 	return h
 }()
 
-// String returns the name of the lock, and its slot if it has one, without its secret token.
+// String returns the name of the lock, and the slot if there is one. It leaves out the secret
+// token.
 func (k *Lock) String() string {
 	if slot := k.Slot(); slot >= 0 {
 		return fmt.Sprintf("slot %d of %s", slot, quote(k.Name()))
@@ -93,10 +94,9 @@ func (k *Lock) Slot() int {
 }
 
 // Shared reports whether the lock is shared, as far as this process knows. Another program that
-// knows the token can demote the lock. This process learns of that only by its next renewal, Check
-// or Extend, or not at all if the store cannot report the mode. Until then, Shared still reports
-// false. If no other program knows the token, the result false means that no other reader holds the
-// name.
+// knows the token can demote the lock. This process learns of that by its next renewal, Check or
+// Extend, if the store can report the mode. Until then, Shared reports false although the lock is
+// shared. If no other program knows the token, the result false is certain.
 func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 
 // Fence returns the fencing token, a number that grows with each exclusive grant of this name. Send
@@ -104,22 +104,23 @@ func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 // if the store has no fences.
 func (k *Lock) Fence() uint64 { return k.holdOf().fencing() }
 
-// Remaining returns the time until Context ends if the lease is not renewed, by this process's own
-// clock. It returns 0 if the lock is over, and the longest Duration if the lock has no lease. When
-// another process has just handed the lock over, Remaining may return less than half a second. A
-// moment later, the Locker automatically claims the lock from the store and gets the full lease. A
-// call of Extend claims the lock at once.
+// Remaining returns the time until Context ends, by the clock of this process, if the lease is not
+// renewed again. It returns 0 if the lock is over, and the longest Duration if the lock has no
+// lease. If another process has just handed the lock over, Remaining may return less than half a
+// second. A moment later, the Locker gets the full lease from the store. A call of Extend does so
+// at once.
 func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 
 // Expired reports whether the lock is over (expired, lost or released), by this process's own
 // clock. It sends no request; see Check.
 func (k *Lock) Expired() bool { return k.holdOf().expired() }
 
-// Context returns a context that ends when the lock ends. It has the values of the context given to
-// Acquire. context.Cause returns the reason: ErrLost, ErrExpired, ErrMaxHold, ErrReleased or
-// ErrClosed. The context given to Acquire bounds only the wait, so its end does not end the context
-// of the lock. The context that Do passes to its function is different: it ends as soon as the lock
-// ends or the context given to Do ends.
+// Context returns a context that ends when the lock ends. context.Cause returns the reason:
+// ErrLost, ErrExpired, ErrMaxHold, ErrReleased or ErrClosed. The context has the values of the
+// context given to Acquire, but does not end with it.
+//
+// The function that Do runs gets a different context. It ends when the lock ends, or when the
+// context given to Do ends, whichever is first.
 func (k *Lock) Context() context.Context { return k.holdOf().context() }
 
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
@@ -152,9 +153,9 @@ func (k *Lock) Promote(ctx context.Context) error { return k.holdOf().promotion(
 // is exclusive as before. An exported lock cannot be demoted (ErrInvalid).
 func (k *Lock) Demote(ctx context.Context) error { return k.holdOf().demotion(ctx) }
 
-// Export returns a key with which another process can take the lock over, by Locker.Adopt. This
-// lock stays held and renewed until another process adopts it; then it ends with ErrLost. Close
-// does not release an exported lock. The key is a secret.
+// Export returns a key with which another process can take the lock over, by Locker.Adopt. The lock
+// stays held and renewed until then. When another process has adopted the lock, this Lock ends with
+// ErrLost. Close does not release an exported lock. The key is a secret.
 //
 // Export asks the store for its id and puts the id into the key, so that a Locker for another store
 // refuses the key. If the store does not reply, or ctx ends first, the key contains no id. Such a

@@ -41,7 +41,7 @@ type Locker struct {
 	slotQueuer driver.SlotQueuer   // nil if the store cannot hand permits over to waiters
 	sharers    driver.SharedTaker  // nil if the store cannot take several shared holds at once; guarded by mu
 	slotWaiter driver.SlotWaiter   // nil if the store cannot wait until one of several permits is free
-	locator    driver.Locator      // nil unless two names can share one lock in the store
+	locator    driver.Locator      // finds names that share one lock in the store; nil if there are no such names
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -59,8 +59,8 @@ type Locker struct {
 	mu            sync.Mutex // guards the fields below, and the state of every Lock
 	pending       queues     // the queues whose events are delivered when mu is unlocked
 	closed        bool
-	attempts      int           // calls that take or release a lock, and functions that Do runs; Close waits for them
-	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits for that
+	attempts      int           // how many calls take or release a lock, plus the running functions of Do; Close waits for them
+	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits
 	random        *rand.ChaCha8
 	queues        map[string]*queue
 	handover      handoverState
@@ -143,9 +143,9 @@ func (l *Locker) storeID(ctx context.Context) string {
 	return id
 }
 
-// Tokens come from ChaCha8. Its key comes from the system's random generator and is replaced after
-// tokensPerSeed tokens. To read each token from the system's generator would make an acquire from a
-// memstore slower by a quarter. A token identifies a hold and is used for nothing else.
+// Tokens come from ChaCha8. The system's random generator provides its key, and a new key after
+// each tokensPerSeed tokens. An acquire from a memstore would be a quarter slower if each token
+// came from the system's generator. A token identifies a hold and is used for nothing else.
 const (
 	tokensPerSeed = 1 << 16
 	tokenLength   = 44

@@ -10,15 +10,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// lockSet has the holds that a call of AcquireAll or DoAll takes. Each hold is the outer hold of
-// the next one, as in nested calls of Do.
+// lockSet contains the holds that a call of AcquireAll or DoAll takes. Each hold is the outer hold
+// of the hold that was taken next, as in nested calls of Do.
 type lockSet struct {
 	callMemory
 	within  bool // it is a call of DoAll
 	l       *Locker
 	ctx     context.Context // the caller's
-	mu      sync.Mutex      // guards lasting; it is locked before Locker.mu
-	lasting context.Context // ends as soon as one hold is over; in DoAll, it also ends with ctx
+	mu      sync.Mutex      // guards lockCtx; it is locked before Locker.mu
+	lockCtx context.Context // ends as soon as one hold is over; in DoAll, it also ends with ctx
 }
 
 // taking is the state of a lockSet while AcquireAll or DoAll takes the locks.
@@ -110,7 +110,7 @@ func (t *taking) check(names []string) error {
 
 // takeNext takes the lock on name, in addition to the locks that t has.
 func (t *taking) takeNext(name string) error {
-	var a attempt // not a composite literal, which would be built elsewhere and copied
+	var a attempt // a composite literal would be made in other memory and then copied
 	a.l, a.ctx, a.op, a.within, a.set, a.several = t.l, t.ctx, OpAcquire, t.within, t.set, &t.callMemory
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
@@ -178,17 +178,17 @@ func (s *lockSet) withValues(ctx context.Context) context.Context {
 	return lockContext{valuesBefore{ctx, context.WithoutCancel(h.from)}, h}
 }
 
-// valuesBefore is a context with two sources of values. Value asks the context in the field values
-// first, and then the embedded Context. The context in the field values must be one that never
-// ends, such as a result of context.WithoutCancel. Otherwise context.Cause, which finds the cause
-// by a call of Value, would find the cause of the wrong context.
+// valuesBefore is a context with two sources of values. Value looks in the context c.before, and
+// then in the embedded Context. c.before must never end, so it is a result of
+// context.WithoutCancel. A context that can end would answer the call of Value with which
+// context.Cause looks for the cause.
 type valuesBefore struct {
 	context.Context
-	values context.Context
+	before context.Context
 }
 
 func (c valuesBefore) Value(key any) any {
-	if v := c.values.Value(key); v != nil {
+	if v := c.before.Value(key); v != nil {
 		return v
 	}
 	return c.Context.Value(key)
@@ -197,23 +197,24 @@ func (c valuesBefore) Value(key any) any {
 func (s *lockSet) context() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lasting == nil {
+	if s.lockCtx == nil {
 		ctx := s.ctx
 		if !s.within {
 			ctx = context.WithoutCancel(ctx)
 		}
 		ctx, _ = s.until(ctx) // no cancel is needed: the new context ends when the locks are released
-		s.lasting = s.withValues(ctx)
+		s.lockCtx = s.withValues(ctx)
 	}
-	return s.lasting
+	return s.lockCtx
 }
 
-// sendMinimum tells the store the minimum time of the option HoldAtLeast. During that time, the
-// store keeps a name taken even if the lock is released. So the Locker must not send the minimum
-// time before all locks are held: if a later lock were refused, the earlier names would stay taken
-// for nothing. When all locks are held, sendMinimum sends the request of each hold again, now with
-// the minimum time. It goes on even if the caller's context ends, because otherwise some names
-// would stay taken without the others.
+// sendMinimum is for the option HoldAtLeast. It tells the store the minimum time, for which the
+// store keeps a name taken even if the lock is released. sendMinimum is called when all locks are
+// held. If AcquireAll told the store earlier and then failed, names would stay taken although
+// nobody holds them.
+//
+// sendMinimum sends the request of each hold again, now with the minimum time. It goes on if the
+// caller's context ends, so that not only some of the names stay taken.
 func (t *taking) sendMinimum() error {
 	if t.set.holdAtLeast == 0 {
 		return nil

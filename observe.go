@@ -13,8 +13,8 @@ import (
 // An Observer gets the events of a Locker, for metrics, traces and logs.
 //
 // ctx has the values of the context that the caller gave to Acquire, and those that a
-// ContextObserver added to it. Once the acquire is over, the end of the caller's context no longer
-// ends ctx.
+// ContextObserver added to it. After the acquire, ctx no longer ends when the caller's context
+// ends.
 //
 // The events of one acquire, and of the hold that it takes, are delivered one at a time, in the
 // order in which they happened. Events of different locks may be delivered at the same time.
@@ -58,8 +58,8 @@ type ContextObserver interface {
 // watcher is one Observer of a Locker, with its state.
 type watcher struct {
 	observer Observer
-	starts   ContextObserver // observer as a ContextObserver; nil if it is not one
-	log      *slog.Logger    // if Logger made the observer: where it writes; otherwise nil
+	starts   ContextObserver // the observer, if it is a ContextObserver; otherwise nil
+	log      *slog.Logger    // the log of an observer that Logger made; otherwise nil
 	failed   atomic.Bool     // the observer has panicked
 }
 
@@ -136,14 +136,15 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 }
 
 // An eventQueue delivers the events of one acquire, and of the hold that it takes, in order and one
-// at a time. It exists only if there is an observer. An eventQueue with a tally does not queue
-// events, and many attempts and holds share it; see counter.go.
+// at a time. It exists only if there is an observer. If the only observer is a Counter, the
+// eventQueue has a tally and counts events instead of queueing them. Then many attempts and holds
+// share it; see counter.go.
 type eventQueue struct {
 	l        *Locker
 	name     string
 	tally    Tally
 	counter  *watcher  // the observer that tally belongs to
-	borrowed *borrowed // histograms of tally; nil if it does not lend any
+	borrowed *borrowed // the histograms that tally lends; nil if tally is no lender
 	all      bool      // an observer wants events whose level is Debug
 
 	// Guarded by Locker.mu.
@@ -152,14 +153,15 @@ type eventQueue struct {
 	queue    []Event
 	room     [1]Event      // memory for a queue of one event
 	next     *eventQueue   // in the list Locker.pending
-	busy     bool          // a goroutine is delivering events, or will deliver them when it unlocks mu
-	idle     chan struct{} // closed when busy becomes false; nil if no goroutine waits for that
-	holdBack bool          // events wait in the queue, because EventAcquired must be delivered first
-	noHold   bool          // no caller got the lock
+	busy     bool          // a goroutine is delivering events, or is about to do so in unlock
+	idle     chan struct{} // made by awaitIdle; closed when busy becomes false
+	holdBack bool          // keep events in the queue until EventAcquired has been delivered
+	noHold   bool          // drop the events of the hold; see forgetHold
 	held     time.Duration // how long the lock was held
 }
 
-// newEvents returns the queue of an acquire that begins, and the context to use in this acquire.
+// newEvents makes the eventQueue of a new acquire and delivers EventAcquiring. It returns the
+// eventQueue, and the context to use in this acquire.
 func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQueue, context.Context) {
 	n := &eventQueue{l: l, name: withoutSlot(name), mode: mode, all: l.observed(ctx)}
 	if n.all {
@@ -169,9 +171,9 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 	return n, ctx
 }
 
-// noteEvent puts e into the queue. The caller holds mu. When the caller calls unlock, unlock
-// delivers e, unless another goroutine is already delivering the events of this queue. n may be
-// nil.
+// noteEvent puts e into the queue. The caller holds mu, and e is delivered when it calls unlock. If
+// another goroutine is already delivering the events of this queue, that goroutine delivers e. n
+// may be nil.
 func (n *eventQueue) noteEvent(e Event) {
 	switch {
 	case n == nil:
@@ -229,15 +231,15 @@ func (l *Locker) unlock() {
 	l.unlockAndDeliver()
 }
 
-// unlockAndDeliver unlocks mu after it has delivered the events. Only few calls of unlock need it.
-// With this code in a function of its own, unlock stays small.
+// unlockAndDeliver unlocks mu after it has delivered the events. It is not a part of unlock, so
+// that unlock is small. Most calls of unlock have no events to deliver.
 func (l *Locker) unlockAndDeliver() {
 	defer l.mu.Unlock()
 	l.deliverPending()
 }
 
-// unlockSettled is like unlock. It also waits until the events that are in n at the time of the
-// call have been delivered. It returns the context for the next event of n.
+// unlockSettled is like unlock, but it also waits until all events that are now in n have been
+// delivered. It returns the context for the next event of n.
 func (l *Locker) unlockSettled(n *eventQueue) context.Context {
 	defer l.mu.Unlock()
 	l.deliverPending()
@@ -257,9 +259,9 @@ func (l *Locker) deliverPending() {
 	}
 }
 
-// deliver calls the observers until the queue is empty. The caller has set busy. deliver is called
-// and returns with mu held, even if an observer calls runtime.Goexit. It unlocks mu while it calls
-// observers.
+// deliver calls the observers until the queue is empty. The caller has set busy and holds mu.
+// deliver unlocks mu while it calls observers. It locks mu again before it returns, even if an
+// observer calls runtime.Goexit.
 func (n *eventQueue) deliver() {
 	locked := true
 	defer func() {
@@ -297,12 +299,12 @@ func (n *eventQueue) deliveryOver() {
 }
 
 // observerPatience is how long a call waits for observers that are busy with earlier events of the
-// same lock. An observer may release the very lock whose event it is handling; it then waits for
-// itself, and observerPatience bounds that wait.
+// same lock. If an observer releases the lock whose event it is handling, which it must not do, the
+// Release waits for that same observer. observerPatience bounds this wait.
 const observerPatience = time.Second
 
 // settle waits until all events so far are delivered, and returns the context for the next event.
-// It is called and returns with mu held, and unlocks mu while it waits.
+// The caller holds mu. settle unlocks mu while it waits, and locks mu again before it returns.
 func (n *eventQueue) settle() context.Context {
 	for waited := true; waited && (n.busy || len(n.queue) > 0 && !n.holdBack); {
 		if n.busy {
@@ -361,9 +363,9 @@ func (n *eventQueue) detach() {
 	}
 }
 
-// forgetHold is called for a hold that no caller gets. It drops the events of this hold that are in
-// the queue, except those of clean-ups. It also makes noteHold drop all later events of the hold.
-// The caller holds mu.
+// forgetHold is called if the lock was granted when the caller had already given up. It drops the
+// events of the hold that are in the queue, except those of clean-ups. It also makes noteHold drop
+// all later events of the hold. The caller holds mu.
 func (n *eventQueue) forgetHold() {
 	n.holdBack, n.noHold = false, true
 	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {

@@ -100,8 +100,9 @@ const (
 func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
 // SkipIfOutlived makes Acquire return ErrHeld at once if the holder plans to keep the lock beyond
-// the end of this caller's wait. A holder that renews its lease without a MaxHold has no planned
-// end and counts as outliving every wait. If the wait has no end, SkipIfOutlived has no effect.
+// the end of this caller's wait. If a holder renews its lease and has no MaxHold, its end is not
+// known. Such a holder counts as one that keeps the lock for longer. If the wait has no end,
+// SkipIfOutlived has no effect.
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
 // NoRenewal lets the lease run out after its TTL, unless Extend is called.
@@ -113,8 +114,8 @@ func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }
 func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or
-// the process dies. It is for jobs that many machines start at the same time of day, although the
-// clocks of these machines differ a little.
+// the process dies. It is for a job that should run once, although many machines start it at the
+// same time of day. A machine whose clock is a little late then finds the name taken.
 func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
 
 // Detached takes a lock that is not bound to this process, even on a store that otherwise binds its
@@ -159,13 +160,12 @@ func Observe(o Observer) LockerOption {
 	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
 }
 
-// TraceHolders records a trace of each holder in the store, so that a caller that finds the lock
-// held can link its own trace to that of the holder: see driver.Holder.Trace. The function trace
+// TraceHolders records a trace of each holder in the store. A caller that finds the lock held can
+// then link its own trace to that of the holder; see driver.Holder.Trace. The function trace
 // returns the traceparent of a context, in the format of W3C Trace Context, or "" if there is no
-// trace. The Locker calls trace once for each acquire, with the caller's context or, if there is a
-// ContextObserver, the context that the ContextObserver returned. A traceparent of more than 64
-// bytes is not recorded. Stores in files, in semaphores and in the sessions of a database keep no
-// traces.
+// trace. The Locker calls trace once for each acquire. It passes the caller's context, or the
+// context that a ContextObserver has made from it. A traceparent of more than 64 bytes is not
+// recorded. Stores in files, in semaphores and in the sessions of a database keep no traces.
 //
 // Everybody who can read the store can read the traces. If trace is nil, TraceHolders does nothing.
 func TraceHolders(trace func(context.Context) string) LockerOption {
@@ -201,17 +201,19 @@ func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.ma
 // the store needs the same clock.
 func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
 
-// PassLocally lets up to n holders in a row, all of this Locker, pass a lock on in memory. That
-// costs a microsecond instead of a round trip to the store. The store grants the lock to the first
-// holder. When n holders have had the lock, or when the time d since that grant is over, the lock
-// is not passed on again. The holder at that moment releases it in the store, and a waiter of
-// another process can get it. So a waiter of another process waits longer than without PassLocally.
+// PassLocally lets the holders of this Locker pass a lock on in memory. That costs a microsecond
+// instead of a round trip to the store. The store grants the lock to the first holder. The lock is
+// no longer passed on when n holders have had it, or when the time d since the grant is over. The
+// next Release then releases it in the store, and a waiter of another process can get it. So that
+// waiter waits longer than without PassLocally.
 //
 // Each holder has its own Lock, with a fence above those of the holders before it. The fences come
-// from a block of n, and the store never grants a fence of that block again. Other processes see
-// one hold, so a lock is passed on only between holders that ask for the same: an exclusive lock
-// with the same TTL and Label, and without MaxHold, NoRenewal or HoldAtLeast. In the following
-// cases Release releases the lock in the store, and does not pass it on:
+// from a block of n, and the store never grants a fence of that block again.
+//
+// Other processes see all these holders as one hold. So a lock is passed on only if the next holder
+// asks for the same: an exclusive lock with the same TTL and Label, and without MaxHold, NoRenewal
+// or HoldAtLeast. In the following cases Release releases the lock in the store, and does not pass
+// it on:
 //
 //   - The lock has a cool-down.
 //   - Export, File, Promote or Demote was called on the Lock.
@@ -235,8 +237,8 @@ func (c *config) checkPassing() error {
 	return nil
 }
 
-// withOptions returns a copy of s, changed by opts. The copy is made in this function, so that a
-// call without options allocates nothing.
+// withOptions returns a copy of s, changed by opts. The copy is on the heap, because the options
+// get a pointer to it. A call without options does not call withOptions, so it allocates nothing.
 func (s *settings) withOptions(opts []Option) settings {
 	changed := *s
 	for _, o := range opts {

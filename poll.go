@@ -34,13 +34,15 @@ func (p *poller) until(err error) {
 }
 
 // pollRefused makes the pauses longer if a server cannot be reached. Each pause is a random time
-// between pollMin and three times the last pause. If the server cannot be reached, the last pause
-// counts as at least pollRefused. So even the first pause may be as long as 300 ms.
+// between pollMin and three times the last pause. If the server cannot be reached and the last
+// pause was shorter than pollRefused, pollRefused counts instead. So even the first pause may be as
+// long as 300 ms.
 const pollRefused = 100 * time.Millisecond
 
 // adaptTo adapts the next pause to the error of a wait. A server that refuses connections is down,
-// and thousands of processes may wait for it, so the first pauses are long and differ much. After a
-// lost reply the first pause stays short, because the server usually answers the next request.
+// and thousands of processes may wait for it. So their pauses are long and random from the start.
+// After a lost reply the first pause stays short, because the server usually answers the next
+// request.
 func (p *poller) adaptTo(err error) {
 	if errors.Is(err, ErrUnavailable) {
 		p.last = max(p.last, pollRefused)

@@ -33,9 +33,9 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 }
 
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
-// and returns its result. A release is not interrupted when the context of the program ends. So
-// callers of giveBack pass a context that never ends. The exception is Close: it passes a context
-// that may end.
+// and returns its result. If ctx ends, the requests to the store end too. Only Close passes a
+// context that can end, because a program must be able to release its locks when its own context
+// has ended.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	if !h.released.CompareAndSwap(nil, releaseBegun) {
 		return h.awaitRelease()
@@ -108,7 +108,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	if before == nil && unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil) {
 		before = ErrLost // the lease or the connection may have ended before the lock was released
 		if usable == h.maxHoldAt && (bond == nil || bond.Err() == nil) {
-			before = ErrMaxHold // the lease lasts longer
+			before = ErrMaxHold // the time of MaxHold was over before the lease
 		}
 	}
 	err = verdict(before, out, unsure && !exported, err)
@@ -146,7 +146,7 @@ func (h *hold) announceRelease(err error, by HandOver) {
 	h.locker.unlockSettled(h.events)
 }
 
-// valuesOf is a context that takes only its values from another context.
+// valuesOf is a context that ends with one context and has the values of another context.
 type valuesOf struct {
 	context.Context
 	values context.Context
@@ -155,9 +155,8 @@ type valuesOf struct {
 func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
 // nextInLine returns the turn of the waiter that h will be passed on to, or nil if h will not be
-// passed on. A waiter may be parked because it hopes to get the lock of h. If this waiter does not
-// get the lock, nextInLine makes it ask the store. A lock that is over is not passed on. The caller
-// holds mu.
+// passed on. A lock that is over is not passed on. If the head of the line is parked to wait for h
+// and will not get it, nextInLine makes the head ask the store. The caller holds mu.
 func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	l := h.locker
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
@@ -171,8 +170,8 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 }
 
 // releaseAtStore sends the release up to three times, until the store replies. If the store does
-// not reply, the cleaner goes on with the release. The result unsure is true if an earlier request,
-// or the attempt to pass h on, may have released h.
+// not reply, the cleaner goes on with the release. If unsure is true, an earlier request may have
+// released h, or the attempt to pass h on may have done so.
 func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, at driver.Instant, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
@@ -218,10 +217,10 @@ func verdict(endedBy error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Expired:
 		return ErrExpired
 	case out == driver.Gone && !(unsure && endedBy == nil):
-		// The lock is gone. That is a loss unless an earlier request released the lock and the
-		// reply to that request was lost. This must be so if unsure is true and endedBy is nil.
-		// Then no other client can have ended the lock: its lease and its connection lasted, and it
-		// was not exported.
+		// The lock is gone. That is a loss, unless an earlier request released the lock and the
+		// reply to that request was lost. If unsure is true and endedBy is nil, an earlier request
+		// did release the lock. Nothing else can have ended it, because its lease and its
+		// connection lasted, and it was not exported.
 		return ErrLost
 	case errors.Is(endedBy, ErrMaxHold):
 		return ErrMaxHold

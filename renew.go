@@ -99,8 +99,8 @@ func (h *hold) recordClaim(sent driver.Instant, g driver.Grant) {
 	h.recordExtension(sent, g, h.locker.renewer.newOffset())
 }
 
-// noticeMode notices that another program, which knows the token, demoted the lock. It ignores the
-// reply to a request that was sent before a Promote. The caller holds mu.
+// noticeMode notices that another program, which knows the token, demoted the lock. If the request
+// was sent before a Promote, noticeMode ignores the reply. The caller holds mu.
 func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	if g.Shared && !h.shared && sent > h.convertedAt {
 		h.shared = true
@@ -150,7 +150,7 @@ func (h *hold) endKind(why error) EventKind {
 // ranOut reports whether the lease of h is over. Only renewals that the store has confirmed count.
 func (h *hold) ranOut() bool { return h.locker.clock.Now() >= driver.Instant(h.usable.Load()) }
 
-// noteEnd notes the event that reports the end of h.
+// noteEnd puts the event that reports the end of h into the queue.
 func (h *hold) noteEnd(kind EventKind, why error) {
 	e := Event{Kind: kind, Outcome: holdOutcome(why), Took: h.locker.clock.Now().Sub(h.grantedAt)}
 	if kind != EventReleasing {

@@ -12,16 +12,17 @@ import (
 // renewal is one renewal under way.
 type renewal struct {
 	cancel    context.CancelFunc // nil until the request is sent
-	done      chan struct{}      // made by a Release that waits for the end of the renewal
+	done      chan struct{}      // closed when the renewal ends; made by a Release that waits for that
 	brokenOff bool               // a Release cancelled the renewal
 	offset    float64            // the random part of the next planned time
 }
 
-// mostTogether is how many holds one request renews at most. A store may divide a batch further.
+// mostTogether is the largest number of holds that one request renews. A store may divide a batch
+// further.
 const mostTogether = 2048
 
-// hasRoom reports whether the holds that are due do not fill one request. Only then may the request
-// also renew holds whose planned time has not come yet. If requests always did so, all holds that
+// hasRoom reports whether one request can renew all holds that are due, and more. Then the request
+// also renews holds whose planned time comes soon. If a full request did the same, all holds that
 // were taken at the same time would be renewed at the same time for ever. The caller holds mu.
 func (k *renewer) hasRoom() bool { return len(k.due) < mostTogether }
 
@@ -60,16 +61,16 @@ type renewalBatch struct {
 	cancel      context.CancelFunc
 	holds       []*hold
 	batcher     driver.BatchExtender
-	claims      bool // there is one hold, and the request claims it
+	claims      bool // the request claims the hold, and there is only one
 	unsupported bool // the store has turned out not to support batches
 }
 
-// A Release waits for a renewal of its hold that is under way. The request for this renewal may
-// also renew other holds. In this case, the Release waits only for firstPatience and then cancels
-// the request. The Locker at once sends a second request for the other holds. A Release of one of
-// these holds waits longer, up to secondPatience, before it cancels the second request. Otherwise,
-// if the store takes longer than firstPatience to reply, a series of Releases could cancel one
-// request after another. The remaining holds would then not be renewed in time.
+// If a renewal of a hold is under way, the Release of that hold waits for the end of the renewal.
+// But the request may also renew other holds. Then the Release waits only for firstPatience and
+// cancels the request, and the Locker at once sends a second request for the other holds. If one of
+// these is released during the second request, its Release waits for secondPatience. Otherwise,
+// with a slow store, a series of Releases could cancel one request after another. The remaining
+// holds would then not be renewed in time.
 const (
 	firstPatience  = 50 * time.Millisecond
 	secondPatience = time.Second

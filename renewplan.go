@@ -6,25 +6,27 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// This file decides when a hold is renewed. A third is a third of the TTL, or of the lease if the
-// lease is shorter. All times are counted from the beginning of the lease.
+// This file decides when a hold is renewed. The times in the table are counted from the beginning
+// of the lease, in thirds of the TTL. (If the lease is shorter than the TTL, they are thirds of the
+// lease.) The planned time has a random part. If other holds are renewed shortly before the planned
+// time, the hold is renewed together with them.
 //
 //	                         stores that renew many       other stores
 //	                         leases with one request
-//	earliest renewal         0.8 thirds                   0.9 thirds
-//	earliest planned time    1.0 thirds                   0.9 thirds + early
-//	latest planned time      1.1 thirds                   1.1 thirds
+//	earliest renewal         0.8                          0.9
+//	earliest planned time    1.0                          0.9 + renewEarlyBy
+//	latest planned time      1.1                          1.1
 //	latest renewal           at the planned time          at the planned time
-//	early (renewEarlyBy)     0.2 thirds                   0.03 thirds, at most 100 ms
-//	random part drawn for    each request                 each hold
+//	renewEarlyBy             0.2                          0.03, at most 100 ms
+//	random part              one for each request         one for each hold
 //
 // These are the states of a hold in the renewer:
 //
 //	state       event                                    next state
 //	planned     the planned time has come                queued
 //	planned     another renewal is due, the planned      queued
-//	            time is at most early away, and the
-//	            request has room (hasRoom)
+//	            time comes within renewEarlyBy, and
+//	            the request has room (hasRoom)
 //	queued      a worker takes it with other holds       under way
 //	under way   the store has renewed the lease          planned; the holds of a request get the same
 //	                                                     time, in the order of the request
@@ -57,22 +59,23 @@ func usableFor(sentAt driver.Instant, g driver.Grant) driver.Instant {
 // checks are needed because, for example, a lock file may be removed or replaced while it is held.
 const lookEvery = 2 * time.Second
 
-// placeStep is the difference between the offsets of two holds that follow each other in a request.
-// It is so small that the holds are still renewed together, and it keeps their order: the next
-// request contains them in the same order. Holds that were taken one after the other are near each
-// other in memory, so the processor finds them faster in this order.
+// placeStep is the small difference between the random parts of two neighbours in a request. So the
+// holds of the request are renewed together next time too, in the same order. Holds that were taken
+// one after the other are near each other in memory. In that order, the processor reads them
+// faster.
 const placeStep = 1e-8
 
-// drawOffset draws the random part of planned times: 0 for the earliest time, 1 for the latest. The
-// caller holds mu.
+// drawOffset draws a new random part for planned times. It is a number from 0, for the earliest
+// planned time, to 1, for the latest. The caller holds mu.
 func (k *renewer) drawOffset() float64 {
 	k.offset = float64(k.l.random.Uint64()>>11) / (1 << 53)
 	return k.offset
 }
 
-// newOffset returns the random part for a hold that is granted or extended alone. If the store
-// renews many leases with one request, the holds that are granted between two such requests get the
-// same random part. So they are renewed in the order in which they were taken. The caller holds mu.
+// newOffset returns the random part of the planned time of a hold that is granted or extended
+// alone. If the store renews many leases with one request, all holds that are granted between two
+// such requests get the same random part. So they are renewed in the order in which they were
+// taken. The caller holds mu.
 func (k *renewer) newOffset() float64 {
 	if k.batcher == nil {
 		return k.drawOffset()
@@ -80,9 +83,9 @@ func (k *renewer) newOffset() float64 {
 	return k.offset
 }
 
-// offsetAt returns the random part for the hold at place i of a request. It draws a new random part
-// for each request, or for each hold if the store needs one request for each hold. The caller holds
-// mu.
+// offsetAt returns the random part of the next planned time for hold number i of a request. If the
+// store renews many leases with one request, offsetAt draws a random part once for each request.
+// Otherwise it does so for each hold. The caller holds mu.
 func (k *renewer) offsetAt(i int) float64 {
 	if i == 0 || k.batcher == nil {
 		return k.drawOffset()
@@ -90,11 +93,10 @@ func (k *renewer) offsetAt(i int) float64 {
 	return k.offset*(1-mostTogether*placeStep) + float64(i)*placeStep // below 1 for each i
 }
 
-// renewEarlyBy returns how much earlier than planned a lease may be renewed, together with other
-// leases. Waking up separately for each lease costs more than renewing it. If the store can renew
-// many leases with one request, the time is longer, so that one request renews more leases. For
-// example, it is two seconds for a TTL of 30 s. If the store needs one request for each lease, the
-// time is short, because renewing many leases together would send a burst of requests.
+// renewEarlyBy returns how much earlier than planned a lease may be renewed, if other leases are
+// renewed at that moment. This saves wake-ups, each of which costs more than a renewal. If the
+// store can renew many leases with one request, the result is large: two seconds for a TTL of 30 s.
+// Otherwise the result is small, because many renewals at one moment would be a burst of requests.
 func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	if k.batcher == nil {
 		return min(ttl/100, 100*time.Millisecond)
@@ -102,8 +104,8 @@ func (k *renewer) renewEarlyBy(ttl time.Duration) time.Duration {
 	return ttl / 15
 }
 
-// goesAlong reports whether the renewal of the hold is due so soon that the hold is renewed now,
-// together with other holds.
+// goesAlong reports whether the hold may be renewed now, together with other holds, because its own
+// renewal is due soon.
 func (e scheduled) goesAlong(now driver.Instant) bool {
 	h := e.h
 	early := h.locker.renewer.renewEarlyBy(h.ttl)
@@ -116,13 +118,13 @@ func (e scheduled) goesAlong(now driver.Instant) bool {
 // withoutLease reports whether h has no lease, or a lease longer than MaxHold.
 func (h *hold) withoutLease() bool { return driver.Instant(h.usable.Load()) == h.maxHoldAt }
 
-// scheduleRenewal plans the next renewal of h, normally after a third of the TTL or up to a tenth
-// of that later; see the table above. The offset is the random part. It keeps processes apart that
-// began at the same time.
+// scheduleRenewal plans the next renewal of h; see the table above. offset is the random part of
+// the planned time. Without the random part, processes that began at the same time would renew
+// their locks at the same time.
 //
-// If the store granted a lease longer than the TTL, the renewal is planned for two thirds of the
-// TTL before the time at which the holder must stop. After a hand-over the lease may be shorter
-// than the TTL. Then the renewal is planned after a third of the lease.
+// If the store granted a lease longer than the TTL, the renewal is planned later: when two thirds
+// of the TTL are left until the holder must stop. If the lease is shorter than the TTL, as after a
+// hand-over, the renewal is planned after a third of the lease.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant, offset float64) {
 	h.renewAt = farFuture
 	if g.From != 0 {

@@ -6,12 +6,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A store may hand a name over to a waiter as a reservation. This is a short lease, and a further
-// request, the claim, turns it into a full lease. If the store also reports when the short lease
-// began (Grant.From), the caller of Acquire gets the lock at once, before it is claimed. If the
-// caller soon releases the lock, no claim is sent at all, because the release of a reservation
-// hands the name on as any other release does. The states of such a hold are those of hold.go, and
-// in addition:
+// A store may hand a name over to a waiter as a reservation, which is a short lease. A further
+// request, the claim, turns the reservation into a full lease. If the store also reports when the
+// reservation began (Grant.From), Acquire returns before the claim is sent. If the caller soon
+// releases the lock, the claim is never sent, because a release also hands on a lock that is only
+// reserved. The states of such a hold are those of hold.go, and in addition:
 //
 //	state      event                         what happens
 //	unclaimed  Release without a cool-down   The reservation ends, and no claim is sent.
@@ -20,19 +19,19 @@ import (
 //	           Promote, Demote, or Release
 //	           with a cool-down
 //	           The claim succeeds.           The hold becomes claimed.
-//	           The store reports a loss, or  The hold becomes over, as any other hold does.
+//	           The store reports a loss, or  The hold is over, as any other hold would be.
 //	           the reservation runs out.
 //	claimed    any event                     The same happens as to any other hold.
 //
 // The field hold.unclaimed is true in the state unclaimed, and false in the state claimed.
 //
-// A claim must not take a name that is free. For example, a claim that arrives after the release of
-// the lock must do nothing. So a claim is a request whose Replaces is its own token. The store
-// refuses such a request unless this token has the name.
+// A claim must not take a name that is free. For example, a claim may arrive after the release of
+// the lock, and must then do nothing. So a claim is an acquire whose Request.Replaces is the hold's
+// own token. The store refuses this request unless the name is held with that token.
 
-// claimAfter is how long a reservation is used before it is claimed. It is long enough for many
-// short uses. It is short enough that a claim can be repeated several times before the reservation
-// ends.
+// claimAfter is how long the Locker waits before it claims a reservation. It is long enough for
+// many short uses. It is short enough that a claim can be repeated several times before the
+// reservation ends.
 const claimAfter = driver.MaxReservation / 20
 
 // request returns a request for h's token.

@@ -65,7 +65,7 @@ func (a *attempt) countGrant() {
 	if a.start != 0 {
 		took = max(0, h.grantedAt.Sub(a.start))
 	}
-	if a.by != NoHandOver || a.pending { // only Count counts hand-overs and callers that had to wait
+	if a.by != NoHandOver || a.pending { // the histograms count neither hand-overs nor waiting callers
 		a.events.count(Count{Kind: EventAcquired, Mode: mode, Outcome: OutcomeAcquired, HandOver: a.by, Took: took, AtOnce: !a.pending})
 		return
 	}
@@ -87,13 +87,13 @@ func (l *Locker) attemptOver() {
 	}
 }
 
-// passingOver is called when it is known what a turn in the state turnPassing gets. It gives the
-// turn its new state and wakes the waiter. If the waiter has given up, passingOver does neither. A
-// waiter has given up if turn.gone is true and the new state is not turnGiven. (turn.gone is also
-// true if the waiter got the lock.) The caller holds mu.
-func (l *Locker) passingOver(t *turn, becomes turnState) {
-	if !t.gone || becomes == turnGiven {
-		t.state = becomes
+// passingOver ends the state turnPassing of t. It gives t the new state and wakes the waiter. If
+// the waiter has given up, passingOver changes no state and wakes nobody. t.gone then is true.
+// (t.gone is also true if the new state is turnGiven, because that waiter has left the line.) The
+// caller holds mu.
+func (l *Locker) passingOver(t *turn, newState turnState) {
+	if !t.gone || newState == turnGiven {
+		t.state = newState
 		t.ready <- struct{}{}
 	}
 	l.attemptOver()
@@ -109,15 +109,15 @@ func (l *Locker) passingOver(t *turn, becomes turnState) {
 // in the state turnPassing until the reply has arrived.
 type readerBatch []*turn
 
-// mostReaders is the largest number of readers in one request. When the last of them has its lock,
-// the next request follows for the readers behind it.
+// mostReaders is the largest number of readers in one request. When all of them have their locks,
+// the next readers in the line get theirs with another request.
 const mostReaders = 128
 
-// readersBehind is called when this attempt has just got a shared lock. It returns the turns of the
-// readers directly behind this attempt that can get their locks with one request, or nil if there
-// are fewer than two. They must all ask for the same TTL and name the same Holder. The caller holds
-// mu.
-func (a *attempt) readersBehind() (come readerBatch) {
+// readersBehind is called when this attempt has just got a shared lock. It looks at the turns
+// directly behind this attempt in the line, and returns those readers that can get their locks with
+// one request. They all ask for the same TTL and name the same Holder. If there are fewer than two,
+// the result is nil. The caller holds mu.
+func (a *attempt) readersBehind() (readers readerBatch) {
 	l, q := a.l, a.line
 	if l.sharers == nil || !a.h.shared || l.closed || len(q.line) == 0 || q.line[0] != a.place {
 		return nil
@@ -126,40 +126,41 @@ func (a *attempt) readersBehind() (come readerBatch) {
 		if t.gone {
 			continue
 		}
-		if t.state != turnLined || !t.a.canJoin(come) || len(come) == mostReaders {
+		if t.state != turnLined || !t.a.canJoin(readers) || len(readers) == mostReaders {
 			break
 		}
-		come = append(come, t)
+		readers = append(readers, t)
 	}
-	if len(come) < 2 {
+	if len(readers) < 2 {
 		return nil
 	}
-	for _, t := range come {
+	for _, t := range readers {
 		t.state = turnPassing
 		l.attempts++
 	}
-	l.attempts++ // Close also waits until acquireShared has begun its clean-ups
-	return come
+	l.attempts++ // for acquireShared, which may begin clean-ups
+	return readers
 }
 
-// canJoin reports whether this attempt can get its lock with the same request as the given readers.
-func (a *attempt) canJoin(come readerBatch) bool {
+// canJoin reports whether one request can take the lock of this attempt and the locks of the given
+// readers.
+func (a *attempt) canJoin(readers readerBatch) bool {
 	r := &a.request
 	if !r.Shared || r.AtLeast != 0 || r.FenceAbove != 0 || r.Detached || a.part {
 		return false
 	}
-	if len(come) == 0 {
+	if len(readers) == 0 {
 		return true
 	}
-	first := &come[0].a.request
+	first := &readers[0].a.request
 	return r.TTL == first.TTL && r.Holder == first.Holder
 }
 
-// acquireShared sends one request for the shared holds of all these readers.
-func (come readerBatch) acquireShared(l *Locker, q *queue) {
-	rs := make([]driver.Request, len(come))
+// acquireShared sends one request for the shared holds of the readers.
+func (readers readerBatch) acquireShared(l *Locker, q *queue) {
+	rs := make([]driver.Request, len(readers))
 	l.mu.Lock()
-	for i, t := range come {
+	for i, t := range readers {
 		rs[i] = t.a.request
 	}
 	sharers, closed := l.sharers, l.closed
@@ -178,7 +179,7 @@ func (come readerBatch) acquireShared(l *Locker, q *queue) {
 		l.sharers = nil
 	}
 	var left []cleanUp
-	for i, t := range come {
+	for i, t := range readers {
 		g := driver.Grant{}
 		if err == nil && i < len(grants) {
 			g = grants[i]
@@ -199,10 +200,10 @@ func (come readerBatch) acquireShared(l *Locker, q *queue) {
 	l.unlock()
 }
 
-// sharedReply is called with a turn in the state turnPassing, when the store has replied. It gives
-// the turn its next state, unless the waiter has given up. It returns true if the store may have
-// granted a lock that no waiter will take. The caller must then begin a clean-up. The caller holds
-// mu.
+// sharedReply handles the store's reply for one turn of a readerBatch. The turn is in turnPassing,
+// and sharedReply gives it the next state, unless the waiter has given up. If sharedReply returns
+// true, the store may have granted a lock that no waiter will take. The caller must then begin a
+// clean-up. The caller holds mu.
 func (t *turn) sharedReply(sent, now driver.Instant, g driver.Grant, lost bool) (cleanUp bool) {
 	l := t.a.l
 	granted := g.TTL > 0

@@ -45,6 +45,6 @@ func (s *callMemory) nextToken() (token string) {
 	return token
 }
 
-// keepHold is called when a lock has been taken. It keeps the lock's hold, which nextHold has
-// returned, as the last element of s.holds.
+// keepHold appends the hold of a lock that has been taken to s.holds. nextHold has returned its
+// memory.
 func (s *callMemory) keepHold() { s.holds = s.holds[:len(s.holds)+1] }

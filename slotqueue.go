@@ -8,22 +8,23 @@ import (
 )
 
 // If the store is a driver.SlotQueuer, a permitCall in the state queueing waits for a permit
-// itself: the store keeps the queue of the gate, and hands each free permit over to the first
-// waiter. The callers of this process still wait in the Locker's line for the gate, and only the
-// first of them waits in the store. The call may still get the gate: a caller of this Locker that
-// cannot be served in this way passes the gate on to the next caller in the line.
+// instead of the gate. The store has a queue for each gate, and hands each free permit over to the
+// first waiter in the queue. The callers of one Locker still wait in its line for the gate, and
+// only the first of them waits in the store. Some callers cannot be served in this way and take the
+// gate. Such a caller may pass the gate on to the next caller in the line, so a permitCall may also
+// get the gate.
 
-// errPermitTaken ends a wait for the gate: the store has handed over a permit, which is
+// errGotPermit ends a wait for the gate, because the store has handed over a permit. That permit is
 // permitCall.got.
-var errPermitTaken = errors.New("a permit was handed over instead of the gate")
+var errGotPermit = errors.New("a permit was handed over instead of the gate")
 
 // awaitsPermit reports whether the store may hand a permit over to this call.
 func (p *permitCall) awaitsPermit() bool {
 	return p.l.slotQueuer != nil && !p.singly && !p.set.skip
 }
 
-// awaitHandOver waits until the store hands a permit over. Its error is errPermitTaken if the call
-// has a permit now.
+// awaitHandOver waits until the store hands a permit over. If the call gets the permit,
+// awaitHandOver returns errGotPermit, so that the wait for the gate ends.
 func (p *permitCall) awaitHandOver(ctx context.Context) error {
 	q := p.attempt()
 	q.part, q.anySlot = false, true
@@ -50,7 +51,7 @@ func (p *permitCall) awaitHandOver(ctx context.Context) error {
 		q.announce()
 	}
 	p.got = q.h
-	return errPermitTaken
+	return errGotPermit
 }
 
 // attempt returns an attempt to get a permit at once.

@@ -116,7 +116,7 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 }
 
 // takePermit takes one of the permits of name. The attempt already has the options of the call. If
-// the call has tried every permit before it calls takePermit, a.held is the error of these tries.
+// beginPermit has tried every permit, a.held is the error.
 //
 //go:noinline
 func (a *attempt) takePermit(name string) (*hold, error) {
@@ -181,9 +181,9 @@ func (p *permitCall) checkPlaces() error {
 	return err
 }
 
-// runStates takes a permit: it goes from state to state, as the comment at permitCall says, until
-// the call is done or refused. If the call has already tried every permit, triedErr is the error of
-// these tries; otherwise it is nil.
+// runStates takes a permit. It goes through the states that the comment at permitCall describes,
+// until the call is done or refused. If beginPermit has tried every permit, triedErr is the error,
+// and otherwise nil.
 func (p *permitCall) runStates(triedErr error) (*hold, error) {
 	l := p.l
 	l.mu.Lock()
@@ -213,8 +213,8 @@ func (p *permitCall) runStates(triedErr error) (*hold, error) {
 	return p.queueForPermit()
 }
 
-// firstScan makes the first scan. If triedErr is not nil, the call has already tried every permit.
-// Then firstScan does not try again, and returns a *HeldError made from triedErr.
+// firstScan makes the first scan. If triedErr is not nil, beginPermit has already tried every
+// permit. Then firstScan only returns a *HeldError made from triedErr.
 func (p *permitCall) firstScan(triedErr error) (*hold, error) {
 	if triedErr != nil {
 		return nil, p.heldAll(triedErr)
@@ -366,7 +366,8 @@ func (p *permitCall) leaveGate(gate *hold, got bool) {
 	go gate.giveBack(context.Background(), 0) // Close waits for this release, because the gate is a hold
 }
 
-// remaining returns the rest of the time of Wait.
+// remaining returns how much is left of the time that Wait allows. If only the context bounds the
+// wait, it returns waitForContext.
 func (p *permitCall) remaining() time.Duration {
 	if p.set.wait < 0 {
 		return p.set.wait

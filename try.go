@@ -15,7 +15,7 @@ type call struct {
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
 	part     bool // a request of a permitCall; only the permitCall is counted and reported
-	gate     bool // takes the gate, a lock that only the first waiter for a permit holds; see permitCall
+	gate     bool // takes the gate, the lock of the first caller that waits for a permit; see permitCall
 	anySlot  bool // takes any permit of a name with slots
 	overtake bool // with anySlot: may overtake callers that wait for the gate
 	single   bool // returns one Lock
@@ -31,7 +31,7 @@ type attempt struct {
 	several *callMemory // shared by all attempts of an AcquireAll or DoAll; nil in other calls
 	request driver.Request
 	h       *hold
-	await   func(context.Context) error // waits for a permit instead of the gate; nil in other calls
+	await   func(context.Context) error // a caller at the gate waits for a permit with this function; may be nil
 	start   driver.Instant
 	held    error       // the last *HeldError
 	inLine  bool        // the call joins the line at once, because others wait there or a holder may pass its lock on
@@ -55,9 +55,8 @@ type attempt struct {
 }
 
 // tryStore asks the store once, and repeats the request if its reply was lost. The caller passes
-// the present time as sentAt. If a reply was lost, the store may have granted the lock all the
-// same. If no later reply shows what happened, giveUpToken begins a clean-up, which releases that
-// lock.
+// the present time as sentAt. If tryStore fails without a clear reply, the store may have granted
+// the lock. Then giveUpToken begins a clean-up, which releases that lock.
 func (a *attempt) tryStore(sentAt driver.Instant) error {
 	for i := 0; ; i++ {
 		g, err := a.sendRequest()
@@ -102,9 +101,9 @@ func (a *attempt) sendRequest() (driver.Grant, error) {
 	return g, err
 }
 
-// A quorum is a store that consists of several member stores. splitVote reports whether a quorum
-// abandoned the attempt because there was no majority: other callers held the lock at some of the
-// members, and the other members could not be reached. Another try may succeed.
+// A quorum is a store made of several member stores. splitVote reports whether err is the error of
+// a quorum in which no caller has a majority: other callers held the lock at some of the members,
+// and the remaining members could not be reached. Another try may succeed.
 func splitVote(err error) bool {
 	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
 }
@@ -132,7 +131,8 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 	return err
 }
 
-// unannounced reports whether observers do not know the grant yet.
+// unannounced reports whether announce must be called, because the observers do not know the grant
+// yet.
 func (a *attempt) unannounced() bool {
 	return a.events != nil && (a.events.tally == nil || a.h.events == nil)
 }
@@ -168,7 +168,7 @@ var (
 // granted the request, or may grant it later.
 func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 
-// giveUpToken begins the clean-up of a grant that the store may have made to the token.
+// giveUpToken begins a clean-up if the store may have granted something to the token.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp {
 		for _, name := range a.mayHold() {

@@ -8,9 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// waitForLock waits in line, then for the store, until the lock is granted or the wait is over.
-// Thousands of goroutines may wait in it, so its stack frame must be small. Data that is needed
-// only before or after the wait is on the heap, or in the frames of functions that are not inlined.
+// waitForLock waits in line, then for the store, until the lock is granted or the wait is over. Its
+// stack frame must be small, because thousands of goroutines may be in this function. Data that is
+// needed only before or after the wait is on the heap, or in the frames of functions that are not
+// inlined.
 func (a *attempt) waitForLock() error {
 	err := a.lineUp()
 	if err == nil && !a.first {
@@ -74,10 +75,9 @@ func (a *attempt) takeStoreGrant() error {
 	return err
 }
 
-// waitEnded returns the error of a wait that ended: a *HeldError with the holder of the name. The
-// error of the context is joined to it if the context has ended. The last error of the store is
-// joined to it if there is one. If the Locker was closed, the error is ErrClosed instead of the
-// *HeldError.
+// waitEnded returns the error of a wait that ended: a *HeldError with the holder of the name, or
+// ErrClosed if the Locker was closed. If the context has ended, its error is joined. trouble is the
+// last error of the store, or nil, and is joined too.
 func (a *attempt) waitEnded(cause, trouble error) error {
 	err := a.heldBy()
 	a.timeout = cause == errWaitOver
@@ -201,8 +201,8 @@ func (a *attempt) takePlace() error {
 	return nil
 }
 
-// leaveLine gives up the caller's place in the line. After a grant there is no place left to give
-// up.
+// leaveLine gives up the caller's place in the line. If err is nil, the caller has the lock and has
+// left the line already.
 //
 //go:noinline
 func (a *attempt) leaveLine(err error) {
@@ -233,7 +233,7 @@ func (a *attempt) waitAsHead() error {
 		began := a.l.clock.Now()
 		err := a.askStore(ctx, &waiter, &poll)
 		switch {
-		case err == nil || err == errPermitTaken:
+		case err == nil || err == errGotPermit:
 			return err
 		case errors.Is(err, ErrHeld):
 			a.noteContended(err)
@@ -280,12 +280,12 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 	case err != nil:
 		return &errorWithout{err, []error{ErrUncertain}} // after a wait that failed, the store cleans up itself
 	}
-	a.cleanUp = a.unsure // Wait has taken over the place of a turn in turnQueued
+	a.cleanUp = a.unsure // the place that turnQueued stands for is used up
 	return a.takeHandOver(g)
 }
 
-// takeHandOver takes the lock when the store's wait has returned g. If g is zero, a try may
-// succeed.
+// takeHandOver takes the lock after a wait in the store, which has returned g. If g is zero,
+// nothing was handed over, but a try may succeed.
 func (a *attempt) takeHandOver(g driver.Grant) error {
 	switch {
 	case g.TTL == 0:
@@ -312,8 +312,8 @@ func (a *attempt) takeHandOver(g driver.Grant) error {
 }
 
 // mayUse reports whether this attempt may use the reservation g before it is claimed. A reservation
-// has only a short lease. With some options, for example HoldAtLeast, the lock must have its full
-// lease from the start, because other clients rely on it. Then mayUse returns false.
+// has only a short lease. With some options, for example HoldAtLeast, other clients rely on the
+// full lease, so mayUse returns false.
 func (a *attempt) mayUse(g *driver.Grant) bool {
 	l, r := a.l, &a.request
 	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
@@ -321,8 +321,8 @@ func (a *attempt) mayUse(g *driver.Grant) bool {
 		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
 }
 
-// useReservation makes the reservation g the lock of this attempt, without a claim. It returns
-// false if too little time of the reservation is left. Then the reservation must be claimed first.
+// useReservation takes the lock that g reserves, without a claim. If too little time of the
+// reservation is left, it returns false. Then the lock must be claimed first.
 func (a *attempt) useReservation(g driver.Grant) (used bool, err error) {
 	a.h.unclaimed = true
 	switch err = a.acceptGrant(g.From, g); err {
@@ -336,9 +336,10 @@ func (a *attempt) useReservation(g driver.Grant) (used bool, err error) {
 	return true, err
 }
 
-// bounded returns the context for the wait in the store. This context ends when ctx ends, when the
-// time of Wait is over, or when the Locker is closed. Requests that may grant the lock are sent
-// with ctx alone, so that the end of Wait does not leave their outcome unknown.
+// bounded returns the context for a wait in the store. It ends when the caller's context ends, when
+// the time of Wait is over, or when the Locker is closed. A request that may grant the lock has the
+// caller's context instead. Otherwise the end of Wait could interrupt the request, and nobody would
+// know its outcome.
 func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 	if a.ctx.Done() == nil && over == nil {
 		return a.l.closing, func() {}
@@ -362,9 +363,9 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 // all waits. So a waiter goes on until requests have failed for graceUnavailable. The caller keeps
 // the time of the first failure in *since.
 //
-// While a store is out of reach, each request fails after a short time. So if a request has lasted
-// graceUnavailable or longer, the store was in reach for most of that time. The failure of this
-// request then counts as the first failure.
+// While a store is out of reach, each request fails after a short time. So if the last request has
+// lasted graceUnavailable or longer, the store was in reach during that request, and its failure
+// counts as the first failure.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false

@@ -47,8 +47,8 @@ func (e *entry) dropAll() {
 	e.holds = e.holds[:0]
 }
 
-// maxLost is how many lost tokens an entry remembers. If a token is older, the entry cannot tell
-// what became of its hold.
+// maxLost is how many lost tokens an entry remembers. It forgets the oldest token first. Then it
+// can no longer tell what became of the hold of that token.
 const maxLost = 16
 
 func (e *entry) lose(token string) {
@@ -68,8 +68,8 @@ func (e *entry) isBusy(now driver.Instant) bool {
 	return len(e.queue)+len(e.watchers) > 0 || e.cooling > now
 }
 
-// blocked reports whether r, whose token holds nothing, must wait for a holder, a cool-down, the
-// promotion of a reader, or an earlier waiter.
+// blocked reports whether r must wait for a holder, a cool-down, the promotion of a reader, or an
+// earlier waiter. It is called for a request whose token has no hold.
 func (e *entry) blocked(r *driver.Request, now driver.Instant) bool {
 	return e.excluded(r, now) || len(e.queue) > 0
 }
@@ -154,8 +154,8 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 	return out
 }
 
-// heldError returns the error for a request that must wait. The error has the holds in the way of
-// r, with times of the wall clock.
+// heldError returns the error for the request r, which must wait. The error lists the holds of
+// other tokens, with times of the wall clock.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	err := &driver.HeldError{Holds: e.reports(now, time.Now(), r.Token), Waiters: len(e.queue)}
 	for i := range err.Holds {
@@ -166,14 +166,14 @@ func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	return err
 }
 
-// reports describes the holds, without the one of the token except. Times in it are those of the
-// wall clock, which shows the time wall at the instant now.
-func (e *entry) reports(now driver.Instant, wall time.Time, except string) []driver.Hold {
+// reports describes the holds of all tokens but ownToken, with times of the wall clock. now and
+// wall are the present time, on the lease clock and on the wall clock.
+func (e *entry) reports(now driver.Instant, wall time.Time, ownToken string) []driver.Hold {
 	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
 	var out []driver.Hold
 	for i := range e.holds {
 		h := &e.holds[i]
-		if h.until <= now || h.token == except {
+		if h.until <= now || h.token == ownToken {
 			continue
 		}
 		report := driver.Hold{Holder: h.holder, Shared: h.shared, Since: at(h.since), Until: at(h.until)}

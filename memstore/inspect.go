@@ -29,7 +29,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		return nil, err
 	}
 	defer s.unlock()
-	now, wall := s.clock.Now(), time.Now() // one pair for all names, so that Since shows who came first
+	now, wall := s.clock.Now(), time.Now() // read once for all names, so that Since shows who came first
 	var out []driver.State
 	for name, e := range s.entries {
 		if strings.HasPrefix(name, prefix) && e.isBusy(now) {

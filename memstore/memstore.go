@@ -156,10 +156,10 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return out, err
 }
 
-// ReleaseTimed returns a function that releases a hold as Release does and also returns the instant
-// of the release, so that a Locker with a padlock.Counter need not read the clock too. If the
-// argument store is not s itself, but a store that wraps s, ReleaseTimed returns nil, because the
-// function would bypass the Release of that store.
+// ReleaseTimed returns a function that does what Release does, and also returns the instant of the
+// release. With this function, a Locker with a padlock.Counter need not read the clock after a
+// release. The parameter is the store of that Locker. If it is a wrapper around s, ReleaseTimed
+// returns nil, because the function would bypass the wrapper's Release.
 func (s *Store) ReleaseTimed(store driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error) {
 	if store != driver.Store(s) {
 		return nil

@@ -12,16 +12,16 @@ type waiter struct {
 	r      driver.Request
 	onTurn func(driver.Grant, error)
 	// Guarded by the mutex of the space.
-	out  bool // the waiter has left the queue or the watchers
+	out  bool // the waiter no longer waits
 	g    driver.Grant
 	err  error
 	next *waiter // in the list space.woken
 }
 
 // advance grants the name to the waiters at the head of the queue that can have it now. If the
-// queue is empty after that, advance wakes those watchers whose try would succeed now. If waiters
-// or watchers are left, it sets an alarm for the time when it must run again. If the entry is no
-// longer needed, it forgets the entry.
+// queue is then empty, advance wakes the watchers whose try would succeed now. If waiters or
+// watchers are left, advance sets an alarm for the time when it must run again. If e is no longer
+// needed, advance forgets e.
 func (s *space) advance(e *entry, now driver.Instant) {
 	for len(e.queue) > 0 && !e.excluded(&e.queue[0].r, now) {
 		w := e.queue[0]
@@ -49,7 +49,7 @@ func (s *space) advance(e *entry, now driver.Instant) {
 	s.tidy(e, now)
 }
 
-// wake ends the wait of w. When the space is unlocked, unlock calls w.onTurn with g.
+// wake ends the wait of w with the grant g. The next unlock calls w.onTurn.
 func (s *space) wake(w *waiter, g driver.Grant) {
 	w.out, w.g = true, g
 	w.next, s.woken = s.woken, w
@@ -69,8 +69,9 @@ func (s *space) unlock() {
 }
 
 // setAlarm makes sure that alarmFired runs when the next hold, cool-down or intent of e ends by
-// itself, because a waiter may then get the name. If e has no waiters, no alarm is needed. An alarm
-// that fires earlier is kept, because alarmFired then sets the next alarm.
+// itself, because a waiter may then get the name. If e has no waiters, no alarm is needed. If an
+// alarm for an earlier time is set already, setAlarm does nothing, because alarmFired will set the
+// next alarm.
 func (s *space) setAlarm(e *entry, now driver.Instant) {
 	if len(e.queue)+len(e.watchers) == 0 {
 		return

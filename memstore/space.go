@@ -19,19 +19,19 @@ type space struct {
 	spare   []*entry // entries that can be reused; each has the name that it had last
 	woken   *waiter  // the list of waiters whose onTurn is called when mu is unlocked
 
-	// A name that is free is forgotten, so that it needs no memory. But when it is taken again, its
-	// fence must be greater than before. So floor is the highest fence of all forgotten names, and
-	// every later fence of any name is greater than floor. The names in aheadOfClock do not count
-	// for floor.
+	// A free name is forgotten, so that it needs no memory. When it is taken again, its fence must
+	// be greater than its earlier fences. So floor is the highest fence of the forgotten names,
+	// without those in aheadOfClock. Every new fence of any name is greater than floor.
 	floor uint64
 
-	// aheadOfClock has the fences of forgotten names that are more than maxLead ahead of the clock,
-	// because of FenceAbove or RaiseFence. They must not raise the fences of other names. An entry
-	// is removed when the clock has overtaken it.
+	// aheadOfClock has the forgotten names whose fences are more than maxLead ahead of the clock,
+	// because of FenceAbove or RaiseFence. These fences must not raise floor, because floor raises
+	// the fences of all names. A name is removed when the clock has overtaken its fence.
 	aheadOfClock map[string]uint64
 
-	// Normally a fence is the time of the wall clock when the store was made, plus the time since
-	// then on the lease clock. So setting the wall clock does not change the fences.
+	// Normally a fence is a time: the wall clock's time when the store was made (wallBase), plus
+	// the time that has passed since then on the lease clock (clockBase). So setting the wall clock
+	// does not change the fences.
 	wallBase  int64
 	clockBase driver.Instant
 }
@@ -68,7 +68,8 @@ type hold struct {
 	holder  driver.Holder
 }
 
-// intent keeps new readers out while a reader waits for the others to leave.
+// intent keeps new readers out while a reader that wants to be promoted waits until all other
+// readers have left.
 type intent struct {
 	token string
 	until driver.Instant
@@ -76,9 +77,9 @@ type intent struct {
 
 const maxSpare = 64
 
-// The fence of a forgotten name may be ahead of the clock. If the fence is ahead by at most maxLead
-// microseconds, it counts for space.floor. A fence that is further ahead must not raise the fences
-// of other names, so it is kept in space.aheadOfClock.
+// maxLead is a number of microseconds. The fence of a forgotten name may be ahead of the clock. If
+// it is ahead by at most maxLead, it may raise space.floor. Otherwise it is kept in
+// space.aheadOfClock, so that it does not raise the fences of other names.
 const maxLead = 1_000_000
 
 func (s *space) entry(name string) *entry {
@@ -109,9 +110,9 @@ func (s *space) nameFrom(text []byte) string {
 	return string(text)
 }
 
-// sweep forgets names whose holders let the lease run out and never came back. It also removes
-// fences from aheadOfClock that the clock has overtaken. It runs when the number of names has
-// doubled, so its cost per name is small.
+// sweep forgets names whose holders let the lease run out and never came back. It also forgets the
+// fences in aheadOfClock that are no longer ahead of the clock. It runs when the number of names
+// has doubled, so its cost per name is small.
 func (s *space) sweep() {
 	now := s.clock.Now()
 	for _, e := range s.entries {

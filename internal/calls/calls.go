@@ -17,7 +17,7 @@ import (
 // Patience is how long a caller waits for a silent server.
 const Patience = driver.MaxSilence - 500*time.Millisecond
 
-// Calls are the calls of one store and the goroutines that it started.
+// Calls counts the calls of one store, and the goroutines that the store has started.
 type Calls struct {
 	Work    sync.WaitGroup  // counts the calls and the goroutines
 	Closing context.Context // canceled by End
@@ -47,8 +47,8 @@ func (c *Calls) Begin(ctx context.Context) error {
 
 // End makes Begin refuse new calls, and cancels the context Closing, so that running calls can end
 // early. It reports whether this was the first call of End. The caller of End must then call
-// Work.Wait to wait for the running calls. If some of them wait for an event, and do not notice
-// Closing, the caller must first make that event happen.
+// Work.Wait to wait for the running calls. Some of them may wait for an event and ignore Closing.
+// The caller must make that event happen before it calls Work.Wait.
 func (c *Calls) End() (isFirst bool) {
 	c.mu.Lock()
 	isFirst = !c.closed
@@ -58,7 +58,7 @@ func (c *Calls) End() (isFirst bool) {
 	return isFirst
 }
 
-// AfterClose returns an error that is driver.ErrClosed if End is the reason for err. Otherwise it
+// AfterClose wraps err in driver.ErrClosed if End was called. Otherwise, or if err is nil, it
 // returns err.
 func (c *Calls) AfterClose(err error) error {
 	if err != nil && c.Closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
@@ -67,10 +67,9 @@ func (c *Calls) AfterClose(err error) error {
 	return err
 }
 
-// Do runs op, which sends statements, as one call. It returns early if ctx ends, or after Patience,
-// even if ctx never ends: op may send several statements, and wait for other calls before that. In
-// that case op continues in the background, because a statement that was sent cannot be cancelled
-// without ending its connection.
+// Do runs op, which sends one or more statements, as one call. Do returns early if ctx ends, or
+// when Patience is over. Then op goes on in the background, because a statement that was sent
+// cannot be cancelled without ending its connection.
 func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
 	var zero T
 	if err := c.Begin(ctx); err != nil {

@@ -1,5 +1,5 @@
-// Package histogram counts durations for package metrics. Package padlock adds short ones to a
-// Histogram without a call of package metrics.
+// Package histogram counts durations for package metrics. Package padlock adds durations to a
+// Histogram directly, because that is faster than a call of package metrics.
 package histogram
 
 import (
@@ -18,11 +18,10 @@ var Bounds = [...]time.Duration{
 // durations.
 type Buckets [len(Bounds) + 1]uint64
 
-// Histogram counts durations. Locks in memory are often held for a very short time, so a duration
-// in the first bucket costs only one atomic addition, to shortTimes. This field has the count of
-// such durations in its upper bits and their sum in its lower bits. Before one of them overflows,
-// Drain moves both to the other fields. The zero Histogram is empty. Its methods are safe for
-// concurrent use.
+// Histogram counts durations. Locks in memory are often held for a very short time. So a duration
+// in the first bucket costs only one atomic addition, to shortTimes. Before shortTimes overflows,
+// Drain moves its contents to the other fields. The zero Histogram is empty. Its methods are safe
+// for concurrent use.
 type Histogram struct {
 	shortTimes atomic.Uint64 // count * shortOne + sum in nanoseconds
 
@@ -31,13 +30,12 @@ type Histogram struct {
 	sum     time.Duration
 }
 
-// The field Histogram.shortTimes has a count of durations in its upper 20 bits and their sum, in
-// nanoseconds, in its lower 44 bits. Only durations of at most a millisecond are added. Each of
-// them has at most 20 bits, so the sum does not overflow before the count.
+// Histogram.shortTimes has the number of short durations in its upper 20 bits. The lower 44 bits
+// are the sum of these durations in nanoseconds. A short duration is at most a millisecond and has
+// at most 20 bits, so the sum cannot overflow before the number.
 //
-// When the count has reached half of its range, shortTimes is at least shortMost. The count and the
-// sum are then moved to other fields. The other half of the range is for goroutines that add
-// durations before that is done.
+// When the number is half of the largest number, shortTimes has the value shortMost. Then Add calls
+// Drain. Until Drain is done, other goroutines may add durations: the other half is for them.
 const (
 	shortOne  = 1 << 44
 	shortMost = 1 << 63
@@ -50,8 +48,8 @@ func (h *Histogram) Add(d time.Duration) {
 	}
 }
 
-// addSlowly does what Add leaves to do: it adds a duration that does not belong to the first
-// bucket, or makes room in shortTimes.
+// addSlowly is called by Add for a duration that does not belong to the first bucket, and when
+// Drain must be called.
 func (h *Histogram) addSlowly(d time.Duration) {
 	if uint64(d) <= uint64(time.Millisecond) {
 		h.Drain()
