@@ -1,6 +1,7 @@
 package house
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"os/exec"
@@ -52,12 +53,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// betweenModules lists internal packages that other released modules import. A program may combine
-// modules of different versions, so the API of these packages must not break either.
-var betweenModules = []string{"internal/login", "internal/redisconn"}
-
-// releasedPackages lists the packages of released modules that a user can import, and
-// betweenModules.
+// releasedPackages lists the packages of released modules that a user can import, and the internal
+// packages that betweenModules returns.
 func releasedPackages(files []*houseFile, modules string) []string {
 	released := map[string]bool{}
 	for line := range strings.Lines(modules) {
@@ -65,17 +62,32 @@ func releasedPackages(files []*houseFile, modules string) []string {
 			released[fields[0]] = true
 		}
 	}
-	var packages []string
-	for _, f := range files {
-		if f.ast == nil || f.test() || !released[f.module] || f.ast.Name.Name == "main" || slices.Contains(packages, f.pkg()) {
-			continue
-		}
+	library := slices.DeleteFunc(slices.Clone(files), func(f *houseFile) bool {
+		return f.ast == nil || f.test() || !released[f.module] || f.ast.Name.Name == "main"
+	})
+	packages := betweenModules(library)
+	for _, f := range library {
 		inside := strings.Split(f.pkg(), "/")
-		if slices.Contains(betweenModules, f.pkg()) || !slices.Contains(inside, "internal") && inside[0] != "examples" {
+		if !slices.Contains(inside, "internal") && inside[0] != "examples" {
 			packages = append(packages, f.pkg())
 		}
 	}
 	slices.Sort(packages)
+	return slices.Compact(packages)
+}
+
+// betweenModules returns the internal packages of the root module that other modules import. A
+// program may combine modules of different versions, so the API of these packages must not break
+// either. Commands do not count, because the go.mod of a command fixes the versions.
+func betweenModules(library []*houseFile) (packages []string) {
+	for _, f := range library {
+		for _, spec := range f.ast.Imports {
+			pkg, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), padlockPath+"/")
+			if ours && f.module != "." && !strings.HasPrefix(f.module, "cmd/") && strings.HasPrefix(pkg, "internal/") {
+				packages = append(packages, pkg)
+			}
+		}
+	}
 	return packages
 }
 
@@ -152,14 +164,20 @@ func TestAPIBite(t *testing.T) {
 		}
 	}
 	var files []*houseFile
-	for name, module := range map[string]string{"x.go": ".", "a/internal/x.go": ".", "open/x.go": "open", "shop/x.go": "shop", "a/x_test.go": "."} {
-		f, err := parseHouse(name, module, []byte("package x"))
+	code := func(imported string) string { return "package x\nimport _ \"" + padlockPath + "/" + imported + "\"\n" }
+	for name, text := range map[string]string{
+		"x.go": code("internal/own"), "a/internal/x.go": "package x", "open/x.go": code("internal/frozen"), "shop/x.go": code("internal/shop"),
+		"a/x_test.go": "package x", "open/x_test.go": code("internal/test"), "cmd/padlock/b/x.go": code("internal/command"),
+	} {
+		module := map[string]string{"open": "open", "shop": "shop", "cmd": "cmd/padlock"}[strings.Split(name, "/")[0]]
+		f, err := parseHouse(name, cmp.Or(module, "."), []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, f)
 	}
-	if got := releasedPackages(files, ". yes\nopen yes\nshop never\n"); !slices.Equal(got, []string{".", "open"}) {
-		t.Errorf("released are %v, want the root and open", got)
+	want := []string{".", "cmd/padlock/b", "internal/frozen", "open"}
+	if got := releasedPackages(files, ". yes\nopen yes\ncmd/padlock yes\nshop never\n"); !slices.Equal(got, want) {
+		t.Errorf("released are %v, want %v", got, want)
 	}
 }

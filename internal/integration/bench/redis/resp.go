@@ -50,7 +50,8 @@ func (r *resp) do(cmd []byte) (any, error) {
 }
 
 // applyDeadline makes later commands on the connection fail at the deadline of ctx. If the deadline
-// has not changed, applyDeadline costs nothing.
+// has not changed, applyDeadline costs nothing. A cancelled ctx does not end a command: noticing it
+// would cost time in every trial, and the trials end by a deadline.
 func (r *resp) applyDeadline(ctx context.Context) error {
 	d, _ := ctx.Deadline()
 	if d.Equal(r.deadline) {
