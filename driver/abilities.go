@@ -15,19 +15,19 @@ import (
 type Waiter interface {
 	// Wait returns when another try for r may succeed: when the store wakes the waiter, or when the
 	// holder's lease ends. A wake-up is only a hint. After joining the queue, Wait checks the name
-	// once more, so that it misses no wake-up that came after the caller's try. If other programs
-	// use the same locks and wake nobody, Wait also returns from time to time. Wait survives a
-	// short loss of the connection, and returns an error only if its place is lost.
+	// once more, so that it misses no wake-up that came after the caller's try. Other programs may
+	// use the same locks and wake nobody. In that case, Wait also returns from time to time. Wait
+	// survives a short loss of the connection, and returns an error only if its place is lost.
 	//
 	// If reserve is true, Wait joins the store's queue, if there is one, and the store may hand the
 	// name over. Then Wait returns a Grant with TTL > 0, which is one of these:
 	//
-	//   - A reservation for r.Token, with the fence that the hold will have. It can be used until
-	//     From+TTL, which is at most [MaxReservation] after the reservation was made. If From is
-	//     zero, the store does not know when the reservation was made, and the caller must claim it
-	//     before using the name. Acquire with the same token claims the reservation and gives it a
-	//     full lease. Release gives up the reservation. A reservation also ends when its time is
-	//     over.
+	//   - A reservation for r.Token: a short lease with the fence that the hold will have. Acquire
+	//     with the same token claims the reservation and gives it a full lease. If From is set, the
+	//     caller may use the name before the claim, until From+TTL. That is at most
+	//     [MaxReservation] after the reservation was made. If From is zero, the store does not know
+	//     when the reservation was made, and the caller must claim it before using the name.
+	//     Release gives up the reservation. A reservation that nobody claims ends by itself.
 	//   - The hold itself, if From is set and TTL is above MaxReservation. It needs no claim, so
 	//     the waiter may use the name without another request. The lease counts from From and may
 	//     be shorter than r.TTL at first. If the caller needs the full lease at once, it calls
@@ -39,13 +39,13 @@ type Waiter interface {
 	//
 	// If reserve is false, the waiter takes no place in the queue, and the store does not hand the
 	// name over to the waiter. When the name may be free, the store wakes all such waiters
-	// together. A holder of a shared lock that wants to be promoted also waits in this way. It
-	// passes the token of its hold. That token stays good for the hold, whatever Wait returns.
+	// together. A reader that wants to be promoted also waits in this way. Its r.Token is the token
+	// of its shared hold, and stays good for that hold whatever Wait returns.
 	//
 	// A zero Grant means that the caller should try now, with a new token. The store then keeps
-	// nothing for r.Token. When Wait returns an error, the store has given up the place in the
-	// queue and any reservation. It may also do that in the background, with a context of its own;
-	// then Close waits for it.
+	// nothing for r.Token. When Wait returns an error, the store gives up the place in the queue
+	// and any reservation. The store may do this in the background, after Wait has returned. Close
+	// waits until the store has done it.
 	//
 	// A waiter whose process died or was stopped delays the waiters behind it by at most
 	// Guarantees.DeadWaiter. No token is in two waits at the same time.
@@ -54,8 +54,8 @@ type Waiter interface {
 
 // Enqueuer is a Waiter whose waiters need no goroutine: the store calls a function when a waiter's
 // turn comes. It is for a store that lives in this process (Guarantees.InProcess). The caller keeps
-// no queue of its own in front of an Enqueuer. So a store either supports every call of Enqueue, or
-// returns errors.ErrUnsupported from every call.
+// no queue of its own in front of an Enqueuer. A store that returns errors.ErrUnsupported from one
+// call of Enqueue must return that error from every call.
 type Enqueuer interface {
 	Waiter
 
@@ -72,10 +72,10 @@ type Enqueuer interface {
 // QueueAdviser knows, without a request, that a name is probably held and waited for.
 type QueueAdviser interface {
 	// JoinFirst reports whether a caller that may wait for name should call Wait with reserve true
-	// at once, without a try before it. The answer is a guess from the hand-overs that the store
-	// has seen a moment ago. The guess may be wrong and the name may be free. Then Wait takes the
-	// name with the request that would have joined the queue. The guess is for exclusive requests
-	// without Replaces, AtLeast and FenceAbove, and with a TTL above MaxReservation.
+	// at once, instead of trying Acquire first. The answer is a guess from the hand-overs that the
+	// store has just seen. If the guess is wrong and the name is free, the request that Wait sends
+	// takes the name. The guess is only for exclusive requests without Replaces, AtLeast and
+	// FenceAbove, and with a TTL above MaxReservation.
 	//
 	// JoinFirst sends nothing and returns at once. It returns false if the store cannot be reached.
 	JoinFirst(name string) bool
@@ -107,9 +107,9 @@ type SlotTaker interface {
 
 // SlotWaiter waits until one of the permits of a name with slots may be free.
 type SlotWaiter interface {
-	// WaitSlot watches all n permits of r.Name at the same time. It returns nil when a try for any
-	// one of them may succeed. Like Wait with reserve false, it takes no place in a queue, and
-	// keeps nothing for r.Token. It ignores the lock SlotGate(r.Name, n).
+	// WaitSlot watches all n permits of r.Name at the same time. It returns nil when one of the
+	// permits may be free. It takes no place in a queue, and keeps nothing for r.Token. In this it
+	// is like Wait with reserve false. It ignores the lock SlotGate(r.Name, n).
 	WaitSlot(ctx context.Context, r Request, n int) error
 }
 
@@ -117,25 +117,26 @@ type SlotWaiter interface {
 type SlotQueuer interface {
 	// AwaitSlot waits until the store hands one of the permits 0 to n-1 of r.Name over to r.Token.
 	// It waits in the queue of the lock SlotGate(r.Name, n), together with the callers that wait
-	// for that lock in other ways. The Grant is for the lock SlotName(r.Name, slot). It is a
-	// reservation or a hold, as [Waiter] explains for reserve true, and never zero.
+	// for that lock in other ways. The Grant is for the lock SlotName(r.Name, slot). The Grant is
+	// never zero: it is a reservation or a hold, as in Wait with reserve true.
 	//
-	// When AwaitSlot returns an error, the store has given up the place in the queue and any
-	// permit. It may also do that in the background, with a context of its own; then Close waits
-	// for it. A waiter whose process died or was stopped delays the waiters behind it by at most
-	// the greater one of a second and Guarantees.DeadWaiter.
+	// When AwaitSlot returns an error, the store gives up the place in the queue and any permit.
+	// The store may do this in the background, after AwaitSlot has returned. Close waits until the
+	// store has done it. A waiter whose process died or was stopped delays the waiters behind it by
+	// at most the greater one of a second and Guarantees.DeadWaiter.
 	//
-	// A store may return errors.ErrUnsupported for some requests only, at once. Then the caller
-	// waits for the gate as for any other lock, and for a permit with WaitSlot.
+	// A store may return errors.ErrUnsupported for some requests only, and then returns it at once.
+	// The caller then calls Wait to get the gate, which is a lock like any other. While it holds
+	// the gate, it calls WaitSlot to wait for a permit.
 	AwaitSlot(ctx context.Context, r Request, n int) (slot int, g Grant, err error)
 }
 
 // SharedTaker takes several shared holds of one name with one request.
 type SharedTaker interface {
 	// AcquireShared does what Acquire does for each request in rs, in order, and stops at the first
-	// request that is not granted. It returns the grants of the requests before that one. It does
-	// not try the requests after it, so their tokens are not spent. All requests are shared, and
-	// have the same name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
+	// request that is not granted. It returns the grants of all earlier requests. It does not try
+	// the later requests, so their tokens are not spent. All requests are shared, and have the same
+	// name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
 	//
 	// If the requests are not as described, the error is ErrInvalid. After ErrUncertain, nothing is
 	// known about any of the tokens. After every other error, nothing was granted.
@@ -145,8 +146,8 @@ type SharedTaker interface {
 // BatchExtender extends the leases of many holds with few requests.
 type BatchExtender interface {
 	// ExtendBatch does for every hold in the list what Extend does, and returns what Extend would
-	// return, in the same order. If a hold cannot be extended, or its name causes an error, that
-	// changes nothing for the other holds. No token occurs twice in the list.
+	// return, in the same order. If one hold cannot be extended, or the name of one hold causes an
+	// error, the other holds are extended all the same. No token occurs twice in the list.
 	//
 	// If the error is not nil, nothing was sent. The error is errors.ErrUnsupported if the caller
 	// has to call Extend for each hold, and ErrInvalid if an argument is invalid.
@@ -169,15 +170,15 @@ type Extended struct {
 // instead of several.
 type Passer interface {
 	// Pass hands a lock from one caller of a process to the next with one request. It ends the
-	// exclusive hold of token, as Release without a cool-down does, and then makes one try for r,
-	// as Acquire does. Between the two, nobody can get the name except a waiter in the store's
-	// queue. The request r must be exclusive, without Replaces, and for the same name. It has a
-	// token of its own.
+	// exclusive hold of token, as Release without a cool-down does. Then it makes one try for r, as
+	// Acquire does. After the release and before the try, only a waiter in the store's queue can
+	// get the name. The request r must be exclusive, for the same name, and with another token. Its
+	// field Replaces must be empty.
 	//
-	// The Outcome is that of the Release. If the Grant has a TTL above 0, it is the new hold. This
-	// is possible only if the Outcome is Released. Pass grants nothing if other callers wait, if
-	// the name cools down, or if token held nothing. A store may also end the hold without making
-	// the try. If Pass grants nothing, r.Token is spent: the caller must not use it again.
+	// Pass returns the Outcome of the release. If r was granted, the Grant has a TTL above 0, and
+	// the Outcome is Released. Pass does not grant r if other callers wait, if the name cools down,
+	// or if token held nothing. A store may also end the hold without making the try. If r was not
+	// granted, r.Token is spent: the caller must not use it again.
 	//
 	// If Pass is repeated with the same tokens while the new hold is live, it returns the same
 	// result as the first time. After ErrUncertain, the outcomes of the release and of the try are
@@ -188,14 +189,16 @@ type Passer interface {
 // QueuePasser is a Passer that can also put the next caller into the store's queue.
 type QueuePasser interface {
 	// PassOrQueue does what Pass does. If a waiter in the store's queue gets the name, PassOrQueue
-	// may also put r at the end of that queue, in the same step. Then queued is true, the Grant is
-	// empty, and r.Token is not spent. The caller soon calls Wait with the same request and with
-	// reserve, and Wait waits at that place. If the caller does not want the name any more, it
-	// calls Release with r.Token instead. If the caller does neither, the place delays the waiters
-	// behind it by at most Guarantees.DeadWaiter. After ErrUncertain, r may have a place, too.
+	// may put r at the end of that queue, in the same step. Then queued is true, the Grant is
+	// empty, and r.Token is not spent. After ErrUncertain, r may have such a place too.
+	//
+	// A caller whose request has a place must soon call Wait with the same request and with reserve
+	// true. Wait then waits at that place. If the caller does not want the name any more, it calls
+	// Release with r.Token instead. If the caller does neither, the place delays the waiters behind
+	// it by at most Guarantees.DeadWaiter.
 	//
 	// If PassOrQueue is repeated with the same tokens before Wait or Release, it returns the same
-	// result as the first time: r keeps its place, and Wait waits at that place.
+	// result as the first time, and r keeps its place.
 	PassOrQueue(ctx context.Context, token string, r Request) (out Outcome, g Grant, queued bool, err error)
 }
 
@@ -203,17 +206,18 @@ type QueuePasser interface {
 type Converter interface {
 	// Convert makes one try. The result depends on the mode that r asks for.
 	//
-	// If r is exclusive and the hold is shared (promotion), Convert succeeds if this is the only
-	// hold, and the hold gets a new fence. If other readers hold the name, Convert returns a
-	// *HeldError. It also records an intent, which says that this reader wants to be promoted. As
-	// long as the intent lasts, no new reader gets the name. If another reader has an intent
-	// already, Convert returns ErrPromotionConflict. A failed promotion leaves the shared hold as
-	// it was, or returns ErrLost. An intent ends within MaxIntent unless another Convert renews it.
+	// Promotion: r is exclusive and the hold is shared. If this is the only hold, Convert succeeds,
+	// and the hold gets a new fence. If other readers hold the name, Convert returns a *HeldError
+	// and records an intent: the reader wants to be promoted. As long as the intent lasts, no new
+	// reader gets the name. An intent ends after MaxIntent at the latest, unless the reader calls
+	// Convert again. If another reader has an intent already, Convert returns ErrPromotionConflict.
+	// After a failed promotion, the reader still has its shared hold, unless the error is ErrLost.
 	//
-	// If r is shared and the hold is exclusive (demotion), Convert always succeeds while the name
-	// is held, and keeps the fence.
+	// Demotion: r is shared and the hold is exclusive. Convert succeeds if the hold is live, and
+	// keeps the fence.
 	//
-	// If the hold already has the mode of r, Convert verifies the hold and withdraws its intent.
+	// If the hold already has the mode of r, Convert only verifies the hold and withdraws its
+	// intent.
 	//
 	// Afterwards the lease lasts as long as before, or for r.TTL if that is longer.
 	//
@@ -291,8 +295,8 @@ type Locator interface {
 // SamePlacer reports, without a request, whether two stores keep their locks in the same place.
 type SamePlacer interface {
 	// SamePlace reports whether this store and the store in the parameter keep their locks in the
-	// same memory or on the same server, so that both fail together. It also returns false if it
-	// cannot tell. Callers use the function [SamePlace], which removes wrappers first.
+	// same memory or on the same server, so that both fail together. If the store cannot tell,
+	// SamePlace returns false. Callers use the function [SamePlace], which removes wrappers first.
 	SamePlace(other Store) bool
 }
 

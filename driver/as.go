@@ -3,10 +3,9 @@ package driver
 import "reflect"
 
 // As finds out whether a store has an optional ability: T is the interface of the ability, such as
-// [Waiter]. If s implements T, As returns s. If s is a wrapper, it has a method Unwrap() Store,
-// which returns the store inside. So if s does not implement T, As looks at the store inside s,
-// then at the store inside that one, and so on. It returns the first store that implements T. T may
-// also be the type of a store.
+// [Waiter]. If s implements T, As returns s. Otherwise, if s is a wrapper, As looks at the store
+// inside s, which the method Unwrap() Store of s returns. As goes on in this way until it finds a
+// store that implements T, or a store that is no wrapper. T may also be the type of a store.
 //
 //	waiter, ok := driver.As[driver.Waiter](store)
 //
@@ -15,10 +14,10 @@ import "reflect"
 //
 //	func (w *wrapper) Unwrap() driver.Store { return w.inner }
 //
-// With this method, As still finds the abilities of the store inside. If the wrapper does not have
-// an ability itself, calls of that ability bypass the wrapper. So a wrapper may have Unwrap only if
-// names and tokens mean the same inside as outside. A wrapper that changes names must not have it;
-// see WithPrefix.
+// With this method, As finds all abilities of the store inside. If the wrapper does not implement
+// an ability itself, calls of that ability go directly to the store inside. So a wrapper may have
+// Unwrap only if it leaves names and tokens unchanged. A wrapper that changes names must not have
+// Unwrap; see WithPrefix.
 //
 // As looks into every wrapper: call it once for each store, not for each request.
 func As[T any](s Store) (T, bool) {

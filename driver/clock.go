@@ -18,10 +18,9 @@ type Clock interface {
 	// Now returns the current instant. It costs about as much as time.Now.
 	Now() Instant
 
-	// AfterFunc calls f in its own goroutine when d has passed. The function stop prevents the call
-	// of f, as the method Stop of a time.Timer does. It returns false if the call of f can no
-	// longer be prevented. The call of f may come late, for example after a suspend, so f must
-	// check Now.
+	// AfterFunc calls f in its own goroutine when d has passed. The call may come late, for example
+	// after a suspend, so f must check Now. The function stop is like the method Stop of a
+	// time.Timer: it prevents the call of f, or returns false if it is too late for that.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 
 	// Nap returns the longest d that the caller should pass to AfterFunc, or 0 if there is no
@@ -35,7 +34,7 @@ type Clock interface {
 // returns agree with each other.
 func SystemClock() Clock {
 	if now := time.Now(); now == now.Round(0) {
-		// There is no monotonic reading, so this is a bubble. A bubble's wall clock is never set,
+		// In a bubble, time.Now has no monotonic reading. The wall clock of a bubble is never set,
 		// so it can be used instead.
 		return goClock{time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	}

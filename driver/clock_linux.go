@@ -11,11 +11,12 @@ import (
 // still while the machine is suspended, so Nap limits the length of a timer.
 //
 // Reading CLOCK_BOOTTIME is a system call, about five times as expensive as time.Now. So bootClock
-// normally computes the time from Go's monotonic clock, which stands still during a suspend.
-// time.Now shows whether the machine was suspended: the wall clock then moved on and the monotonic
-// clock did not. So bootClock reads CLOCK_BOOTTIME again only if the difference between these two
-// clocks has changed by more than maxDrift. Setting the wall clock can hide a suspend, but only if
-// it is set back by the length of the suspend, to within maxDrift.
+// normally adds an offset to Go's monotonic clock. That clock stands still during a suspend, but
+// the wall clock moves on. So bootClock compares the two clocks at every call. If their difference
+// has changed by more than maxDrift, bootClock reads CLOCK_BOOTTIME again.
+//
+// Somebody who sets the wall clock back after a suspend can hide the suspend, but only by setting
+// the clock back by exactly as long as the suspend lasted (to within maxDrift).
 type bootClock struct{}
 
 // maxDrift is how much the difference between wall clock and monotonic clock may change before

@@ -57,14 +57,15 @@
 //   - Acquire returned a *HeldError for it,
 //   - Wait returned the zero Grant or an error for it,
 //   - Release was called with it,
-//   - [Passer.Pass] released it, or made a try with it that was not granted, or
-//   - [QueuePasser.PassOrQueue] did so and gave it no place in the queue.
+//   - [Passer.Pass] or [QueuePasser.PassOrQueue] released it, or
+//   - one of these two methods made a try with it that was not granted, and it got no place in the
+//     queue.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
 //
 // There is one exception. A composite store, such as a quorum, may send a spent token to a member
-// again, but only if it has not released the token at that member.
+// again if it has not called Release with the token at that member.
 //
 // So after a Release, no caller sends a new Acquire with the same token to the same store. If
 // Release finds nothing for a token, the store may therefore remember the token for a while. If an
@@ -107,14 +108,16 @@ import (
 type Store interface {
 	// Acquire makes one try to take r.Name for r.Token. It never queues.
 	//
-	// Acquire is idempotent for each token. While the token's hold is live, the same request again
-	// returns the same fence, with a full lease that counts from the second request. The hold keeps
-	// the mode of the first request. So a caller whose reply was lost may simply ask again. If the
-	// lease of the hold has run out, the same request is a new try, and its grant has a new fence.
+	// Acquire is idempotent for each token. A caller whose reply was lost may send the same request
+	// again. While the token's hold is live, the repeated request returns the same fence, with a
+	// full lease that counts from the repeated request. The hold keeps the mode of the first
+	// request. If the lease of the hold has run out, the repeated request is a new try, and its
+	// grant has a new fence.
 	//
 	// In a store whose holds are bound to a connection, only the process that sent the first
 	// request can repeat it. The connection of an earlier try with this token may still be open on
-	// the server and hold the name. As long as this is possible, Acquire returns ErrUncertain.
+	// the server and hold the name. As long as the store cannot rule this out, Acquire returns
+	// ErrUncertain.
 	//
 	// Acquire returns a *HeldError if others hold the name, if the name cools down, or, in a store
 	// with a queue, if others wait for the name ahead of this caller. The *HeldError lists the
@@ -124,10 +127,9 @@ type Store interface {
 	// A shared request is granted only together with other shared holds. A store without shared
 	// mode returns errors.ErrUnsupported, and never silently grants an exclusive hold.
 	//
-	// A composite store decides for itself whether a try succeeded. If it abandons a try, there is
-	// no grant, even if some members granted it. The store releases these members in the
-	// background, with a context of its own, and Close waits for that. The error is ErrSpent. It is
-	// joined with ErrUnavailable if the caller should try again, and otherwise with ErrUncertain.
+	// A composite store, such as a quorum, may abandon a try that some of its members granted. Then
+	// the error is [ErrSpent], joined with another error that says what the caller should do. The
+	// store releases these members in the background, and Close waits for that.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It never shortens a lease
@@ -137,17 +139,18 @@ type Store interface {
 	// If the lease has run out, the error is ErrExpired or ErrLost. ErrExpired means that nobody
 	// has taken the name since. If the store cannot tell, the error is ErrLost.
 	//
-	// A store may renew several holds with one request. Then ttl counts from the time at which that
-	// request was sent. Grant.From gives this time, which is at most ttl/10 ago. Extend of one hold
-	// never fails because of another hold, and never keeps another hold alive. If nobody extends a
-	// hold, it ends when its TTL is over, or up to [RenewalInterval] later.
+	// A store may extend several holds with one request, and answer a call of Extend from an
+	// earlier request. Then Grant.From is the time at which that request was sent, at most ttl/10
+	// ago, and ttl counts from that time. Each hold is extended for itself: no call fails because
+	// of another hold. If nobody extends a hold, it ends when its TTL is over, or up to
+	// [RenewalInterval] later.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
-	// Release ends the hold, the reservation or the place in the queue that token has. It never
-	// ends anything of another token. If keep > 0, the name stays taken for that long, which is
-	// called a cool-down. The name also stays taken for the rest of Request.AtLeast. After the
-	// release of a shared hold, no exclusive request is granted during the cool-down, but the store
-	// may grant shared requests.
+	// Release ends the hold, the reservation or the place in the queue that token has. It changes
+	// nothing for other tokens. If keep > 0, a cool-down follows: the name stays taken for that
+	// long. If Request.AtLeast is not over yet, the name stays taken for the rest of that time,
+	// too. In a cool-down after a shared hold, the store may grant shared requests, but no
+	// exclusive ones.
 	//
 	// Release is idempotent and reports what it found, see [Outcome]. If a token is wrong or its
 	// lease ran out, that is an Outcome, not an error.
@@ -168,24 +171,25 @@ type Request struct {
 	Name   string
 	Token  string        // the token of the hold that is asked for; never empty
 	Shared bool          // the hold may exist together with other shared holds
-	TTL    time.Duration // length of the lease; without leases, a store only checks that it is valid
+	TTL    time.Duration // length of the lease; a store without leases only checks that TTL is valid
 
 	// AtLeast is how long the name stays taken after the grant, even if the holder dies or releases
 	// the lock earlier. If AtLeast is longer than TTL, it is the length of the first lease. Extend
 	// never ends the hold before AtLeast is over. If Release comes before AtLeast is over, it
 	// leaves a cool-down for the rest of the time.
 	//
-	// The caller may send the same Acquire again. Then AtLeast counts from the second request, even
-	// if the first request had no AtLeast. But the name never becomes free earlier than the first
-	// request alone would allow.
+	// If the caller repeats the Acquire, AtLeast counts from the repeated request, even if the
+	// first request had no AtLeast. A repeated request with a shorter AtLeast does not make the
+	// name free earlier.
 	AtLeast time.Duration
 
-	// Replaces, if not empty, is the token of an existing hold of the name. The request asks for
-	// this hold to be replaced by a hold of Token:
+	// Replaces, if not empty, is the token of a hold of the name. The request replaces that hold
+	// with a hold of Token:
 	//
 	//   - If Token has a live hold already, the request is a repeat.
-	//   - Otherwise, if the token in Replaces has a live hold, that hold is lost, and Token gets a
-	//     hold in the same mode with a new fence. The new hold also keeps the rest of AtLeast.
+	//   - Otherwise, if the token in Replaces has a live hold, that hold ends, and Token gets a
+	//     hold in the same mode with a new fence. If AtLeast of the old hold is not over yet, the
+	//     new hold takes over the rest of that time.
 	//   - If neither token has a live hold, the error is ErrLost, even if the name is free.
 	//
 	// A store whose holds are bound to a process or connection returns errors.ErrUnsupported,
@@ -194,22 +198,23 @@ type Request struct {
 	Replaces string
 
 	// Detached is for a store that binds its holds to a process or to a connection; see
-	// Guarantees.Bound. It asks for a hold that is not bound in this way. Such a hold has a lease
-	// (Grant.TTL is above 0), outlives the process, and ends with its lease or with Release. Every
-	// program that knows the token can extend, verify, replace and release it. If
-	// Guarantees.Detached is false, or the request is shared, the store returns
-	// errors.ErrUnsupported. A store whose holds are bound to nothing ignores Detached. Convert is
-	// not possible on a detached hold.
+	// Guarantees.Bound. If Detached is set, the request asks for a hold that is bound to nothing.
+	// Such a hold has a lease (Grant.TTL is above 0), outlives the process, and ends with its lease
+	// or with Release. Every program that knows the token can extend, verify, replace and release
+	// it. If Guarantees.Detached is false, or the request is shared, the store returns
+	// errors.ErrUnsupported. A store that binds no hold ignores Detached. Convert is not possible
+	// on a detached hold.
 	Detached bool
 
 	// FenceAbove, if not 0, makes the fence of a new grant greater than FenceAbove. So every later
-	// fence is greater too. A repeat keeps its fence. The greatest value allowed is MaxFenceAbove.
+	// fence is greater too. If the token has a live hold already, that hold keeps its fence. The
+	// greatest value allowed is MaxFenceAbove.
 	FenceAbove uint64
 
 	// Spent lists the tokens of earlier tries of the same caller for the same name: at most
-	// MaxSpent tokens, the latest last. Only a composite store uses the list. A member of that
-	// store may still have a hold with one of these tokens. That hold will end soon. So that hold
-	// alone is no reason for the composite store to report that the name is held.
+	// MaxSpent tokens, in the order of the tries. Only a composite store uses the list. One of its
+	// members may still have a hold with one of these tokens. The composite store knows from the
+	// list that such a hold will end soon, and does not report the name as held because of it.
 	Spent []string
 
 	Holder Holder // the caller, as it appears to others that find the name held
@@ -218,31 +223,32 @@ type Request struct {
 // Grant is a hold. The zero Grant, which [Waiter.Wait] can return, is not a hold.
 type Grant struct {
 	// Fence orders the grants of one name: see [Guarantees.Fence]. An exclusive grant has a greater
-	// fence than every grant before it. A shared grant has a greater fence than every exclusive
-	// grant before it, even one whose lease ran out. The reason is that a writer that has not
-	// noticed the end of its lease must not have the same fence as the readers that follow.
+	// fence than every earlier grant. A shared grant has a greater fence than every earlier
+	// exclusive grant. So a writer that has not noticed the end of its lease has a lower fence than
+	// the readers after it.
 	//
-	// If Guarantees.SharedFence says so, all readers that hold the name together have one fence: a
-	// reader that joins others gets their fence, and a demoted hold counts as a reader. Only
-	// FenceAbove and Replaces ask for a greater fence.
+	// If Guarantees.SharedFence is Yes, all readers that hold the name at the same time have the
+	// same fence: a reader that joins other readers gets their fence. A hold that was demoted
+	// counts as a reader. A reader gets a greater fence only if its request has FenceAbove or
+	// Replaces.
 	//
 	// A fence is below 2^53, so that JSON, Lua and floating point keep it exactly. It is 0 if the
-	// store has none. After the last fence below MaxFence, everything that needs a new fence (a
-	// grant, a promotion, a hand-over, Break) fails with ErrFencesUsedUp. A request for one name
-	// raises the fences of no other name.
+	// store has no fences. When a name has used its last fence below MaxFence, everything that
+	// needs a new fence (a grant, a promotion, a hand-over, Break) fails with ErrFencesUsedUp.
+	// Requests for one name do not change the fences of other names.
 	Fence uint64
 
 	// From is the instant from which TTL counts, on the clock given to the store. If From is zero,
 	// TTL counts from the instant just before the caller sent the request.
 	From Instant
 
-	// TTL is the time left at From. It is 0 if the hold has no lease and lasts until Release or
-	// until Bound ends; the caller does not renew such a hold.
+	// TTL is the time left at From. If TTL is 0, the hold has no lease: it lasts until Release, or
+	// until the context in Bound is cancelled. The caller does not renew such a hold.
 	TTL time.Duration
 
-	// Shared means that the hold was shared when the store answered. Extend sets Shared, and
-	// Acquire sets it if the request has Replaces. No other method sets it. A store that cannot
-	// tell the mode never sets it. So false may also mean that the mode is not known.
+	// Shared means that the hold was shared when the store answered. False means that the hold was
+	// exclusive, or that the mode is not known. Only Extend sets Shared, and Acquire for a request
+	// with Replaces. A store that does not know the mode never sets it.
 	Shared bool
 
 	// Bound, if not nil, belongs to the connection or session of the hold. All holds of one
@@ -258,15 +264,18 @@ type Outcome int
 
 const (
 	// Gone means that the token holds nothing and the store cannot tell why. A second Release of a
-	// hold also returns Gone, even if it repeats a Release whose outcome was uncertain. A store may
-	// share its names with other programs. If it cannot know whether one of them took the name
-	// after the lease had run out, Release returns Gone, and other methods return ErrLost.
+	// hold also returns Gone, even if the outcome of the first Release was uncertain.
+	//
+	// If other programs may use the same names, the store cannot always know whether one of them
+	// took the name after the lease had run out. Then Release returns Gone, and other methods
+	// return ErrLost.
 	Gone Outcome = iota
 	// Released means that Release ended a live hold, reservation or place in the queue.
 	Released
-	// Expired means that the lease had run out and nobody took the name since.
+	// Expired means that the lease has run out, and that nobody has taken the name since.
 	Expired
-	// Taken means that the lease had run out, or was broken, and somebody else took the name.
+	// Taken means that the lease ran out or was broken, and that somebody else has taken the name
+	// since.
 	Taken
 	// Inherited means that this process no longer holds the name, but a child process still does,
 	// through the hold's file: see [FileSharer].

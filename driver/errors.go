@@ -15,7 +15,7 @@ import (
 var (
 	// ErrHeld means that another holder has the name. The error is a *HeldError.
 	ErrHeld = errors.New("lock is held")
-	// ErrExpired means that the lease had run out and nobody took the name since.
+	// ErrExpired means that the lease has run out, and that nobody has taken the name since.
 	ErrExpired = errors.New("lease has expired")
 	// ErrLost means that the hold is gone. Another client took it or broke it, or the store cannot
 	// tell.
@@ -38,9 +38,9 @@ var (
 	ErrPromotionConflict = errors.New("another reader is being promoted")
 	// ErrInvalid means that a parameter is out of range. The text names the parameter.
 	ErrInvalid = errors.New("invalid parameter")
-	// ErrFencesUsedUp means that the name has used its last fence below MaxFence. Nothing that
-	// needs a new fence is granted any more, and nothing was changed. errors.Is finds ErrInvalid in
-	// it too.
+	// ErrFencesUsedUp means that the name has no fence left, because fences must stay below
+	// MaxFence. The request was refused and changed nothing. Use another name.
+	// errors.Is(ErrFencesUsedUp, ErrInvalid) is true.
 	ErrFencesUsedUp error = usedUp{}
 	// ErrAlreadyHeld means that the caller already holds the name and would wait for itself. For a
 	// lock in a transaction it means that this process already holds the name.
@@ -61,7 +61,7 @@ func (usedUp) Is(target error) bool { return target == ErrInvalid }
 // in it.
 type HeldError struct {
 	Holds   []Hold    // the holds, or the cool-down, that are in the way; may be empty
-	Until   time.Time // when all these holds will have ended if none is renewed; zero if unknown
+	Until   time.Time // when the last of these holds ends if none is renewed; zero if unknown
 	Waiters int       // waiters ahead of this caller; -1 if unknown
 }
 

@@ -6,8 +6,8 @@ import (
 )
 
 // Guarantees are the promises of a store with its configuration. The author of the store states
-// them, and the documentation and `padlock stores` print them. drivertest tests most fields, even
-// if a field promises nothing. The zero value promises nothing.
+// them, and the documentation and `padlock stores` print them. Package drivertest tests most of
+// them. The zero value promises nothing.
 type Guarantees struct {
 	// Store is the name of the kind of store: "memory", "redis", …
 	Store string
@@ -27,8 +27,8 @@ type Guarantees struct {
 	// SafeEviction says that the store never drops a live hold to make room.
 	SafeEviction Promise
 
-	// Bound says whether a hold also ends when a connection or process ends, even before its lease
-	// does.
+	// Bound says whether the end of a connection or process also ends its holds, before their
+	// leases end.
 	Bound Bound
 
 	// Detached matters only for a store that binds its holds to a connection or a process. It says
@@ -42,9 +42,9 @@ type Guarantees struct {
 	// checks fences refuses none of them.
 	SharedFence Promise
 
-	// LossDelay is for holds that end with a connection or a process. It is how long it may take,
-	// after that end, until the holder learns that its hold is lost. 0 means that the holder learns
-	// of the loss no later than the end of its lease.
+	// LossDelay is for holds that end with a connection or a process. When the connection or
+	// process has ended, the holder learns within LossDelay that its hold is lost. 0 means that the
+	// holder learns it no later than its lease ends.
 	LossDelay time.Duration
 
 	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than
@@ -72,8 +72,8 @@ type Guarantees struct {
 	// FIFO says that waiters get their turn in the order in which they came, across all processes.
 	FIFO bool
 
-	// CoolDown says that the store keeps a name taken after Release with keep > 0, and that it
-	// supports Request.AtLeast.
+	// CoolDown says that the store has cool-downs: after a Release with keep > 0, the name stays
+	// taken for that long. Such a store also supports Request.AtLeast.
 	CoolDown bool
 
 	// InProcess says that the store lives in this process. Such a store sets the field From in
@@ -104,8 +104,8 @@ const (
 	ToNothing Bound = iota
 	// ToConnection means that the hold ends with a connection or session.
 	ToConnection
-	// ToProcess means that the hold ends with the process, or with the last process that has its
-	// file open.
+	// ToProcess means that the hold ends with the process. If other processes have the file of the
+	// hold open too, the hold ends with the last of them.
 	ToProcess
 )
 
@@ -117,9 +117,9 @@ const (
 	NoFence Fence = iota
 	// SessionFence means that fences grow while the server, or this process, lives.
 	SessionFence
-	// DurableFence means that fences grow for ever. They grow even if the locks move to another
-	// store. They also grow across a restart that lost data, unless the clock was set back as well.
-	// They are microseconds since 1970, or one more than the last fence.
+	// DurableFence means that fences grow for ever. Each fence is the present time in microseconds
+	// since 1970, or the last fence plus one if that is greater. So fences grow even if the locks
+	// move to another store or a restart has lost the data, unless the clock was set back too.
 	DurableFence
 )
 
@@ -154,9 +154,9 @@ func (o Outcome) String() string {
 	return word("Outcome", int(o), "gone", "released", "expired", "taken", "inherited")
 }
 
-// word is for the String methods of integer types: it returns the name of the constant whose value
-// is i. The names of all constants of the type are in names. A later version may add constants, so
-// the value may have no name here. Then word returns the type and the number, such as "Promise(7)".
+// word is for the String methods of integer types. It returns the name of the constant with the
+// value i: the entry i of names. If there is no such entry, it returns the type and the number,
+// such as "Promise(7)". A later version of a store may have more constants.
 func word(kind string, i int, names ...string) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", kind, i)

@@ -26,8 +26,8 @@ const (
 	// reserved if the waiter does not claim it.
 	MaxReservation = 500 * time.Millisecond
 
-	// A Convert that cannot promote its reader yet keeps new readers out, for at most MaxIntent. To
-	// keep them out for longer, that reader calls Convert again.
+	// MaxIntent is how long a reader that waits to be promoted keeps new readers out. The time
+	// counts from the reader's last call of Convert.
 	MaxIntent = 2 * time.Second
 
 	// MaxFence is greater than every fence. Fences follow the clock, so they reach MaxFence in the
@@ -40,20 +40,20 @@ const (
 )
 
 // RenewalInterval is the longest time between two renewals of a hold with a lease of ttl. Usually a
-// hold is renewed after a third of its lease. RenewalInterval is a little longer, because renewals
-// are not all sent at the same time. A hold that nobody extends may last longer than its TTL, but
-// by at most this interval; see [Store].Extend.
+// hold is renewed after a third of its lease. But renewals are spread over time, so some come later
+// than that. In some stores, a hold that nobody extends lasts longer than its TTL, by at most
+// RenewalInterval; see [Store].Extend.
 func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
 
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its
 // tokens in the same sets, so a hold with this token would look like that mark.
 const reservedToken = "__write__"
 
-// Validate checks r against the limits of this package and the narrower ones of g. Acquire, Wait,
-// Convert and similar methods of a store call it first. The error is ErrInvalid and names the
-// parameter. There are two exceptions, in which the error is errors.ErrUnsupported: r has AtLeast
-// and the store has no cool-downs, or r is Detached and the store cannot detach a hold from its
-// process or connection.
+// Validate checks r against the limits of this package and those of the store, which are in g.
+// Acquire, Wait, Convert and similar methods of a store call it first. The error is ErrInvalid and
+// names the parameter. There are two exceptions, in which the error is errors.ErrUnsupported: r has
+// AtLeast and the store has no cool-downs, or r is Detached and the store cannot detach a hold from
+// its process or connection.
 func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckHold(r.Name, r.Token, g); err != nil {
 		return err
@@ -172,8 +172,9 @@ func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 	return nil
 }
 
-// CheckKeep is CheckTTL for a cool-down or an AtLeast, where 0 is allowed and means none. For a
-// store without cool-downs it returns errors.ErrUnsupported.
+// CheckKeep checks a cool-down or an AtLeast. 0 means none and is always allowed. Any other value
+// must be in the range that CheckTTL allows. For a store without cool-downs, the error is
+// errors.ErrUnsupported.
 func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if keep == 0 {
 		return nil

@@ -22,10 +22,12 @@ import (
 // prefix with a character that occurs nowhere else in a prefix, such as ':'.
 //
 // The returned store has the optional interfaces that As finds in s. Methods of other optional
-// interfaces return errors.ErrUnsupported. Names must be shorter than in s by the length of the
-// prefix: see Guarantees.MaxName. If the prefix leaves no room for a name, every call returns
-// ErrInvalid. The StoreID of the returned store depends on the prefix. Close closes s. State.Path,
-// and the texts of errors that s returns, may show the prefix.
+// interfaces return errors.ErrUnsupported.
+//
+// The longest allowed name is shorter than in s by the length of the prefix; see
+// Guarantees.MaxName. If the prefix leaves no room for a name, every call returns ErrInvalid. The
+// StoreID of the returned store depends on the prefix. Close closes s. State.Path and the errors of
+// s may show the prefix.
 //
 // The returned store has no Unwrap method, because it changes names; see [As]. If the prefix is
 // empty, WithPrefix returns s.
@@ -91,8 +93,8 @@ type prefixed struct {
 	reporter   Reporter
 }
 
-// prepend adds the prefix to *name. It checks the name first, because a name that is empty or too
-// long could be valid with the prefix.
+// prepend adds the prefix to *name. It checks the name first, because the inner store sees the name
+// only with the prefix and would accept an empty name.
 func (p *prefixed) prepend(name *string) error {
 	if err := CheckName(*name, &p.guarantees); err != nil {
 		return err

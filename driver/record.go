@@ -22,7 +22,8 @@ const (
 // Record is one line of the history that a [Recorder] keeps for a name.
 type Record struct {
 	// ID is 1 to MaxRecordID lower-case letters, digits and '-'. Its first byte is a letter and
-	// names the series. Within a series, a greater ID, in the order of bytes, is newer.
+	// names the series. The IDs of a series are compared as strings: a record with a greater ID is
+	// newer.
 	ID string
 
 	// Text is 1 to MaxRecord bytes of valid UTF-8 without control characters below U+0020, such as

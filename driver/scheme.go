@@ -12,7 +12,7 @@ import (
 //	store, err := open.Store(ctx, rawURL, open.Schemes(redisstore.Scheme()))
 //
 // There is no registry, so a program links only the clients that it names. Only Names, Help,
-// Example and Open are required. No function of a Scheme may return an error that repeats a user, a
+// Example and Open are required. The errors of a Scheme's functions must not contain a user, a
 // password or the value of a parameter in Secrets.
 type Scheme struct {
 	// Names are the URL schemes that the store serves, such as "redis" and "rediss". The usual
@@ -27,20 +27,20 @@ type Scheme struct {
 	Secrets []string
 	// InProcess means that no other process sees the locks.
 	InProcess bool
-	// Composite means that the store is made of other stores. The URL names them in its parameters
-	// "store".
+	// Composite means that the store is made of other stores. The URL names each of them in a
+	// parameter "store".
 	Composite bool
 
-	// Guarantees returns what the store promises unless its URL changes that. It is nil if the
-	// promises depend on the URL alone, as for a composite store.
+	// Guarantees returns what the store promises by default. Parameters of the URL may change the
+	// promises. Guarantees is nil if there is no default, as for a composite store.
 	Guarantees func() Guarantees
 	// Open opens the store of a URL whose scheme is one of Names. ctx bounds only the opening. If
 	// the URL is wrong, the error is ErrInvalid and tells the user what to write instead.
 	Open func(ctx context.Context, u *url.URL, o Opening) (Store, error)
 
-	// PHP's Symfony Lock writes the address of a store as a DSN. This store can share the locks of
-	// some DSNs: the field Symfony lists the schemes of these DSNs, and FromSymfony translates such
-	// a DSN to a URL of the store.
+	// PHP's Symfony Lock writes the address of a store as a DSN, which has the form of a URL. The
+	// field Symfony lists the schemes of the DSNs whose locks this store can share. FromSymfony
+	// translates such a DSN to a URL of the store.
 	Symfony     []string
 	FromSymfony func(dsn string) (*url.URL, error)
 	// Other programs may write the address of this kind of store in a form that is not a URL of
@@ -55,9 +55,9 @@ type Scheme struct {
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
 	// At makes it possible to reach the server of the store through a proxy. The proxy listens at
 	// address, and At returns the URL with which a client connects to the proxy. The certificate of
-	// the server is still checked against the host in u. If the server may tell its clients the
-	// addresses of other servers, as a cluster does, clients would bypass the proxy. For such a
-	// server, At returns nil.
+	// the server is still checked against the host in u. At returns nil for a server that tells its
+	// clients the addresses of other servers, as a cluster does: the clients would bypass the
+	// proxy.
 	At func(u *url.URL, address string) *url.URL
 
 	// Schema returns, in order, the statements that create what the store at u needs on its server.
@@ -71,11 +71,12 @@ type Scheme struct {
 }
 
 // Opening contains what the program that opens a store knows, so that the URL need not contain it.
-// A store ignores the fields that it has no use for. If a parameter of the URL contradicts a field,
-// the parameter wins, except that Lenient always applies.
+// A store ignores the fields that it has no use for. If a parameter of the URL contradicts a field
+// other than Lenient, the parameter wins. Lenient always applies.
 type Opening struct {
-	// StateDir is a directory in which the store may remember its servers from one process to the
-	// next. It is empty if there is none. The directory need not exist yet.
+	// StateDir is a directory in which the store may write what it knows about its servers, so that
+	// later processes know it too. StateDir is empty if there is no such directory. The directory
+	// need not exist yet.
 	StateDir string
 	// Lazy means that the store opens without connecting to its server, which may be down.
 	Lazy bool

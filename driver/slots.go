@@ -7,7 +7,7 @@ import (
 
 // A name that is used with slots has up to n holders at the same time. Each of them has one of n
 // permits. Every permit is a lock of its own, so stores treat permits like other locks. The name of
-// such a lock is the user's name, followed by slotMark and a number:
+// a permit is the name that the user gave, followed by slotMark and a number:
 //
 //	reports <US> slot:0     the permit 0 of "reports"
 //	reports <US> slots:3    the gate: waiters for one of 3 permits of "reports" queue for this lock
@@ -21,15 +21,15 @@ const MaxSlots = 1024
 // maxSlotSuffix is the length of the longest text that is added to a name for a slot.
 const maxSlotSuffix = len(slotMark + "s:1024")
 
-// SlotName returns the name of the lock that stands for one permit of a name with slots. The
-// permits have the numbers 0 to MaxSlots-1. The result is longer than the name by at most 10 bytes.
+// SlotName returns the name under which stores keep one permit of a name with slots. The permits
+// have the numbers 0 to MaxSlots-1. The result is longer than the name by at most 10 bytes.
 func SlotName(name string, slot int) string {
 	var room [slotRoom]byte
 	return string(AppendSlotName(room[:0], name, slot))
 }
 
-// slotRoom is how many bytes most names with a suffix need. SlotName and SlotGate append to an
-// array of that length, which takes half the time of adding strings.
+// slotRoom is the length of the array in which SlotName and SlotGate build their result. Most
+// results fit into it. Appending to an array takes half the time of adding strings.
 const slotRoom = 96
 
 // AppendSlotName appends SlotName(name, slot) to b. It allocates only if b is too short.
@@ -40,10 +40,9 @@ func AppendSlotName(b []byte, name string, slot int) []byte {
 
 // SlotGate returns the name of the gate for n permits of a name. The gate is the lock for which
 // callers queue while they wait for one of the permits 0 to n-1. Callers with another n have
-// another gate, so that they do not wait for each other without need. For example, suppose that
-// callers with n = 2 and n = 5 shared one queue. The first caller in the queue has n = 2, and waits
-// for permit 0 or 1. Behind it, a caller with n = 5 would have to wait too, even if permit 4 is
-// free.
+// another gate, so that they do not wait for each other without need. In a common queue, a caller
+// with n = 5 might have to wait behind a caller with n = 2, although permit 4, which only the
+// caller with n = 5 can use, is free.
 func SlotGate(name string, n int) string {
 	var room [slotRoom]byte
 	return string(AppendSlotGate(room[:0], name, n))
@@ -80,11 +79,10 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 	return name, slot, true
 }
 
-// StoredName returns the name under which a store keeps the given lock. A store uses StoredName if
-// callers pass it a lock and not a name. If the lock is a permit of a name with slots, its method
-// Slot() int returns the number of the permit, and StoredName returns the result of SlotName. If
-// the lock has no method Slot, or Slot returns a negative number, StoredName returns the result of
-// the method Name. *padlock.Lock has both methods.
+// StoredName returns the name under which stores keep the given lock, such as a *padlock.Lock. If
+// the lock has a method Slot() int, and Slot returns a number from 0, the lock is a permit, and
+// StoredName returns the result of SlotName. For any other lock, StoredName returns the result of
+// the method Name.
 func StoredName(lock interface{ Name() string }) string {
 	if permit, ok := lock.(interface{ Slot() int }); ok {
 		if slot := permit.Slot(); slot >= 0 {
@@ -111,8 +109,8 @@ func slotNumber(digits string) (int, bool) {
 	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)
 }
 
-// SlotPrefix returns the text with which the names of all permits and gates of name begin. Normally
-// no other name begins with this text.
+// SlotPrefix returns the beginning that the stored names of all permits and gates of name have in
+// common. Normally no other name begins with this text.
 func SlotPrefix(name string) string { return name + slotMark }
 
 // CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.

@@ -11,7 +11,7 @@ import (
 // A process that has just handed a name over to another process, and wants the name again, usually
 // has to wait. So it joins the queue at once, without trying to take the lock first. This saves one
 // of three requests for each lock. If the name is free after all, the script that joins the queue
-// (join.lua) grants it.
+// (join.lua) takes it.
 //
 // For this purpose, each Store remembers the names that its releases have handed over. JoinFirst
 // returns true for a name that is remembered, and false for all other names.
@@ -24,11 +24,12 @@ import (
 //	(memoryOfHandOver)
 //	join.lua finds the name free                          forgets the name
 //
-// The gate is closed after a connection was made or lost, until the servers have been checked.
-// During this time, JoinFirst returns false for every name. The caller then tries to take the lock,
-// and that try fails at once if the server cannot be reached. With the option Foreign or Replicas,
-// no name is ever remembered, because pass.lua does not run. With PlainStrings and NoFences
-// together, join.lua cannot grant a name, so JoinFirst always returns false.
+// JoinFirst returns false for every name in these cases:
+//
+//   - A connection was made or lost, and the servers have not been checked since. The caller then
+//     tries to take the lock, and the try fails at once if the server cannot be reached.
+//   - The store has the option Foreign or Replicas. Its releases do not hand names over.
+//   - The store has both PlainStrings and NoFences. Then join.lua cannot take a free name.
 
 const (
 	memoryOfHandOver = time.Second

@@ -8,10 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// AwaitSlot implements driver.SlotQueuer. The waiters stand in the queue of the gate. The release
-// of a permit reserves it for the first of them, and passes the gate to the next one, with one
-// request; slot_pass.lua has the states of a waiter. AwaitSlot returns errors.ErrUnsupported if n
-// is more than 16, and otherwise in the same cases as AcquireSlot.
+// AwaitSlot implements driver.SlotQueuer. The waiters are in the queue of the gate. When a permit
+// is released, one request reserves the permit for the first waiter and passes the gate to the
+// second waiter. slot_pass.lua has the states of a waiter. AwaitSlot returns errors.ErrUnsupported
+// if n is more than 16, and otherwise in the same cases as AcquireSlot.
 func (s *Store) AwaitSlot(ctx context.Context, r driver.Request, n int) (int, driver.Grant, error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
@@ -70,8 +70,9 @@ func (a *slotWait) await() (slot int, g driver.Grant, err error) {
 	}
 }
 
-// look joins the queue, or shows that this waiter is alive. If the wait goes on, it returns the
-// time until the next look. Otherwise that time is 0, and look returns the permit.
+// look asks the server for the state of the permits. The first time, it joins the queue. Later
+// calls also show the server that the waiter is alive. If the wait goes on, look returns the time
+// until the next look. Otherwise that time is 0, and look returns the permit.
 func (a *slotWait) look() (slot int, g driver.Grant, next time.Duration, err error) {
 	s := a.s
 	c, on, err := a.listening(true)
@@ -92,8 +93,8 @@ func (a *slotWait) look() (slot int, g driver.Grant, next time.Duration, err err
 		return 0, g, 0, err
 	}
 	a.down, a.retry = 0, 0
-	// No message has come since the last look. So if the waiter has a permit, or has lost its
-	// place, the message did not arrive.
+	// No message has come since the last look. If the waiter now has a permit, or has lost its
+	// place, a message was sent and did not arrive.
 	if a.queued && (reply.kind != replyWait || reply.number(1) == 1) {
 		on.maybeDead()
 	}
@@ -112,8 +113,9 @@ func (a *slotWait) look() (slot int, g driver.Grant, next time.Duration, err err
 	return 0, g, 0, err
 }
 
-// join is the first request of a waiter. If the gate is held, the waiter joins its queue, and join
-// returns the time until the next look. Otherwise the full script must run.
+// join sends the first request of a waiter. If the gate is held, the script puts the waiter into
+// the queue of the gate, and join returns the time until the next look. If join returns 0, the full
+// script must run.
 func (a *slotWait) join(c *connected) (next time.Duration, err error) {
 	s, r := a.s, a.r
 	keys := s.keys.lock(driver.SlotGate(r.Name, a.n)).allKeys()
@@ -130,8 +132,8 @@ func (a *slotWait) join(c *connected) (next time.Duration, err error) {
 	return time.Duration(number(&parts[0])) * time.Millisecond, nil
 }
 
-// run runs the script of AwaitSlot. If the waiter does not wait any more, the script ends its place
-// and its permit.
+// run sends the script of AwaitSlot. If waits is false, the waiter has given up: the script removes
+// the waiter from the queue and releases its permit.
 func (a *slotWait) run(ctx context.Context, c *connected, waits bool) (answer, error) {
 	s, r := a.s, a.r
 	all := s.keys.lock(driver.SlotGate(r.Name, a.n)).allKeys()
@@ -146,8 +148,8 @@ func (a *slotWait) run(ctx context.Context, c *connected, waits bool) (answer, e
 	}))
 }
 
-// giveUp ends the waiter's place in the queue, and the permit that it may have got meanwhile. It
-// uses a context of its own, because the caller's may have ended.
+// giveUp removes the waiter from the queue, and releases the permit that the waiter may have got
+// meanwhile. It uses a new context, because the caller's context may have ended.
 func (a *slotWait) giveUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
 	defer cancel()

@@ -24,16 +24,17 @@ type Config struct {
 	User, Password string
 	// Credentials is called for every new connection, instead of using User and Password. So
 	// credentials can change while the store is open. Existing connections stay logged in.
-	// Credentials must be safe for concurrent use, and must return when ctx ends, which is after
-	// 2 s at most. Callers of the store see its error, so the error must not contain a secret.
+	// Credentials must be safe for concurrent use. It must return when ctx ends; ctx ends after 2 s
+	// at most. If Credentials returns an error, callers of the store see that error, so the error
+	// must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// DB is the number of the database. A cluster has only database 0.
 	DB int
 	// ClientName is the name of the connections in CLIENT LIST.
 	ClientName string
 
-	// TLS, if not nil, is used for every connection, to sentinels too. If its ServerName is empty,
-	// the host of the address is used.
+	// TLS, if not nil, is used for all connections, including those to sentinels. If its ServerName
+	// is empty, the certificate is checked against the host of the address.
 	TLS *tls.Config
 	// Dial, if not nil, makes the connections, instead of a net.Dialer. network is "tcp" or "unix".
 	// The connection must be without TLS: if Config.TLS is set, the client makes the handshake
@@ -46,9 +47,9 @@ type Sentinel struct {
 	// MasterName is the name under which the sentinels watch the primary, as in the line
 	// "sentinel monitor NAME HOST PORT QUORUM" of their configuration.
 	MasterName string
-	// User, Password and Credentials are used to log in at the sentinels. They have the same
-	// meaning as the fields of Config, which are used to log in at the servers. Sentinels without a
-	// password need none of them.
+	// User, Password and Credentials are used to log in at the sentinels, as the fields of Config
+	// with the same names are used to log in at the servers. Sentinels without a password need none
+	// of them.
 	User, Password string
 	Credentials    func(ctx context.Context) (user, password string, err error)
 }

@@ -137,8 +137,8 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 	return done, err
 }
 
-// releaseAlone ends the hold of a name that nobody waits for. It reports whether the hold was
-// ended, and whether there may be waiters.
+// releaseAlone ends a hold if nobody waits for the name. The result done reports whether the hold
+// was ended. If it was not, the result waiters reports whether the name may have waiters.
 func (s *Store) releaseAlone(ctx context.Context, c *connected, name, token string) (done, waiters bool, err error) {
 	key, note := s.keys.pair(name)
 	var resp rueidis.RedisResult
@@ -211,13 +211,13 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 	})
 }
 
-// handed has tokens that have not released their names yet. It has two kinds of tokens:
+// handed is a set of tokens whose holds have not been released yet. It has two kinds of tokens:
 //
-//   - A token that got its name by a hand-over. The name usually has more waiters, and the fast
-//     scripts cannot release a name with waiters. A fast script would waste a request, so the
-//     release begins with another script (see quickRelease).
-//   - A token that got a permit. handed also has the number of permits, because the release of a
-//     permit looks for waiters at the gate for that number.
+//   - A token that got its name by a hand-over. Usually the name has more waiters, and a fast
+//     script cannot release a name with waiters. So the release does not try the fast script first;
+//     see quickRelease.
+//   - A token that got a permit. The set also has the number of permits n with which the caller
+//     asked, because the release of the permit looks for waiters at the gate for n permits.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex
@@ -226,7 +226,7 @@ type handed struct {
 
 type handedOver struct {
 	passed  bool // the hold came by a hand-over
-	permits int  // how many permits the name has for the holder, or 0 if the hold is not a permit
+	permits int  // if the hold is a permit: the number n with which the caller asked for it; otherwise 0
 }
 
 const maxHanded = 1 << 14 // limits the set, because some holds are never released

@@ -12,11 +12,14 @@ import (
 
 // gate checks the servers before requests are sent.
 //
-// The gate is open if all servers were checked after the last connection was made, and nothing
-// forbids grants. Then a request costs one atomic load. Whenever a connection is made or lost, the
-// gate closes, and the next request checks the servers again. The check runs in its own goroutine.
-// Otherwise the client would dial with the context of the first request, and all other requests
-// would wait for that dial even after their own contexts had ended.
+// The gate is open if all servers were checked after the last connection was made, and the check
+// found no reason to refuse locks. While the gate is open, it costs a request one atomic load.
+// Whenever a connection is made or lost, the gate closes, and the next request checks the servers
+// again.
+//
+// The check runs in its own goroutine. If it ran in the goroutine of the first request, the client
+// would dial with the context of that request, and all other requests would wait for the dial even
+// after their own contexts had ended.
 type gate struct {
 	option rueidis.ClientOption
 	open   atomic.Bool
@@ -32,7 +35,8 @@ type gate struct {
 	holdOff   driver.Instant // the end of the restart guard
 }
 
-// connected is the client of a Store that has reached a server. Before that, a Store has none.
+// connected is the client of a Store. A Store has no client until it has reached a server for the
+// first time.
 type connected struct {
 	rueidis.Client
 	setting string     // the first argument of the full scripts
@@ -65,8 +69,8 @@ func (s *Store) readyClient(ctx context.Context, grants bool) (*connected, error
 
 // prepare makes sure that the last check of the servers is new enough: it must have begun after the
 // last time that a connection was made or lost. If necessary, prepare waits for a new check. If
-// grants is true, the caller wants to take a lock, and prepare returns an error while no lock may
-// be granted.
+// grants is true, the caller wants to take a lock. Then prepare returns an error if the last check
+// found a reason to refuse locks, or if the restart guard refuses them.
 func (s *Store) prepare(ctx context.Context, grants bool) error {
 	g := &s.gate
 	g.mu.Lock()
@@ -153,8 +157,8 @@ func (g *gate) reasonAgainst(now driver.Instant) error {
 	return nil
 }
 
-// forbids returns the reason not to grant locks. It ignores the restart guard, which ends by
-// itself.
+// forbids returns the reason that the last check found against granting locks, or nil. It does not
+// look at the restart guard, which refuses locks for a limited time only.
 func (g *gate) forbids() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -34,9 +34,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // confirmed makes sure that a grant does not come from a server that has restarted. If a connection
 // was made or lost since the request was sent, it checks the servers again. A grant that cannot be
-// confirmed becomes an error. But the lock is not released here, because the caller will repeat the
-// request or give up the token. If the lock were released here, that release could reach the server
-// after the repeated request. It would then end the hold which the repeated request got.
+// confirmed becomes an error. The lock is not released here: the caller repeats the request or
+// releases the token. If a release were sent here, it could reach the server after the repeated
+// request, and end the hold that the repeated request has just got.
 func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
 	if err != nil || s.gate.open.Load() {
 		return g, err
@@ -137,7 +137,7 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 	return driver.Gone, nil
 }
 
-// quickRelease ends a hold without the full script, and reports whether it has ended it.
+// quickRelease tries to end a hold without the full script. It reports whether the hold was ended.
 func (s *Store) quickRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
 	how := s.handed.take(token)
 	switch {

@@ -9,10 +9,10 @@ import (
 // A lock has one key that other programs may know, and some companion keys that only padlock uses.
 // All companion keys begin with companionPrefix, after the store's prefix.
 //
-// A name may begin with companionPrefix, too. The store's prefix and the name, joined together, may
-// also begin with companionPrefix. In both cases, the key of the lock could be a companion key of
-// another lock. So the key of such a lock has another form, which other programs do not know: the
-// text "padlock:{tag}n:" and the name.
+// A lock's key is the store's prefix followed by the name. There is an exception: if the name, or
+// the prefix followed by the name, begins with companionPrefix, this key could be the companion key
+// of another lock. Such a lock has the key "padlock:{tag}n:" followed by the name, with the store's
+// prefix before it. Other programs do not know this form.
 //
 // The locks of permits and gates have keys of this form too. They have the tag of the name to which
 // the permits belong, so all of these keys are in one slot of a cluster.

@@ -23,14 +23,15 @@ import (
 //
 //	length    3       the length of the token in bytes, decimal
 //	token     length  the token of the hold
-//	state     1       h: held; r: reserved; H: held, and the next two fields are absent
-//	at-least  13      the earliest end of the hold, in ms since 1970, or 0; if absent, 0
-//	since     13      when the hold began, in ms since 1970; if this field is absent, the hold
-//	                  began at the time that the fence shows
+//	state     1       h: held; r: reserved; H: held, and the note has no fields at-least and since
+//	at-least  13      the earliest end of the hold, in ms since 1970, or 0
+//	since     13      when the hold began, in ms since 1970
 //	holder    rest    the holder as JSON
 //
-// Flag and fence are at the same place in every version. The flag has one of two meanings. A lock
-// is simple if it has only its key and its note. Otherwise there may be readers, waiters, or other
+// With the state H, the hold has no earliest end, and began at the time that is in the fence.
+//
+// Flag and fence are at the same place in every version. The flag says whether the lock is simple.
+// A simple lock has only its key and its note. Any other lock may have readers, waiters, or other
 // things that only the full scripts know.
 //
 //	version  flag of a simple lock  flag of any other lock
@@ -63,11 +64,12 @@ const (
 // Times that the scripts have in common, in ms.
 const (
 	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a waiter has to claim a reservation
-	aliveMillis   = 45_000                                        // a waiter that has not looked for this long is gone
+	aliveMillis   = 45_000                                        // after this time without a look, a waiter counts as dead
 	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their last use
 
-	// The first waiter for a permit has the gate with a lease of gateMillis, and looks again after
-	// gateLookMillis at the latest. If its process dies, the others wait for that lease.
+	// The first waiter for a permit holds the gate with a lease of gateMillis, and looks again
+	// after gateLookMillis at the latest. If its process dies, the next waiter gets the gate when
+	// that lease ends.
 	gateMillis     = 1000
 	gateLookMillis = 250
 )
@@ -124,8 +126,8 @@ var speller = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 })
 
-// spell replaces the words of scriptWords in a script. A test fails if a script has a word that is
-// not in that table.
+// spell replaces the words of scriptWords in a script. A test fails if a script has such a word and
+// scriptWords does not.
 func spell(text string) string { return speller().Replace(text) }
 
 // counted returns the length of a token, followed by the token. A note contains its token in the

@@ -33,9 +33,9 @@ type config struct {
 type Guard int
 
 const (
-	// GuardKnown makes a process refuse locks after a restart only if the process can know of the
-	// restart: it has seen the server before the restart, or it shares RunIDs with a process that
-	// has. Any other process grants locks at once, even if the server has just started.
+	// GuardKnown makes a process refuse locks after a restart if the process has seen the server
+	// before the restart, or if it shares RunIDs with such a process. Any other process cannot know
+	// of the restart, and grants locks at once, even if the server has just started.
 	GuardKnown Guard = iota
 	// GuardStrict makes every process refuse locks whenever the server has been running for only a
 	// short time, even if nobody has seen a restart.
@@ -47,9 +47,9 @@ const (
 const (
 	// DefaultMaxTTL is the longest lease if MaxTTL is not given.
 	DefaultMaxTTL = 5 * time.Minute
-	// DefaultFenceKeep is how long the fence of a free name is kept if FenceKeep is not given.
-	// Fences do not decrease even if the server's clock is set back by this much. A mistake about
-	// the time zone or summer time sets a clock back by an hour.
+	// DefaultFenceKeep is how long the fence of a free name is kept, unless FenceKeep sets another
+	// time. If the server's clock is set back by no more than this time, fences still do not
+	// decrease. A mistake about the time zone or summer time sets a clock back by an hour.
 	DefaultFenceKeep = 65 * time.Minute
 )
 
@@ -64,20 +64,21 @@ func PlainStrings() Option { return func(c *config) { c.strings = true } }
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
-// DefaultFenceKeep. A fence is a time on the server's clock. The store keeps the fence until d
-// after that time, or until d after the end of the last lease, whichever is later. So fences never
-// decrease unless the clock is set back by more than d. A name takes about 310 bytes until its
-// fence is forgotten; docs/stores/redis.md has the formula.
+// DefaultFenceKeep. The store keeps the fence for d after the end of the last lease. A fence is a
+// time on the server's clock, which may be later than the end of the lease. Then the store keeps
+// the fence for d after that time. So fences never decrease unless the clock is set back by more
+// than d. A name takes about 310 bytes until its fence is forgotten; docs/stores/redis.md has the
+// formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
 // Prefix puts p before every key. Other programs that share the names must do the same.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
 // Foreign is for names that padlock shares with programs that poll, such as PHP's. Without Foreign,
-// direct hand-over may starve a program that polls. With Foreign, padlock leaves a name free for
-// 130 ms whenever it has used the name for a second without a pause. That is longer than Symfony
-// sleeps between two tries. While another program holds the name, padlock's first waiter tries
-// every 25 ms.
+// direct hand-over may starve a program that polls. With Foreign, padlock pauses after each second
+// in which it has used a name without a break: it leaves the name free for 130 ms. PHP's Symfony
+// tries again after less than 130 ms, so it can take the name in the pause. While another program
+// holds the name, padlock's first waiter tries every 25 ms.
 func Foreign() Option { return func(c *config) { c.foreign = true } }
 
 // OnlyPadlock says that no other program uses these names. Only then can the store know that a

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// slotOwners says which primary of a cluster has which slots. It is nil if messages to waiters go
-// to all servers. That is so without a cluster, and on servers that do not know sharded messages.
+// slotOwners says which primary of a cluster has which slots. It is nil without a cluster, and if a
+// server does not support sharded messages (SPUBLISH). Then the store sends messages to waiters
+// with PUBLISH, which reaches all servers.
 type slotOwners []slotRange
 
 type slotRange struct {
@@ -29,8 +30,8 @@ func (o slotOwners) primaryOf(slot uint16) string {
 }
 
 // readOwners reads the reply to CLUSTER SLOTS: a list of ranges, each with its first and last slot
-// and its nodes. The first node is the primary: its address, port and id. The result is nil if the
-// reply is an error or cannot be read.
+// and its nodes. The first node of a range is the primary, with its address, port and id. The
+// result is nil if the reply is an error or cannot be read.
 func readOwners(resp rueidis.RedisResult) (all slotOwners) {
 	ranges, err := resp.ToArray()
 	if err != nil {
@@ -55,16 +56,17 @@ func readOwners(resp rueidis.RedisResult) (all slotOwners) {
 	return all
 }
 
-// shardedDigits is the number of digits in the id of a sharded channel. Its waiters subscribe at
-// the primary of the channel's slot. The ids of all other channels have 16 digits. So a script sees
-// from the id how to send a message to the waiter; see publish.lua.
+// shardedDigits is the number of digits in the id of a sharded channel. The ids of all other
+// channels have 16 digits. So a script can tell from the id how to send a message to a waiter; see
+// publish.lua. The subscribers of a sharded channel are connected to the primary of the channel's
+// slot.
 const shardedDigits = 17
 
 // channelOf returns the id of a channel whose slot belongs to primary, or false if primary has no
 // slots. The id has shardedDigits hexadecimal digits.
 func (o slotOwners) channelOf(primary string) (id string, ok bool) {
 	number, err := strconv.ParseUint(newID(), 16, 64)
-	for range 16 * slots { // a primary with one slot gets a channel after 16,384 tries on average
+	for range 16 * slots { // if the primary has only one slot, this takes 16,384 tries on average
 		id = "0" + hexID(number)
 		if o.primaryOf(slotOf(shardChannel(id))) == primary {
 			return id, err == nil
@@ -79,8 +81,9 @@ func (o slotOwners) channelOf(primary string) (id string, ok bool) {
 // allChannel is the name of a channel for PUBLISH.
 func allChannel(id string) string { return "padlock:" + id }
 
-// shardChannel is the name of a channel for SPUBLISH. It differs from the name for PUBLISH, because
-// the client does not tell with which of the two commands a message was sent.
+// shardChannel is the name of a channel for SPUBLISH. It differs from the name for PUBLISH. So the
+// receiver of a message can tell whether the message was sent with PUBLISH or SPUBLISH, which the
+// client does not report.
 func shardChannel(id string) string { return "padlock:s:" + id }
 
 func newID() string {

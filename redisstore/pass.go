@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer. A store returns errors.ErrUnsupported if it has the option
-// Foreign, the option Replicas, or both of PlainStrings and NoFences.
+// Pass implements driver.Passer. It returns errors.ErrUnsupported if the store has the option
+// Foreign or Replicas, or has PlainStrings together with NoFences.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if s.config.foreign || s.config.replicas > 0 || s.config.strings && !s.config.fences {
 		return driver.Gone, driver.Grant{}, errors.ErrUnsupported

@@ -6,8 +6,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// releasePermit ends the hold of a permit without the full script, and reports whether it has ended
-// it. Callers may wait for the permit at the gate, or with another number of permits.
+// releasePermit tries to end the hold of a permit without the full script. It reports whether the
+// hold was ended.
 func (s *Store) releasePermit(ctx context.Context, c *connected, name, token string, how handedOver) (bool, error) {
 	if !how.passed {
 		if done, waiters, err := s.releaseAlone(ctx, c, name, token); !waiters {
@@ -21,8 +21,8 @@ func (s *Store) releasePermit(ctx context.Context, c *connected, name, token str
 	return done, err
 }
 
-// passPermit ends the hold of a permit, and hands the permit over to the first waiter at the gate
-// for that number of permits. It reports whether the hold was ended.
+// passPermit ends the hold of a permit, and hands the permit over to a waiter: the first waiter at
+// the gate that belongs to the argument permits. It reports whether the hold was ended.
 func (s *Store) passPermit(ctx context.Context, c *connected, name, token string, permits int) (bool, error) {
 	base, slot, ok := driver.SplitSlot(name)
 	if !ok || slot < 0 || slot >= permits || permits > mostWatched {

@@ -13,9 +13,9 @@ import (
 // request uses it during that time.
 //
 // If too few replicas confirm, the caller gets an error, but the primary keeps what was written.
-// The lock is not released here, because the caller will repeat the request or give up the token.
-// If the lock were released here, that release could reach the server after the repeated request.
-// It would then end the hold which the repeated request got.
+// The lock is not released here: the caller repeats the request or releases the token. If a release
+// were sent here, it could reach the server after the repeated request, and end the hold that the
+// repeated request has just got.
 func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name string, args []string) (driver.Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

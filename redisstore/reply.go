@@ -13,7 +13,7 @@ import (
 
 var errShared = fmt.Errorf("layout=string has no shared mode: %w", errors.ErrUnsupported)
 
-// The kinds of replies of the full scripts, with the same letters in Lua.
+// The kinds of replies of the full scripts. The scripts contain the same letters.
 const (
 	replyGranted  = "G"
 	replyHeld     = "H"
@@ -114,8 +114,8 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 	return driver.Grant{}, unreadable()
 }
 
-// gapError is the error for a name that nobody holds, but that padlock leaves free for a short time
-// so that other programs can get it; see Foreign.
+// gapError refuses a name that nobody holds. With the option Foreign, padlock leaves a name free
+// for a short time, so that other programs can get it.
 type gapError struct {
 	*driver.HeldError
 	left time.Duration // the rest of that time
@@ -124,8 +124,8 @@ type gapError struct {
 func (e *gapError) Unwrap() error { return e.HeldError }
 
 // heldError reads a reply of the kind replyHeld. The reply has the server's time, the number of
-// waiters, the holds, and a number of milliseconds. If the last number is not 0, padlock leaves the
-// name free for other programs for that time; see gapError.
+// waiters, the holds, and a number of milliseconds. The last number is 0, or for how long padlock
+// leaves the name free for other programs; see gapError.
 func (a *answer) heldError() error {
 	if len(a.rest) < 3 {
 		return unreadable()

@@ -11,8 +11,9 @@ import (
 	"sync"
 )
 
-// RunIDs remembers one line for each server, so that the restart guard notices that the server has
-// restarted. It must be safe for concurrent use. If it loses lines, the guard acts less often.
+// RunIDs stores a line of text for each server. From this line, the restart guard notices that the
+// server has restarted. A RunIDs must be safe for concurrent use. If it loses a line, the guard may
+// miss a restart.
 type RunIDs interface {
 	// Load returns the line that was stored last for server, or "".
 	Load(server string) (string, error)

@@ -48,7 +48,7 @@ func (n *node) evicts() bool {
 // question.
 func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err error) {
 	g := &s.gate
-	var away map[string]error // the nodes that did not answer the PING; they are not asked again
+	var failed map[string]error // the nodes that did not answer the PING; they are not asked again
 	if g.client.Load() == nil {
 		c, err := rueidis.NewClient(g.option)
 		if err != nil {
@@ -59,10 +59,10 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 		}
 		g.client.Store(s.connected(c, nil))
 	} else {
-		away = silent(s.askAll(ctx, nil, (*node).ping)) // dials nodes that are not connected
+		failed = silent(s.askAll(ctx, nil, (*node).ping)) // dials nodes that are not connected
 	}
 	turns = g.turns.Load()
-	nodes = s.askAll(ctx, away, (*node).askNode)
+	nodes = s.askAll(ctx, failed, (*node).askNode)
 	for i := range nodes {
 		if nodes[i].err == nil {
 			return turns, nodes, nil
@@ -76,7 +76,7 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 // subscribers. In a cluster, that number counts only the subscribers at one node.
 const (
 	messagesToAll   = "0" // PUBLISH in a cluster
-	messagesCounted = "1" // PUBLISH without a cluster: the number counts all subscribers
+	messagesCounted = "1" // PUBLISH without a cluster, where it returns the number of all subscribers
 	messagesSharded = "2" // SPUBLISH in a cluster, and PUBLISH if SPUBLISH reaches nobody
 )
 
@@ -103,8 +103,9 @@ func (s *Store) shareMessages() {
 }
 
 // ownersOf returns the owners of the slots if all servers that answered know sharded messages,
-// which came with Redis 7.0. The primaries may disagree for a while, so ownersOf always uses the
-// reply of the same one: the primary whose address comes first in alphabetical order.
+// which came with Redis 7.0. The primaries may disagree for a while. So that its result does not
+// alternate, ownersOf always uses the reply of one primary: the one whose address is first in
+// alphabetical order.
 func ownersOf(nodes []node) (all slotOwners) {
 	from := ""
 	for i := range nodes {
@@ -141,13 +142,13 @@ func (s *Store) unreached(ctx context.Context, err error) error {
 	return unavailable("%v", err)
 }
 
-// askAll asks every node except those in the argument away.
-func (s *Store) askAll(ctx context.Context, away map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
+// askAll calls ask for every node, except for the nodes that have an error in the map known.
+func (s *Store) askAll(ctx context.Context, known map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
 	c := s.gate.client.Load()
 	clients := c.Nodes()
 	nodes := make([]node, 0, len(clients))
 	for addr := range clients {
-		nodes = append(nodes, node{addr: addr, cluster: c.Mode() == rueidis.ClientModeCluster, err: away[addr]})
+		nodes = append(nodes, node{addr: addr, cluster: c.Mode() == rueidis.ClientModeCluster, err: known[addr]})
 	}
 	var wg sync.WaitGroup
 	for i := range nodes {
@@ -161,13 +162,13 @@ func (s *Store) askAll(ctx context.Context, away map[string]error, ask func(*nod
 
 // silent returns the nodes that did not answer, each with its error.
 func silent(nodes []node) map[string]error {
-	away := map[string]error{}
+	failed := map[string]error{}
 	for i := range nodes {
 		if err := nodes[i].err; err != nil {
-			away[nodes[i].addr] = err
+			failed[nodes[i].addr] = err
 		}
 	}
-	return away
+	return failed
 }
 
 func (n *node) ping(ctx context.Context, c rueidis.Client) {
@@ -247,7 +248,8 @@ func (n *node) version() (major, minor int) {
 	return major, minor
 }
 
-// restartGuard remembers the run id of n. It returns for how long n must not grant locks.
+// restartGuard stores the run id of n. It returns how long the guard still refuses locks on n, or
+// 0.
 func (s *Store) restartGuard(n *node) time.Duration {
 	id := n.info["run_id"]
 	uptime := n.number("uptime_in_seconds")

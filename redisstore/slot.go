@@ -7,9 +7,9 @@ import (
 
 // A cluster keeps a key in the slot that is the CRC16 (XMODEM) of its hash tag. The hash tag is the
 // text between the first { and the next }, or the whole key if there is no such text. All keys of a
-// lock must be in the slot of its name, whatever braces the name has. So each companion key begins
-// with a hash tag of three letters that has the same slot. A table has such a tag for each slot.
-// Single servers use the same keys.
+// lock must be in one slot. So each companion key contains a hash tag of three letters that belongs
+// to the slot of the lock's key. A table has such a tag for each slot. Single servers use the same
+// keys.
 
 const slots = 16384
 

@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// These are the greatest numbers of permits for AcquireSlot and for WaitSlot, which look at all
-// permits of a name with one script. There is a limit because the server does nothing else while a
+// AcquireSlot supports at most mostTaken permits, WaitSlot and AwaitSlot at most mostWatched. Each
+// of them looks at all permits of a name with one script, and the server does nothing else while a
 // script runs. If a name has more permits, the caller must look at one permit after the other.
 const (
 	mostTaken   = 64
@@ -24,8 +24,8 @@ var _ interface {
 } = (*Store)(nil)
 
 // AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n
-// is more than 64, or if r has AtLeast or FenceAbove. A store always returns that error if it has
-// the option Foreign, the option Replicas, or both of PlainStrings and NoFences.
+// is more than 64, or if r has AtLeast or FenceAbove. It also returns that error if the store has
+// the option Foreign or Replicas, or has PlainStrings together with NoFences.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err

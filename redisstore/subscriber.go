@@ -10,8 +10,8 @@ import (
 )
 
 // subscriber has the waiters of a store and the subscriptions on which they receive messages. There
-// is one subscription for all waiters, or one for each primary of a cluster that knows sharded
-// messages. A subscription is made when its first waiter comes.
+// is one subscription for all waiters, or one for each primary of a cluster that supports sharded
+// messages (SPUBLISH). A subscription is made when its first waiter comes.
 type subscriber struct {
 	s       *Store
 	waits   sync.WaitGroup
@@ -90,15 +90,14 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	return n, nil
 }
 
-// hasRefused reports whether the server has refused sharded messages while the slots had the given
-// owners. The store makes a new list of the owners after each new connection, so hasRefused
-// compares the lists item by item. The caller holds mu.
+// hasRefused reports whether the server has refused sharded messages, and the slots still have the
+// same owners as then. The caller holds mu.
 func (sub *subscriber) hasRefused(owners slotOwners) bool {
 	return slices.Equal(sub.refused, owners)
 }
 
-// maybeDead makes each subscription check whether messages still arrive, because a connection was
-// made or lost.
+// maybeDead is called when a connection was made or lost. It makes each subscription check whether
+// messages still arrive.
 func (sub *subscriber) maybeDead() {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 // subscription is one connection on which waiters receive messages. Messages that are sent while
 // the connection is down are lost. So the waiters look at their names when it is up again.
 //
-// A cluster sends a message of PUBLISH to all of its servers. It sends a message of SPUBLISH only
-// to the primary that has the slot of the channel, which costs less. So, if the cluster knows
-// SPUBLISH, the store has one subscription for each primary. The channel of a subscription is in a
-// slot of its primary.
+// In a cluster, PUBLISH sends a message to all servers. SPUBLISH sends a message only to the
+// primary that has the slot of the channel, which costs less. So, if the cluster supports SPUBLISH,
+// the store has one subscription for each primary. The channel of a subscription is in a slot of
+// its primary.
 //
-// Every subscription also receives the messages of PUBLISH. An older padlock always uses PUBLISH.
-// This version uses PUBLISH if SPUBLISH has reached nobody: the slot may have moved, the user may
-// have no right to SPUBLISH, or the waiter may use an older padlock.
+// Every subscription also receives messages of PUBLISH. An older padlock sends only those. This
+// version sends them if SPUBLISH has reached nobody, for example because the slot has moved, or
+// because the user has no right to SPUBLISH.
 //
 //	state  when a subscription enters it                    its waiters
 //	down   it is new, or its connection was lost            get no messages, and look now and then
@@ -35,7 +35,7 @@ type subscription struct {
 	primary string // "" if its messages go through all servers
 	channel string
 
-	up  chan struct{} // closed while the subscription is up; subscriber.mu guards it
+	up  chan struct{} // a closed channel while the state is up; subscriber.mu guards it
 	err error         // why the subscription is down; subscriber.mu guards it
 
 	suspect chan struct{} // receives a value if the subscription may be dead and must be tried
@@ -135,7 +135,9 @@ func (n *subscription) subscribe() error {
 	if err := d.Do(s.ctx, d.B().Subscribe().Channel(allChannel(n.channel)).Build()).Error(); err != nil {
 		return err
 	}
-	if s.gate.turns.Load() == turns+1 { // only this connection was made, which has just replied
+	// If no other connection was made or lost meanwhile, this one need not be checked: it has just
+	// replied.
+	if s.gate.turns.Load() == turns+1 {
 		select {
 		case <-n.suspect:
 		default:
@@ -149,19 +151,20 @@ func unknownOrForbidden(err error) bool {
 	return ok && (strings.HasPrefix(reply.Error(), "NOPERM") || strings.Contains(reply.Error(), "unknown command"))
 }
 
-// noteRefusal is called when the server has refused sharded messages. As long as the slots have
-// these owners, the waiters of this store use PUBLISH.
+// noteRefusal is called when the server has refused sharded messages. Until the owners of the slots
+// change, the waiters of this store use PUBLISH.
 func (sub *subscriber) noteRefusal(owners slotOwners) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	sub.refused = owners
 }
 
-// watch returns when the connection is lost or the slot has moved. The subscription usually writes
-// nothing on the connection, so the connection's watchdog (see watchedConn) cannot notice that the
-// server is frozen or was replaced. Whenever something suggests that this has happened, the
-// subscription sends itself a message, at most once a second. While new waiters come, a
-// subscription at a primary also asks for the primary's time every three seconds.
+// watch returns when the connection is lost or the slot has moved.
+//
+// The subscription usually writes nothing on the connection, so its watchdog (see watchedConn) does
+// not notice a frozen or replaced server. Instead, watch sends itself a message when maybeDead was
+// called, at most once a second. A subscription at a primary of a cluster also asks for the
+// primary's time, at most every three seconds, when new waiters come.
 func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error {
 	suspect := n.suspect
 	var pause <-chan time.Time
@@ -177,7 +180,7 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 			if err := n.readClock(d); err != nil {
 				return err
 			}
-		case <-pause: // meanwhile, the gate has usually asked for the owners of the slots
+		case <-pause: // during the pause, the gate has usually asked again for the owners of the slots
 			if !n.stays(n.sub.s.gate.client.Load().owners) {
 				return errMoved
 			}
@@ -192,11 +195,12 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 	}
 }
 
-// maybeDead makes the subscription check whether messages still arrive, because a connection was
-// made or lost, or a waiter has missed a message.
+// maybeDead is called when a connection was made or lost, or a waiter has missed a message. It
+// makes the subscription check whether messages still arrive.
 func (n *subscription) maybeDead() { signal(n.suspect) }
 
-// slotMoved ends the connection. The next one is made when the owners of the slots are known.
+// slotMoved is called when the server says that the slot has moved. It ends the connection. The
+// next connection is made when the new owners of the slots are known.
 func (n *subscription) slotMoved() { signal(n.moved) }
 
 func signal(to chan struct{}) {
@@ -287,7 +291,8 @@ func (n *subscription) over() {
 // asks for a new sample.
 const sampleEvery = 3 * time.Second
 
-// needClock asks for a new sample if the last one is old or of an earlier connection.
+// needClock asks for a new sample if the last sample is too old, or if a connection was made or
+// lost since.
 func (n *subscription) needClock() {
 	s := n.sub.s
 	if a := n.clock.latest(); n.primary != "" && (a.turns != s.gate.turns.Load() || s.clock.Now().Sub(a.sent) > sampleEvery) {

@@ -13,7 +13,7 @@ import (
 //	redis://[USER:PASSWORD@]HOST[:PORT][/DB]
 //	rediss://…                                           redis:// with TLS
 //	redis+unix://[USER:PASSWORD@]/PATH, redis:///PATH    a unix socket
-//	redis+sentinel://[USER:PASSWORD@]HOST,HOST/SET[/DB]  the primary that the sentinels call SET
+//	redis+sentinel://[USER:PASSWORD@]HOST,HOST/SET[/DB]  the primary that sentinels know as "SET"
 //	redis+cluster://[USER:PASSWORD@]HOST,HOST
 //	rediss+sentinel://…, rediss+cluster://…              sentinels or a cluster with TLS
 //

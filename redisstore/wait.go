@@ -80,8 +80,9 @@ func (a *wait) wait() (driver.Grant, error) {
 	}
 }
 
-// lookOnce joins the queue, or shows that this waiter is alive. If the wait goes on, it
-// returns the time until the next look. Otherwise that time is 0, and lookOnce returns the grant.
+// lookOnce asks the server for the state of the name. The first time, it joins the queue. Later
+// calls also show the server that the waiter is alive. If the wait goes on, lookOnce returns the
+// time until the next look. Otherwise that time is 0, and lookOnce returns the grant.
 func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	c, on, err := a.listening(true)
 	if err != nil {
@@ -103,7 +104,8 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, err
 	}
 	a.down, a.retry = 0, 0
-	// If the place in the queue is gone, the name was handed over and the message did not arrive.
+	// Only a hand-over removes a waiter from the queue. So if the waiter has lost its place, the
+	// message about the hand-over did not arrive.
 	if a.queued && (reply.kind != replyWait || reply.number(1) == 1) {
 		on.maybeDead()
 	}
@@ -121,8 +123,8 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	return g, 0, err
 }
 
-// listening makes sure that the waiter receives messages, and that the server was checked after
-// that.
+// listening makes sure that the waiter receives messages. Then it makes sure that the server was
+// checked after the last connection was made.
 func (a *wait) listening(grants bool) (*connected, *subscription, error) {
 	c, err := a.s.readyClient(a.ctx, grants)
 	if err != nil {
@@ -132,8 +134,8 @@ func (a *wait) listening(grants bool) (*connected, *subscription, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// The subscriber may have made a new connection, which must be checked. This is done now, so
-	// that it does not delay a hand-over.
+	// The subscriber may have made a new connection. Its server is checked now, so that the check
+	// does not delay a hand-over later.
 	if c, err = a.s.readyClient(a.ctx, true); err != nil {
 		return nil, nil, err
 	}

@@ -24,21 +24,21 @@ const (
 	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence, and often the time
 	msgPermit     = 'q' // a permit is reserved for the waiter; the message has the fence, the time and the permit
 	msgGranted    = 'g' // a lock of this process was released and this waiter has it now; the message has the fence
-	msgLookBy     = 'f' // the waiter must look at the name within the number of ms in the message
+	msgLookBy     = 'f' // the waiter must look at the name soon; the message says in how many ms at the latest
 	msgTry        = 'b' // the waiter has no place in the queue, and may try
 	msgLook       = 'l' // the waiter must look now
-	msgTrial      = 'p' // a trial of the subscription itself; the message has the trial's number
+	msgTrial      = 'p' // the subscription has sent this message to itself, as a check; the message has a number
 )
 
 type message struct {
 	kind  byte
 	value int64
-	// With msgGranted, this is the time at which the lease began, or a time before the lease began.
-	// With msgHandedOver and msgPermit, it is the time at which the message arrived.
+	// With msgGranted, from is a time at which the lease had not begun yet, or just began. With
+	// msgHandedOver and msgPermit, from is the time at which the message arrived.
 	from   driver.Instant
-	handed int64    // with these two: the server's time of the hand-over in microseconds, or 0
-	clock  *samples // with these two in a cluster: samples of the sender's clock, or nil
-	slot   int      // with msgPermit: the number of the permit
+	handed int64    // msgHandedOver, msgPermit: the server's time of the hand-over in microseconds, or 0
+	clock  *samples // msgHandedOver, msgPermit in a cluster: samples of the sender's clock, or nil
+	slot   int      // msgPermit: the number of the permit
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
@@ -82,7 +82,7 @@ func (sub *subscriber) remove(w *waiter) {
 	}
 }
 
-// lookAll makes the waiters of n look at their names. The caller holds mu.
+// lookAll makes each waiter that uses n ask for the state of its name. The caller holds mu.
 func (sub *subscriber) lookAll(n *subscription) {
 	for _, w := range sub.waiters {
 		if w.on == n {
@@ -129,8 +129,8 @@ func (w *waiter) call(m message) {
 	}
 }
 
-// grant sends w the message that it has the name. This message must not be dropped, because no
-// other message will tell the waiter.
+// grant tells the waiter w that w has the name now. This message must not be dropped, because no
+// other message will tell w.
 func (w *waiter) grant(fence int64, from driver.Instant) {
 	m := message{kind: msgGranted, value: fence, from: from}
 	for {

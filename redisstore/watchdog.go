@@ -12,30 +12,31 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchedConn is a connection to a server. It closes the store's gate when the first reply arrives
-// on the connection, and when the connection ends. It also ends the connection if the server is
-// silent, that is, if something was written and nothing was read for silenceLimit after that.
+// watchedConn is a connection to a server. It tells the store's gate (gate.go) when the connection
+// has been made and when it has ended. It also ends the connection if the server is silent, that
+// is, if something was written and nothing was read for silenceLimit after that.
 //
 // The client itself would notice a silent server by sending a PING every second, even on idle
-// connections. A watchedConn sends nothing while it is idle. It uses the deadline for reads as its
-// clock, so the client must not set that deadline.
+// connections. A watchedConn sends nothing while it is idle. It has no timer: its deadline for
+// reads is set so that a Read returns after 600 ms and calls tick. So the client must not set that
+// deadline.
 type watchedConn struct {
 	net.Conn
 	s   *Store
 	dst string
 
-	armed  atomic.Bool  // the deadline of reads is set
-	owed   atomic.Int64 // when the server began to owe a reply, a driver.Instant; 0 if it owes none
-	writes atomic.Int64
-	asked  atomic.Int64 // upper bound of the number of commands written since the last tick
-	pong   atomic.Bool  // the probe was answered
-	heard  atomic.Bool  // something was read
+	armed    atomic.Bool  // the deadline for reads is set
+	owed     atomic.Int64 // the driver.Instant of the first write since the last read, or 0
+	writes   atomic.Int64 // the number of writes
+	commands atomic.Int64 // at least the number of commands written since the last tick
+	pong     atomic.Bool  // the probe was answered
+	heard    atomic.Bool  // something was read
 
 	// Only the goroutine that reads uses these fields:
-	reads  int   // reads since the last tick
-	many   bool  // several replies may have been outstanding at the same time
-	probed bool  // a probe was sent
-	seen   int64 // writes before the probe
+	reads        int   // reads since the last tick
+	many         bool  // the server may have owed several replies at the same time
+	probed       bool  // a probe was sent
+	writesBefore int64 // the number of writes before the probe
 }
 
 // commandBreak is the text between two commands that are written together.
@@ -46,18 +47,19 @@ const (
 	tick         = 600 * time.Millisecond
 )
 
-// connectionTurned is called when a connection was made or lost. It closes the gate, so that the
+// connectionChanged is called when a connection was made or lost. It closes the gate, so that the
 // servers are checked before the next request. It also makes each subscription check whether
 // messages still arrive.
-func (s *Store) connectionTurned() {
+func (s *Store) connectionChanged() {
 	s.gate.countTurn()
 	s.subscriber.maybeDead()
 }
 
-// Close closes the connection. If the server has ever replied on it, Close also closes the gate.
+// Close closes the connection. If the server has replied on the connection before, Close also
+// closes the store's gate, because the server may have restarted.
 func (c *watchedConn) Close() error {
 	if c.heard.Load() {
-		c.s.connectionTurned()
+		c.s.connectionChanged()
 	}
 	return c.Conn.Close()
 }
@@ -71,7 +73,7 @@ func (c *watchedConn) SetReadDeadline(time.Time) error { return nil }
 
 func (c *watchedConn) Write(b []byte) (int, error) {
 	c.writes.Add(1)
-	c.asked.Add(1 + int64(bytes.Count(b, commandBreak)))
+	c.commands.Add(1 + int64(bytes.Count(b, commandBreak)))
 	c.owed.CompareAndSwap(0, int64(c.s.clock.Now()))
 	if c.armed.CompareAndSwap(false, true) {
 		if err := c.Conn.SetReadDeadline(time.Now().Add(tick)); err != nil {
@@ -87,7 +89,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 		if n > 0 {
 			if !c.heard.Load() {
 				c.heard.Store(true)
-				c.s.connectionTurned()
+				c.s.connectionChanged()
 			}
 			c.owed.Store(0)
 			c.reads++
@@ -105,12 +107,12 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 // silent.
 func (c *watchedConn) tick() error {
 	owed, writes, reads := c.owed.Load(), c.writes.Load(), c.reads
-	c.many = c.many || c.asked.Swap(0) > 1 || owed != 0
+	c.many = c.many || c.commands.Swap(0) > 1 || owed != 0
 	c.reads = 0
 	switch {
 	case owed != 0 && c.s.clock.Now().Sub(driver.Instant(owed)) > silenceLimit:
 		return errSilent
-	case c.probed && writes > c.seen+1:
+	case c.probed && writes > c.writesBefore+1:
 		c.probed = false // other requests were written besides the probe
 	case c.probed && c.pong.Load():
 		c.probed, c.many = false, false
@@ -120,7 +122,7 @@ func (c *watchedConn) tick() error {
 	case !c.probed && owed == 0 && reads == 0:
 		// Some replies may still be missing, although one has arrived. The reply to a PING arrives
 		// after all of them.
-		c.probed, c.seen = true, writes
+		c.probed, c.writesBefore = true, writes
 		c.pong.Store(false)
 		c.s.background(c.probe)
 	}
@@ -137,7 +139,8 @@ func (c *watchedConn) stopClock(writes int64) error {
 		return err
 	}
 	if c.writes.Load() != writes {
-		c.armed.Store(true) // a Write may have come just before armed was cleared, and so set no deadline
+		// A Write may have come just before armed became false. That Write has set no deadline.
+		c.armed.Store(true)
 	}
 	if c.armed.Load() {
 		return c.Conn.SetReadDeadline(time.Now().Add(tick))

@@ -8,11 +8,13 @@ import (
 )
 
 // When a name is handed over, the waiter gets a reservation, which is a short lease. Normally the
-// waiter must claim it before it uses the name, which takes a request. But if the waiter knows on
-// its own clock when the reservation ends, it may use the name at once, and claim it later. The
-// time in which it may do so is the window. The message about the hand-over has the time of the
-// hand-over on the server's clock. The waiter converts that time to its own clock with the help of
-// a sample, which is an earlier reading of the server's clock:
+// waiter must claim the reservation with a request before it uses the name. But if the waiter knows
+// when the reservation ends, it may use the name at once and send the claim later. The time in
+// which the waiter may use the name without a claim is called the window.
+//
+// The message about the hand-over has the time of the hand-over on the server's clock. The waiter
+// converts that time to its own clock. For this, it needs a sample, which is an earlier reading of
+// the server's clock:
 //
 //	t0  when the waiter's process sent a request, on the local clock
 //	S   the server's time in the reply to that request
@@ -55,10 +57,10 @@ import (
 // slot of the channel.
 //
 // If the slot moves to another server, the subscription ends. But a message of the other server may
-// arrive before the subscription ends. The time in that message comes from another clock, so the
-// window may begin too early or too late. A window that begins too early also ends too early. A
-// window that begins after the message has arrived is not used. So a window that is used begins too
-// late by at most the time that the message travelled.
+// arrive before that. Its time comes from another clock, so the window is too early or too late. If
+// it is too early, it also ends too early, which is safe. If it begins after the message has
+// arrived, it is not used. So a window that is used is too late by at most the time that the
+// message travelled.
 
 // maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
 // which is one per cent.
@@ -82,7 +84,8 @@ func (s *Store) beginSample() sample {
 	return sample{turns: s.gate.turns.Load(), sent: s.clock.Now()}
 }
 
-// addSample completes a sample with the time in the reply.
+// addSample stores the sample b after its request was answered. micros is the server's time in the
+// reply.
 func (a *samples) addSample(b sample, micros int64) {
 	if micros <= 0 {
 		return
@@ -118,10 +121,9 @@ func (s *Store) reservation(m *message) driver.Grant {
 }
 
 // window returns the time in which a reservation can be used without a claim, or false if that time
-// is not known. The parameter handed is the time of the hand-over on the server's clock, in
-// microseconds since 1970. The parameter p is when the message about the hand-over arrived here.
-// In a cluster, the last parameter compares that server's clock with this machine's. It is nil if
-// the server that sent the message is not known.
+// is not known. Its parameters are the server's time of the hand-over in microseconds since 1970,
+// the local time at which the message arrived, and, in a cluster, samples of the clock of the
+// server that sent the message. The last parameter is nil if that server is not known.
 func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from driver.Instant, ttl time.Duration, ok bool) {
 	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || handed == 0 {
 		return 0, 0, false

@@ -20,8 +20,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Config has the fields of redisstore.Config, which documents them. redisstore declares the type
-// itself, because go doc shows no fields of a type that is declared in an internal package.
+// Config has the same fields as redisstore.Config, which documents them. redisstore does not use
+// this type in its API, because go doc does not show the fields of a type in an internal package.
 type Config struct {
 	Addrs          []string
 	Socket         string
@@ -47,9 +47,9 @@ type Server struct{ Config }
 
 // New checks config, which is a redisstore.Config. The error is driver.ErrInvalid.
 //
-// New copies each field by its name, although redisstore.Config has the same fields as Config. If
-// New converted one type to the other, an older redisstore would no longer compile with a newer
-// version of this package that has one more field in Config.
+// New copies the fields by name instead of converting redisstore.Config to Config. A conversion
+// compiles only if both types have the same fields. A later version of this package may add a field
+// to Config, and an older redisstore must still compile with that version.
 func New(config any) (*Server, error) {
 	s := &Server{}
 	copyFields(reflect.ValueOf(&s.Config).Elem(), reflect.ValueOf(config))

@@ -30,9 +30,8 @@ func ToSentinel(d net.Dialer) net.Dialer {
 // default resolver does.
 var sentinelMark = &net.Resolver{}
 
-// Dial finds the credentials for a connection to dst, and makes the connection. It puts the
-// credentials into the address that RemoteAddr of the connection returns, because Login looks for
-// them there. The error is a *DialError.
+// Dial finds the credentials for a connection to dst, and makes the connection. The connection
+// keeps the credentials for Login, which finds them in RemoteAddr. The error is a *DialError.
 func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()
@@ -82,10 +81,10 @@ type conn struct {
 // RemoteAddr returns the address together with the credentials, for Login.
 func (c *conn) RemoteAddr() net.Addr { return c.login }
 
-// login is the address of a connection together with its credentials. When the client asks for
-// credentials, it passes no context, and does not say whether they are for a sentinel. Only Dial
-// knows both. So Dial finds the credentials and puts them into the address of the connection, where
-// Login finds them when the client asks.
+// login is the address of a connection together with its credentials. The client asks for the
+// credentials of a connection by calling Login with the connection's address. Login gets no
+// context, and is not told whether the server is a sentinel. Dial has a context and can tell, so
+// Dial finds the credentials and hides them in the address.
 type login struct {
 	net.Addr
 	user, password string

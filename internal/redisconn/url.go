@@ -35,9 +35,9 @@ type Reader struct {
 // Parameter reads a parameter of the URL.
 type Parameter func(r *Reader, name, value string)
 
-// ReadURL reads the URL of a Redis, as redisstore.FromURL describes it. A caller that has more
-// parameters than these lists them in the map, and reads them itself. No error contains a password.
-// A wrong URL is driver.ErrInvalid.
+// ReadURL reads the URL of a Redis, as redisstore.FromURL describes it. The map has the additional
+// parameters of the caller, with the functions that read them. No error contains a password. A
+// wrong URL is driver.ErrInvalid.
 func ReadURL(u *url.URL, own map[string]Parameter) (*Server, error) {
 	r := Reader{u: u, own: own}
 	r.read()

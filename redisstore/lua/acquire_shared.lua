@@ -6,8 +6,9 @@ local ttl, holder, out = tonumber(ARGV[2]), ARGV[3], { 'G' }
 purge()
 dispatch()
 local released = redis.call('EXISTS', X) == 1
--- This variable becomes true when the script grants a hold to a token. Readers share a name, so
--- every later token then gets a hold with the same fence and the same end, without further checks.
+-- The variable inside becomes true when the script has made a grant. Readers share the name, so
+-- each of the remaining tokens gets a hold with the same fence and the same end, without further
+-- checks.
 local inside = false
 for i = 4, #ARGV do
   local token = ARGV[i]

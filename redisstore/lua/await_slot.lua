@@ -1,13 +1,14 @@
 end
--- Lets a waiter join the queue of a gate, or look again. The first waiter of that queue has the
--- gate, and looks at the permits: it takes a free one, or asks for a message. slot_pass.lua has the
--- states of such a waiter.
+-- Lets a waiter for a permit join the queue of the gate, or look again. The first waiter in the
+-- queue gets the gate. A waiter that has the gate takes a free permit. If no permit is free, a
+-- message will wake it. slot_pass.lua has the states of a waiter.
 --
--- slot_begin.lua, the files of a full script, slot_step.lua and wait.lua come before this text.
--- Together they are a function called one(KEYS, ARGV), which looks at one lock.
--- KEYS: 1 to 6 those of a full script for the gate; then six for each permit
--- ARGV: 1 to 9 as in wait.lua, where 3 is p  10 ttl
---       If 8 is "0", the waiter gives up: its place, the gate and its permit end.
+-- slot_begin.lua, the files of a full script, slot_step.lua and wait.lua come before this file.
+-- They define the function onLock(KEYS, ARGV), which this file calls for the gate and each permit.
+-- KEYS: 1 to 6 the six keys of the gate, as in prelude.lua; then six keys for each permit
+-- ARGV: 1 to 9 as in wait.lua; 3 is always p
+--       8 also: "0" if the waiter gives up, so it loses its place, the gate and its permit
+--       10 ttl
 -- Returns
 --   {G, slot, fence, ms left}       if the token has a permit
 --   {W, ms until the next look, …}  if it waits; the rest is as in wait.lua
@@ -16,7 +17,7 @@ end
 local call, token = redis.call, ARGV[2]
 local function run(i, step)
   ARGV.step = step
-  return one({ KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3], KEYS[i + 4], KEYS[i + 5] }, ARGV)
+  return onLock({ KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3], KEYS[i + 4], KEYS[i + 5] }, ARGV)
 end
 local function stopWatching()
   for i = 7, #KEYS, 6 do call('ZREM', KEYS[i + 4], ARGV[6] .. ' ' .. ARGV[7]) end
@@ -40,9 +41,10 @@ end
 local t, me = call('TIME'), ARGV[6] .. ' ' .. ARGV[7]
 local us = t[1] * 1000000 + t[2]
 
--- quick looks at the permits for a waiter that has just got the gate, in a tenth of the time. It
--- returns the time until the next look, or nil if the full look is needed: if a permit may be free,
--- or if the lease of the gate must be extended.
+-- quick is for a waiter that has just got the gate. It finds out that no permit is free ten times
+-- as fast as the rest of this script, and returns the time until the next look. If a permit may be
+-- free, or the lease of the gate must be extended, it returns nil. Then the rest of the script must
+-- run.
 local function quick()
   if call('HGET', KEYS[3], 's') ~= counted .. me .. ' ' .. ARGV[5] then return end
   local left, look = call('PTTL', KEYS[1]), nil

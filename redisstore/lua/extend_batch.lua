@@ -1,7 +1,6 @@
 end
--- Extends many leases. slot_begin.lua and a fast extend script come before this text. Together they
--- are a function called one(KEYS, ARGV), which extends one lease. This text calls it for each
--- lease.
+-- Extends many leases. slot_begin.lua and a fast extend script come before this file. They define
+-- the function onLock(KEYS, ARGV), which extends a lease. This file calls onLock for each lease.
 -- KEYS: the name and the note of each hold
 -- ARGV: 1 KEEP; then the token, as in the fast extend script, and the ttl of each hold
 -- Returns three numbers for each hold:
@@ -22,7 +21,7 @@ for i = 2, #KEYS, 2 do
     args[2], args[5], args[6] = ttl, string.format('%.0f', ms + ttl), string.format('%.0f', ms + ttl + keep)
   end
   keys[1], keys[2], args[1] = KEYS[i - 1], KEYS[i], ARGV[i]
-  local ok, r = pcall(one, keys, args)
+  local ok, r = pcall(onLock, keys, args)
   if ok and r ~= 0 then
     out[n + 1], out[n + 2], out[n + 3] = r[1], r[2], r[3] or 0
   else

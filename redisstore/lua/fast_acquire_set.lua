@@ -1,7 +1,7 @@
 -- Takes the exclusive hold of a name that nobody holds and nobody waits for.
 -- KEYS: 1 name  2 note
 -- ARGV:
---   1 the length of the token, and the token, as in the note
+--   1 the length of the token, directly followed by the token; both as in the note
 --   2 ttl
 --   3 ttl + KEEP
 --   4 the rest of the new note: what comes after the token

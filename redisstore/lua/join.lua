@@ -2,18 +2,20 @@ end
 -- Joins the queue of a name that is held, to get an exclusive hold. If nobody holds the name and
 -- nobody waits for it, the script takes the name at once.
 --
--- The whole script consists of slot_begin.lua, a fast acquire script and this text. The first two
--- texts define the function one(KEYS, ARGV). This text calls the function to take the name.
+-- slot_begin.lua and a fast acquire script come before this file. They define the function
+-- onLock(KEYS, ARGV), which takes the name.
 -- KEYS: 1 name  2 note  3 records  4 queue
--- ARGV: 1 token  2 channel, id, mode, above and holder
---       3 ttl  4 ttl + KEEP: both are absent if the script must not take the name
--- Returns {ms until the waiter must look again, the server's time in µs}, the fence if the name was
--- free, or an empty list if wait.lua must run.
+-- ARGV: 1 token  2 channel, id, mode, above and holder, separated by spaces
+--       3 ttl  4 ttl + KEEP (without 3 and 4, the script does not take a free name)
+-- Returns
+--   {ms until the waiter must look again, the server's time in µs}  if it has joined the queue
+--   the fence                                                       if it has taken the name
+--   an empty list                                                   if wait.lua must run
 local call, token = redis.call, ARGV[1]
 local left = call('PTTL', KEYS[1])
 if left == -2 and ARGV[3] then -- the key does not exist
   local holder = string.match(ARGV[2], '^%S+ %d+ x %d+ (.*)$')
-  local fence = holder and one(KEYS, { string.format(FORMAT_LENGTH, #token) .. token, ARGV[3], ARGV[4], NOTE_HELD_NOW .. holder })
+  local fence = holder and onLock(KEYS, { string.format(FORMAT_LENGTH, #token) .. token, ARGV[3], ARGV[4], NOTE_HELD_NOW .. holder })
   return type(fence) == 'number' and fence > 0 and fence or {}
 end
 local flag = call('GETRANGE', KEYS[2], 0, 0)
@@ -28,9 +30,9 @@ local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
 -- The two keys of the queue expire unless they are renewed. To save commands, only the first waiter
--- that joins in each span of 30 s renews them. The spans are fixed by the server's clock. A span
--- must not begin anew whenever a waiter joins: if waiters joined at short intervals, such a span
--- would never end, and the keys would expire although waiters are in the queue.
+-- that joins in each 30 s of the server's clock renews them. A waiter must not rely on the waiter
+-- that joined shortly before it: if waiters kept joining at short intervals, nobody would renew the
+-- keys, and they would expire although waiters are in the queue.
 if not last or math.floor(now / 30000000) ~= math.floor(last / 30000000) then
   call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)

@@ -1,6 +1,8 @@
 -- pass.lua and swap.lua call these functions to read and change the key of the name. This file is
--- for stores that keep the key as a sorted set, as Symfony does; see set.lua.
-local function held() -- true if the key still has both members: PHP may have turned the hold into a shared hold
+-- for stores that keep the key as a sorted set, as Symfony does; see set.lua. held is true if the
+-- token still has its exclusive hold. PHP may have turned the hold into a shared one by removing
+-- the member __write__.
+local function held()
   local z = redis.pcall('ZRANGE', K, 0, 2)
   return #z == 2 and (z[1] == '__write__' and z[2] == token or z[2] == '__write__' and z[1] == token)
 end

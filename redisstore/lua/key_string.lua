@@ -2,10 +2,10 @@
 -- for stores that keep the key as a string; see string.lua.
 local function held() return both[2] == token end
 local heldAlone = held
--- replace(successor, ttl, begins) gives the key to another token, the successor. begins is true if
--- the script has not written anything yet.
-local function replace(successor, ttl, begins)
-  if begins then call('DEL', K) end -- without memory, the server refuses SET as the first write
+-- replace gives the key to another token, the successor. The parameter unwritten is true if the
+-- script has not written anything yet.
+local function replace(successor, ttl, unwritten)
+  if unwritten then call('DEL', K) end -- without memory, the server refuses SET as the first write
   call('SET', K, successor, 'PX', ttl)
 end
 local function remove() call('DEL', K) end

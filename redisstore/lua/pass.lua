@@ -1,10 +1,10 @@
 -- Ends an exclusive hold and hands the name over to the first waiter in the queue, if that waiter
 -- wants an exclusive hold. handover.lua lists KEYS and ARGV.
 --
--- Usually the first waiter belongs to another process. The script then makes a reservation for the
--- waiter, and sends it a message. If ARGV 4 is the token of the first waiter, the waiter belongs to
--- the process that runs this script. It then gets a hold with the whole lease instead of a
--- reservation. It needs no message, because its process gets the reply of this script.
+-- Usually the first waiter belongs to another process. Then the script makes a reservation for the
+-- waiter, and sends a message to it. If ARGV 4 is the token of the first waiter, the waiter belongs
+-- to the process that runs this script. Then the waiter gets a hold with the whole lease instead of
+-- a reservation, and the reply of this script instead of a message.
 --
 -- Returns
 --   1              if the name was handed over to a waiter of another process
@@ -21,8 +21,9 @@ if not seen or seen + MS_ALIVE < ms then -- it goes back to its place, because r
   call('PEXPIRE', Q, MS_ALIVE_LINGER)
   return 0
 end
--- The name is a gate, and slot_pass.lua may now reserve a permit for the waiter. HDEL comes second:
--- if it removed the last field, the hash would lose its expiry.
+-- With the mode p, the name is a gate, and slot_pass.lua may now reserve a permit for the waiter.
+-- HSET must run before HDEL: if HDEL removed the last field of the hash, the hash would lose its
+-- expiry.
 if mode == 'p' then call('HSET', H, 's', named(head, chan, id, holder)) end
 call('HDEL', H, 'w' .. head)
 local own = ARGV[4] and string.sub(ARGV[4], COUNTED_TOKEN) == head
@@ -45,12 +46,12 @@ end
 
 -- If the waiter that got the reservation never claims it, another waiter must notice when the
 -- reservation ends. No message is needed if the others will look at the name anyway. Every waiter
--- looks once, MS_RESERVE after it joined the queue. So if the first waiter joined less than
--- MS_RESERVE ago, all waiters behind it have not looked yet and will do so.
+-- looks at the name MS_RESERVE after it joined the queue. So if the first waiter joined less than
+-- MS_RESERVE ago, all waiters behind it will soon look.
 --
--- Otherwise the script asks five waiters to look, at most four times a second: the next three, the
--- waiter in the middle of the queue, and the last waiter. The last two are asked in case the next
--- three have gone.
+-- Otherwise the script asks some waiters to look, at most four times a second: the next three
+-- waiters, the waiter in the middle of the queue, and the last waiter. The middle and the last
+-- waiter are asked because the processes of the next three may be gone.
 local recent = us - came < MS_RESERVE * 1000
 if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 1 end
 local n = call('ZCARD', Q)

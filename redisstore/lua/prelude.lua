@@ -1,8 +1,10 @@
 -- Every full script begins with this text. Then come the functions for the key itself (set.lua or
 -- string.lua), then publish.lua, queue.lua and the script's own file.
 --
--- KEYS: 1 the name, as other programs see it  2 its note  3 records (hash)  4 queue (zset)
---       5 waiters without a place (zset)  6 tokens that were released without a hold (zset)
+-- KEYS: 1 the lock's key, as other programs see it  2 the note; see note.go
+--       3 records of readers and waiters (hash)  4 queue (zset)
+--       5 waiters that are not in the queue (zset)
+--       6 tokens that were released when they had no hold (zset)
 -- ARGV: 1 the settings of the store: "KEEP COUNTS YIELDS ALONE"
 local K, F, H, Q, B, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local keep, counts, yields, alone = string.match(ARGV[1], '^(%d+) (%d) (%d) (%d)$')
@@ -19,10 +21,9 @@ local WRITE, COOL, LOOK = '__write__', 'padlock:cool:', 'padlock:look'
 local T = redis.call('TIME') -- read only once, because before Redis 7.2 the time advances while a script runs
 local us = T[1] * 1000000 + T[2]
 local ms = math.floor(us / 1000)
--- A server without memory refuses commands that may need memory, unless the script has already
--- written something. So the function begin makes a write that changes nothing. A script that ends a
--- hold or keeps it alive calls begin first. Such a script needs hardly any memory, so it should
--- work on such a server.
+-- A server without free memory refuses commands that may need memory, unless the script has already
+-- written something. But scripts that end a hold or keep it alive should work even then: they need
+-- hardly any memory. So these scripts first call begin, which makes a write that changes nothing.
 local function begin() redis.call('ZREM', X, '') end
 local function int(x) return string.format('%.0f', x) end
 

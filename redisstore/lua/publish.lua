@@ -1,16 +1,14 @@
--- publish sends a message to a waiter. It returns false if it knows that the waiter's process is
--- gone. If the message was about a reservation, the script then takes the reservation away again.
--- The setting COUNTS decides how messages travel; see messagesToAll in serverinfo.go.
+-- publish sends a message to a waiter. It returns false if the waiter's process is certainly gone.
+-- Then the caller takes the reservation of that waiter away again. The setting COUNTS says how to
+-- send messages; see messagesToAll in serverinfo.go.
 --
--- In a cluster, a waiter usually subscribes to a sharded channel, whose id has CHANNEL_LENGTH
--- digits. It subscribes at the primary of the channel's slot. If this script runs at the same
--- primary, publish asks the server whether the channel has a subscriber, before it sends the
--- message.
+-- In a cluster, a waiter usually subscribes to a sharded channel, at the primary of the channel's
+-- slot. The id of such a channel has CHANNEL_LENGTH digits. If this script runs at the same
+-- primary, publish first asks the server whether the channel has a subscriber.
 --
--- The reply to SPUBLISH also says how many subscribers there are, but it counts only those at this
--- server. The server's replicas deliver the message to their own subscribers, too. If publish
--- looked at the reply alone, a subscriber at a replica might begin to use the name after the script
--- has taken its reservation away.
+-- The reply to SPUBLISH comes too late for that question: it counts only the subscribers at this
+-- server, but the server's replicas have got the message too. A subscriber at a replica might begin
+-- to use the name after the script has taken the reservation away.
 --
 --   slot of the channel  subscribers here  what publish does                       it returns
 --   here                 some              SPUBLISH                                true
@@ -33,8 +31,8 @@ local function publish(chan, message)
   return type(n) ~= 'number' or n > 0 or counts ~= '1'
 end
 
--- named makes the text of the field s of a gate's hash, which says for whom a permit may be
--- reserved; see slot_pass.lua.
+-- named returns the text for the field s in the hash of a gate. From this field, slot_pass.lua
+-- knows the waiter for whom it may reserve a permit.
 local function named(token, chan, id, holder)
   return string.format(FORMAT_LENGTH, #token) .. token .. chan .. ' ' .. id .. ' ' .. holder
 end

@@ -13,16 +13,16 @@ local function withdraw(token)
   if v and string.match(v, '^%d+ (.*)$') == token then redis.call('HDEL', H, 'i') end
 end
 
--- Other programs may poll: they try to get a name, and sleep between two tries. If the store has
--- the option Foreign (YIELDS), padlock gives them a chance: after it has used a name for BUSY (1 s)
--- without a pause, it leaves the name free for a gap of GAP (130 ms), which is longer than such a
--- sleep.
+-- Other programs may poll: they try to get a name, and sleep between two tries. With the option
+-- Foreign (YIELDS), padlock gives them a chance. When it has used a name for 1 s (BUSY) without a
+-- pause, it leaves the name free for 130 ms (GAP). The sleep of a polling program is shorter than
+-- that.
 --
--- Readers overlap, so they might never leave a name free. Therefore, while padlock has readers, the
--- key has one more member, LOOK, whose lease has expired. A program that tries to get the name
--- removes expired members from the key, and so it removes LOOK. If LOOK is gone after BUSY, another
--- program is waiting. Then padlock admits no new readers, and the gap begins when the last reader
--- leaves.
+-- Readers overlap, so they might never leave a name free. Therefore padlock must find out whether
+-- another program is waiting. While padlock has readers, the key has an additional member, LOOK.
+-- The lease of LOOK has expired, so a program that tries to get the name removes LOOK. If padlock
+-- finds after 1 s that LOOK is gone, another program is waiting. Then padlock admits no new
+-- readers, and the gap begins when the last reader leaves.
 --
 -- Fields of the hash:
 --   b  when padlock began to use the name without a pause of GAP
@@ -80,7 +80,8 @@ local function grant(token, shared, til, above, holder, state, atleast)
 end
 
 -- The record of a waiter in the hash: seen (ms), next look (ms), channel, id, mode, above, holder.
--- The mode is x for exclusive, s for shared, or p for a waiter for a permit; see slot_pass.lua.
+-- The mode is x for exclusive, s for shared, or p for a waiter for a permit; see slot_pass.lua. The
+-- field above is a number: the fence that the waiter gets must be greater.
 local function waiter(token)
   local v = redis.call('HGET', H, 'w' .. token)
   if not v then return nil end
@@ -125,7 +126,8 @@ end
 
 -- alert asks five waiters to look at the name soon after the present hold ends: the first three,
 -- the waiter in the middle of the queue, and the last waiter. Each of them looks STAGGER ms after
--- the one before. If the first three are gone by then, the other two will still be in the queue.
+-- the one before. The middle and the last waiter are asked because the processes of the first three
+-- may be gone.
 local function alert(own)
   local n, due = redis.call('ZCARD', Q), left()
   local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
@@ -137,9 +139,10 @@ local function alert(own)
 end
 
 -- dispatch hands the name over to the first waiter in the queue. If that waiter is a reader, the
--- readers directly behind it get the name too. The parameter own is the token of the caller, who
--- gets no message, because it gets the reply. The parameter moved is true if the caller has already
--- changed the queue. The result is true if the caller or dispatch has changed the queue.
+-- readers directly behind it get the name too. The parameter own is the token of the client that
+-- runs this script; that client gets the reply and needs no message. The parameter moved is true if
+-- the script has changed the queue before. The result is true if the queue was changed, before or
+-- by dispatch.
 local function dispatch(own, moved)
   while true do
     local head = redis.call('ZRANGE', Q, 0, 0)[1]
@@ -168,9 +171,9 @@ local function dispatch(own, moved)
 end
 
 -- finish writes the note, from which the fast scripts see whether they may act. The note also has
--- the last fence, and the next fence must be greater. Without a note, the next fence is the present
--- time in microseconds. That would be too small if the clock was set back. So the note is kept for
--- KEEP ms after the time that is equal to its fence.
+-- the last fence. The next fence must be greater, even if the clock is set back. A fence is a time
+-- in microseconds, so the store keeps the note until KEEP ms after the time that the fence shows.
+-- When the note is gone, the next fence is the present time.
 local function finish()
   if note.token and note.state == NOTE_RESERVED and not live(note.token) then note.token = nil end
   local slow = note.token and (note.state == NOTE_RESERVED or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
@@ -187,8 +190,9 @@ end
 
 -- Replies. No reply contains a token.
 --
--- holds lists the holds of the name, each with its kind, end, mode, since and holder. The kind is p
--- for a hold of padlock, f for a hold of another program, and c for a cool-down.
+-- holds lists the holds of the name. Each has a kind, its end, its mode, its beginning and its
+-- holder. The kind is p for a hold of padlock, f for a hold of another program, and c for a
+-- cool-down.
 local function holds(except)
   local out = {}
   each(function(token, til, shared)
@@ -201,9 +205,9 @@ local function holds(except)
   if gap() > 0 and not (out[1] and out[1][1] == 'c') then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
 end
--- held makes the reply that refuses the name. If the only reason is that padlock leaves the name
--- free for other programs (see gap above), the last number in the reply says for how many ms. After
--- that time the caller tries again. If there is another reason, the last number is 0.
+-- held makes the reply that refuses the name. The last number in the reply is not 0 only if padlock
+-- leaves the name free for other programs (see gap above) and there is no other reason. Then the
+-- number is the ms until the gap ends, and the caller tries again after that time.
 local function held(token, shared)
   local n, til = redis.call('ZCARD', Q), gap()
   if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end

@@ -4,12 +4,12 @@ end
 --
 -- A waiter for one of n permits has one of these states:
 --
---   queued  It has a place in the queue of the gate.
---   named   It has the gate, as a reservation or with a lease of MS_GATE. The field s of the gate's
---           hash has its token, channel, id and holder (see named in publish.lua), so a permit can
---           be reserved for it.
---   alone   It has the gate, but the field s has not been written yet.
---   served  It has a permit, as a reservation or as a hold. It does not have the gate any more.
+--   queued  The waiter has a place in the queue of the gate.
+--   named   The waiter has the gate, as a reservation or with a lease of MS_GATE. The field s in
+--           the hash of the gate describes the waiter (see named in publish.lua), so this script
+--           can reserve a permit for it.
+--   alone   The waiter has the gate, but the field s has not been written yet.
+--   served  The waiter has a permit, as a reservation or as a hold. It has left the gate.
 --
 -- The transitions are:
 --
@@ -23,13 +23,13 @@ end
 --           await_slot.lua finds a free permit           served
 --           its process dies and the lease ends          the next waiter gets the gate
 --
--- A waiter at the gate is also in the sorted set B of each permit, from its first look on. A
--- release that does not run this script wakes it there. If B has another waiter too, this script
--- does nothing: that waiter has another number of permits, or an older padlock, and both must have
--- a chance to get the permit.
+-- A waiter that has the gate is also in the sorted set B of each permit, from its first look on. If
+-- a permit is released without this script, the release wakes the waiters in B. If B has another
+-- waiter too, this script does nothing. The other waiter asked for another number of permits or
+-- uses an older padlock, and both waiters must have a chance to get the permit.
 --
 -- slot_begin.lua, handover.lua, key_set.lua or key_string.lua, publish.lua, slot_pass_step.lua and
--- pass.lua come before this text. Together they are the function one(KEYS, ARGV).
+-- pass.lua come before this file. They define the function onLock(KEYS, ARGV), for one lock.
 -- KEYS: 1 to 4 name, note, records and queue of the permit; 5 to 8 those of the gate; then the
 --       sorted set B of each permit
 -- ARGV: 1 to 3 as in handover.lua  4 the number of the permit
@@ -48,13 +48,13 @@ local chan, id, holder = string.match(string.sub(s, COUNTED_TOKEN + n), '^(%x+) 
 local me = chan .. ' ' .. id
 local watchers = KEYS[9 + ARGV[4]]
 if call('ZCARD', watchers) > (call('ZSCORE', watchers, me) and 1 or 0) then return 0 end
-if one(gate, { counted, ARGV[2], ARGV[3], step = 'holds' }) ~= 1 then return 0 end
+if onLock(gate, { counted, ARGV[2], ARGV[3], step = 'holds' }) ~= 1 then return 0 end
 local to = { token = head, chan = chan, id = id, holder = holder }
-local done = one(permit, { ARGV[1], ARGV[2], ARGV[3], step = 'permit', to = to, slot = ARGV[4] })
+local done = onLock(permit, { ARGV[1], ARGV[2], ARGV[3], step = 'permit', to = to, slot = ARGV[4] })
 if done == 0 then return 0 end
 for i = 9, #KEYS do call('ZREM', KEYS[i], me) end
 call('HDEL', KEYS[7], 's')
-local passed = one(gate, { counted, ARGV[2], ARGV[3] })
-if passed == 0 then one(gate, { counted, ARGV[2], ARGV[3], step = 'ends' }) end
+local passed = onLock(gate, { counted, ARGV[2], ARGV[3] })
+if passed == 0 then onLock(gate, { counted, ARGV[2], ARGV[3], step = 'ends' }) end
 if done == 1 and passed ~= 1 and call('EXISTS', KEYS[8]) == 1 then return 3 end
 return done

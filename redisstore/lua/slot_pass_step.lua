@@ -1,10 +1,10 @@
--- slot_pass.lua calls handover.lua and pass.lua as the function one. Before pass.lua come three
--- more steps; ARGV.step says which one is meant.
+-- This file is a part of the function onLock in slot_pass.lua. ARGV.step says what onLock does:
 --
---   holds   returns 1 if the token has this lock, whose lease has not ended, or else 0
+--   holds   returns 1 if the token has a live hold of this lock, or else 0
 --   ends    ends the hold of the token, and hands the lock to nobody
---   permit  ends the hold of the token, and reserves the lock for ARGV.to. Returns 1, or 2 if the
---           process of that waiter is gone, or 0 if release.lua must run.
+--   permit  ends the hold of the token, and reserves the lock for the waiter ARGV.to. Returns 1, or
+--           2 if the process of that waiter is gone, or 0 if release.lua must run.
+--   absent  what pass.lua does; its text follows
 if ARGV.step == 'holds' then return heldAlone() and 1 or 0 end
 if ARGV.step == 'ends' then
   remove(token)

@@ -1,11 +1,11 @@
--- await_slot.lua looks at several locks with one script: at the gate, and at permits. Each look is
--- a call of the function one, with one of these steps in ARGV.step:
+-- This file is a part of the function onLock in await_slot.lua. ARGV.step says what onLock does:
 --
---   mine    returns the permit that the token has, or {L}
---   permit  takes the permit, or asks for a message when it may be free and returns {W, ms}
---   keep    extends the lease of the gate, and records who waits there (the field s of the hash)
---   leave   ends the token's hold or its place in the queue
---   gate    joins the queue of the gate, or looks at it again; wait.lua, which follows, does that
+--   mine    extends the hold that the token has on this permit, or returns {L}
+--   permit  takes the permit if it is free. Otherwise returns {W, ms until the next look}, and a
+--           message will wake the waiter when the permit may be free.
+--   keep    extends the lease of the gate, and writes the field s of the gate's hash
+--   leave   ends the token's hold, or removes the token from the queue
+--   gate    what wait.lua does with the gate; its text follows
 --
 -- The arguments are those of await_slot.lua.
 local step, me, who = ARGV.step, ARGV[2], ARGV[5]

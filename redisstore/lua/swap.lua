@@ -1,6 +1,5 @@
--- Ends an exclusive hold. If no waiter is in the queue, grants the name to the next caller of the
--- same process. Otherwise nothing happens here, and pass.lua, which follows this text, hands the
--- name over.
+-- Ends an exclusive hold, and grants the name to the next caller of the same process if no waiter
+-- is in the queue. If there are waiters, this file does nothing, and pass.lua runs next.
 -- handover.lua lists KEYS and ARGV.
 -- Returns the new fence, or the result of pass.lua.
 do

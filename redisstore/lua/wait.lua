@@ -1,7 +1,7 @@
--- Lets a waiter join the queue, or look at the name again. A waiter in the queue must look again
--- and again, to show that it is alive.
--- ARGV: 2 token  3 mode  4 above  5 holder  6 channel  7 id  8 whether to join the queue
---       9 whether a message asked the waiter to look
+-- Waiters run this script to look at the name: to find out whether they have it or may take it. The
+-- first look of a waiter may join the queue. The later looks also show that the waiter is alive.
+-- ARGV: 2 token  3 mode  4 a new fence must be greater than this number  5 holder  6 channel  7 id
+--       8 "1" to join the queue, else "0"  9 "1" if a message asked the waiter to look, else "0"
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
 local reserve = ARGV[8] == '1'
 purge()
@@ -50,16 +50,20 @@ else
   end
 end
 
--- look is the time until this waiter must look again. The first waiter looks when the present hold
--- ends, and at least once a second, because other programs send no message when they release. But
--- the process of the first waiter may be gone. So these waiters also look soon after the hold ends:
+-- look is the time until this waiter must look again. In the queue it depends on the waiter:
 --
---   the two waiters behind the first one
---   a waiter that got a message, and found that the name is reserved
---   a waiter that has just removed dead waiters or handed the name over: the waiters before it
---   should have done this, so they may be gone, too
+--   the first waiter          when the present hold ends, and at least once a second, because other
+--                             programs send no message when they release
+--   the next two waiters      soon after the present hold ends, because the process of the first
+--                             waiter may be gone
+--   a waiter that a message   the same, if the present hold is short, as a reservation is
+--   asked to look
+--   a waiter that has just    the same, because the waiters before it have not done that and may be
+--   removed dead waiters or   gone too
+--   handed the name over
+--   any other waiter          after 15 s
 --
--- All other waiters look for the first time MS_RESERVE after they came, and then every 15 s.
+-- All waiters but the first look MS_RESERVE after they came, too.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
 -- A polling program sends no message when it releases, so the waiter looks every 25 ms.
