@@ -50,7 +50,8 @@ type serverCheck struct {
 	err  error
 }
 
-// countTurn counts a connection that was made or lost, and closes the gate.
+// countTurn is called when a connection was made or lost. It closes the gate, and increases turns
+// so that a check which is running does not open the gate again.
 func (g *gate) countTurn() {
 	g.turns.Add(1)
 	g.open.Store(false)
