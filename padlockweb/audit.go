@@ -34,20 +34,20 @@ func (w *Web) audit(r *http.Request, level slog.Level, event, token string, more
 // second. It is safe for concurrent use.
 type recordLimit struct {
 	mu      sync.Mutex
-	second  int64
-	written int // in that second
-	left    int // left out since the last written record
+	at      int64 // a time in seconds
+	written int   // how many records were written at that time
+	left    int   // left out since the last written record
 }
 
 const perSecond = 20
 
-// nextRecord reports whether a record may be written in the given second. If so, left is how many
-// records were left out since the last record was written.
-func (c *recordLimit) nextRecord(second int64) (ok bool, left int) {
+// nextRecord reports whether a record may be written now. If it may, left is how many records were
+// left out since the last record was written. now is in seconds since 1970.
+func (c *recordLimit) nextRecord(now int64) (ok bool, left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.second != second {
-		c.second, c.written = second, 0
+	if c.at != now {
+		c.at, c.written = now, 0
 	}
 	if c.written >= perSecond {
 		c.left++

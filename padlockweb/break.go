@@ -136,8 +136,8 @@ func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	w.reallyBreak(rw, r, v, t, reason)
 }
 
-// maxLogged is the maximum number of holders that the audit record of a broken lock names. Many
-// readers can hold one lock.
+// maxLogged limits how many holders the audit record of a broken lock contains. Many readers can
+// hold one lock.
 const maxLogged = 10
 
 // breakPatience is how long a break and the sample after it may take.

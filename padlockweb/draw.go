@@ -53,8 +53,8 @@ func heldTime(h *sampler.Hold) string {
 	return span(h.Held)
 }
 
-// until returns a text about the planned end of a hold, or else about the end of its lease.
-func until(h *sampler.Hold) string {
+// endText returns a text about the planned end of a hold, or else about the end of its lease.
+func endText(h *sampler.Hold) string {
 	in := func(what string, t time.Time) string {
 		if d := t.Sub(timeNow()); d > 0 {
 			return what + " ends in " + span(d)

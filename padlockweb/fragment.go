@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/sampler"
 )
 
-// drawn keeps the parts of pages that were made from the current snapshot, because many streams
-// show the same part.
+// drawn keeps parts of pages. All of them show the current snapshot. Many streams send the same
+// part, so it is made only once.
 type drawn struct {
 	mu     sync.Mutex
 	number uint64
@@ -29,7 +29,7 @@ type drawnKey struct {
 	known  bool
 }
 
-// fragment is a part of a page, which is made only once.
+// fragment is one part of a page. once makes sure that body is made only once.
 type fragment struct {
 	once sync.Once
 	body markup.Page
@@ -182,7 +182,7 @@ func trouble(s *sampler.Snapshot, v *visitor) string {
 	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(timeNow())), reason)
 }
 
-// partial returns a text about the locks that the page may lack, or "" if it shows all.
+// partial returns a note if the page may not show all locks, otherwise "".
 func partial(s *sampler.Snapshot, v *visitor) string {
 	switch {
 	case errors.Is(s.Incomplete, errors.ErrUnsupported):

@@ -33,7 +33,8 @@ func badge(word string) markup.Part {
 	return markup.El("span", markup.Class("badge "+word), markup.Text(word))
 }
 
-// detail returns a text in a line of its own below the text of a cell, or nothing if it is empty.
+// detail returns text as a line of its own below the other content of a table cell. If text is
+// empty, detail returns nothing.
 func detail(text string) markup.Part {
 	return markup.If(text != "", markup.El("span", markup.Class("why"), markup.Text(text)))
 }

@@ -19,7 +19,7 @@ type attempts struct {
 // bucket counts the failures of one address that are not forgiven yet.
 type bucket struct {
 	failures float64
-	at       time.Time // the time for which failures is right
+	at       time.Time // when failures was computed
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 	maxAddresses = 1024
 )
 
-// otherAddresses is the key of the limit that addresses share when there are too many of them.
+// otherAddresses is the key of the bucket that addresses share if the map is full.
 const otherAddresses = "*"
 
 // waitTime returns how long the address must wait for its next attempt. 0 means that it may try
@@ -61,7 +61,7 @@ func (a *attempts) failed(address string, now time.Time) {
 		a.drop(now)
 	}
 	if a.all[address] == nil && len(a.all) >= maxAddresses {
-		address = otherAddresses // so there is only one entry above maxAddresses
+		address = otherAddresses // so the map has at most maxAddresses + 1 entries
 	}
 	b := a.all[address]
 	if b == nil {

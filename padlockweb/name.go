@@ -75,7 +75,7 @@ func holdsTable(c *content) markup.Part {
 		}
 		return tableRow(
 			colHolder.cell(holderPart(h)), colMode.cell(markup.Text(modeOf(h))), colSince.cell(markup.Text(moment(h.Since))),
-			colHeld.cell(markup.Text(heldTime(h))), colEnd.cell(markup.Text(until(h))), colMissed.cell(markup.Text(strconv.Itoa(h.Missed))),
+			colHeld.cell(markup.Text(heldTime(h))), colEnd.cell(markup.Text(endText(h))), colMissed.cell(markup.Text(strconv.Itoa(h.Missed))),
 			colFence.cell(markup.Text(number(h.Fence))), markup.If(c.MayBreak, colAction.cell(action)))
 	}))
 }

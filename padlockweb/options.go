@@ -49,9 +49,9 @@ func Accept(tokens *Tokens) Option { return func(set *settings) { set.tokens = t
 func ReadWithoutToken() Option { return func(set *settings) { set.openRead = true } }
 
 // Authorize makes f decide what the sender of a request may do, for servers that know their users
-// already. f must be quick and safe for concurrent use. The Handler calls f for each request. A
-// request may open a stream of events. Then the Handler also calls f with that request before each
-// event. With Authorize, tokens are not used.
+// already. f must be quick and safe for concurrent use. The Handler calls f for each request. If
+// the request has opened a stream of events, the Handler calls f again before each event, with the
+// same request. With Authorize, tokens are not used.
 func Authorize(f func(r *http.Request) Visitor) Option {
 	return func(set *settings) { set.authorize = f }
 }
@@ -59,8 +59,8 @@ func Authorize(f func(r *http.Request) Visitor) Option {
 // AllowBreak lets visitors with RightBreak break locks. Without it the Handler is read-only.
 func AllowBreak() Option { return func(set *settings) { set.allowBreak = true } }
 
-// Hosts names the hosts under which browsers reach the Handler, without ports. A request for any
-// other host name is refused with status 421. Without this check, an attacker could make a host
+// Hosts sets the host names under which browsers reach the Handler, without ports. A request for
+// any other host name is refused with status 421. Without this check, an attacker could make a host
 // name of his own point at this server, and then a web page of the attacker could read the locks
 // (DNS rebinding).
 //

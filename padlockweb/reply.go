@@ -19,9 +19,9 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// hostAllowed reports whether the request's Host header names this server. The check is against
-// false DNS entries, which make a browser send a request for another host name to this server. An
-// IP address needs no DNS entry, so it is always allowed.
+// hostAllowed reports whether the request's Host header names this server. In an attack by DNS
+// rebinding, the header has a host name of the attacker. An IP address needs no DNS entry, so it is
+// always allowed.
 func (w *Web) hostAllowed(r *http.Request) bool {
 	if w.anyHost || w.hosts == nil && !arrivedAtLoopback(r) {
 		return true

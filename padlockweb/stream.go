@@ -12,7 +12,7 @@ import (
 
 const (
 	eventPatience = 10 * time.Second // how long a slow reader may take for an event
-	heartbeat     = 15 * time.Second // the longest silence of a stream, to find readers that have gone
+	heartbeat     = 15 * time.Second // a stream sends something at least this often, see beat
 )
 
 // stream sends server-sent events. The event "locks" contains the part of the page that changes,
@@ -98,8 +98,8 @@ func (w *Web) nextSnapshot(ctx context.Context, snap *sampler.Snapshot) *sampler
 	return nil
 }
 
-// stillReads reports whether the visitor of a stream still has the right with which it began. A
-// visitor whose right has changed gets a new stream.
+// stillReads reports whether the visitor still has the same right as when the stream began. If the
+// right has changed, the stream ends, and the browser opens a new one.
 func (w *Web) stillReads(r *http.Request, v *visitor) bool {
 	if w.authorize != nil {
 		found := w.authorize(r)
@@ -149,7 +149,8 @@ func (s *stream) sendEvent(event string, data []byte) error {
 // maxKept is the largest buffer that a stream keeps between two events.
 const maxKept = 4 << 10
 
-// beat sends a comment if nothing was sent for a while, so that a connection without a reader ends.
+// beat sends an empty comment if nothing was sent for a while. If the reader has gone, sending
+// fails, and the stream ends.
 func (s *stream) beat(at time.Time) error {
 	if at.Sub(s.sent) < heartbeat {
 		return nil

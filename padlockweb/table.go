@@ -98,7 +98,7 @@ func nameRow(r *row) markup.Part {
 	var mode, heldFor, end string
 	if len(r.Holds) > 0 {
 		h := &r.Holds[0]
-		holder, mode, heldFor, end = markup.Group{holderPart(h), otherHolds(r)}, modeOf(h), heldTime(h), until(h)
+		holder, mode, heldFor, end = markup.Group{holderPart(h), otherHolds(r)}, modeOf(h), heldTime(h), endText(h)
 	}
 	filled := len(r.Holds) > 0
 	return tableRow(markup.Data("level", r.Level), markup.Data("name", r.Title),

@@ -65,7 +65,7 @@ type Tokens struct {
 	list    []token
 	looked  time.Time // when the file was last looked at
 	version fileVersion
-	err     error // why the file as it is now cannot be used; nil if it can
+	err     error // the error of the last attempt to read the file, or nil
 }
 
 // fileVersion tells whether a file has changed.
@@ -93,9 +93,9 @@ func ParseTokens(text []byte) (*Tokens, error) {
 	return &Tokens{list: list}, nil
 }
 
-// OpenTokens reads a token file. Later changes of the file take effect within about a second, at
-// the next request. If the changed file is invalid or missing, the tokens that were read last stay
-// good and the Handler logs the error. OpenTokens refuses a file that other users can write.
+// OpenTokens reads a token file. The Handler looks for changes of the file when requests come, at
+// most once a second. If the changed file is invalid or missing, the tokens that were read last
+// stay good and the Handler logs the error. OpenTokens refuses a file that other users can write.
 func OpenTokens(path string) (*Tokens, error) {
 	t := &Tokens{path: path}
 	if err := t.load(); err != nil {
@@ -116,7 +116,7 @@ func (t *Tokens) Allow(right Right) bool {
 	return false
 }
 
-// load reads the file. The caller holds t.mu, or nobody else has t yet.
+// load reads the file. The caller holds t.mu, unless t is not in use yet.
 func (t *Tokens) load() error {
 	info, err := os.Stat(t.path)
 	if err != nil {
@@ -142,7 +142,7 @@ func (t *Tokens) load() error {
 }
 
 // refresh reads the token file again if the file has changed. If the new file cannot be used,
-// refresh returns an error. If the next calls find the same error, they return nil.
+// refresh returns an error. It returns the same error only once, so that the log is not filled.
 func (t *Tokens) refresh(now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

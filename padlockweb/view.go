@@ -37,7 +37,7 @@ func title(n *sampler.Name) string {
 // hotWaiters is the smallest number of waiters that makes a name hot.
 const hotWaiters = 2
 
-// level returns, as one word, what an operator should know first about a name.
+// level returns one word: the most important fact about a name.
 func level(n *sampler.Name) string {
 	switch {
 	case len(n.Stuck) > 0:
@@ -130,8 +130,8 @@ func (q query) sorted(by string) markup.URL {
 	return markup.Local("./", q.values())
 }
 
-// orders are the columns by which the table can be sorted. Without one, the order is that of the
-// sampler: stuck and hot first.
+// orders are the columns by which the table can be sorted. The empty text stands for the order of
+// the sampler, in which stuck names come first, and then hot ones.
 var orders = map[string]func(a, b row) int{
 	"":        nil,
 	"name":    func(a, b row) int { return strings.Compare(a.Name.Name, b.Name.Name) },
@@ -140,7 +140,7 @@ var orders = map[string]func(a, b row) int{
 	"host":    func(a, b row) int { return strings.Compare(firstHost(a.Name), firstHost(b.Name)) },
 }
 
-// longest returns how long the oldest hold of a name lasts.
+// longest returns how long the oldest hold of a name has lasted so far.
 func longest(n *sampler.Name) (most time.Duration) {
 	for _, h := range n.Holds {
 		most = max(most, h.Held)

@@ -21,8 +21,8 @@ func (v *visitor) canSee(name string) bool {
 	return v.right >= RightRead && strings.HasPrefix(name, v.prefix)
 }
 
-// reason returns what the visitor may know of the error of a sample. Its text may contain the
-// name or the file of any lock, so a visitor who may see only some names gets the general text.
+// reason returns a text about err for the visitor. The text of err may contain the name or the file
+// of any lock. So a visitor who may see only some names gets the argument general instead.
 func (v *visitor) reason(err error, general string) string {
 	if v.prefix != "" {
 		return general
@@ -38,8 +38,8 @@ func (v *visitor) known() bool { return v.token.name != "" }
 
 func newVisitor(k token) *visitor { return &visitor{k, k.right, k.prefix} }
 
-// visits has one visit for each browser that is logged in. The browser has a cookie with a random
-// number, and visits keeps only the hash of that number. A visit ends at a logout, after visitTime,
+// visits is the list of the browsers that are logged in. Each browser has a cookie with a random
+// number, and the list has only the hash of that number. A visit ends at a logout, after visitTime,
 // when its token is removed, or when the process ends.
 type visits struct {
 	mu  sync.Mutex

@@ -31,8 +31,8 @@ type Web struct {
 }
 
 // Handler returns an http.Handler that shows the locks of locker's store. It answers below the path
-// "/"; to mount it elsewhere, wrap it in http.StripPrefix. Close it when it is no longer used, and
-// before the locker.
+// "/"; to mount it elsewhere, wrap it in http.StripPrefix. When the Handler is no longer used,
+// close it; close the locker after it.
 func Handler(locker *padlock.Locker, opts ...Option) *Web {
 	w := &Web{
 		settings: settings{streams: DefaultMaxStreams, logger: slog.New(slog.DiscardHandler)},
@@ -63,7 +63,7 @@ func (w *Web) Close() error {
 	return nil
 }
 
-// route is a page. Its visitors need at least the Right in the field right.
+// route is a path of the Handler. Its visitors need this right or a greater one.
 type route struct {
 	pattern string
 	right   Right
@@ -104,7 +104,7 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	setHeaders(rw.Header())
 	path := r.URL.Path
 	switch {
-	case path == "": // "/locks" under StripPrefix("/locks"); the links on the pages need the slash
+	case path == "": // for example "/locks" under StripPrefix("/locks"); relative links need a slash at its end
 		at, _, _ := strings.Cut(r.RequestURI, "?")
 		redirect(rw, "./"+at[strings.LastIndexByte(at, '/')+1:]+"/")
 		return
@@ -125,8 +125,9 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mux.ServeHTTP(rw, r)
 }
 
-// maxBody is the size of the largest request body, which has a name and a reason. A name has up to
-// 1,024 bytes, and each byte may be written as three characters (%XX).
+// maxBody is the largest size of a request's body. The form that breaks a lock has the largest
+// body: a name and a reason. A name has up to 1,024 bytes, and each byte may be written as three
+// characters (%XX).
 const maxBody = 16 << 10
 
 // serveReady tells load balancers and monitors whether the store can be read.

@@ -10,36 +10,37 @@ import (
 // do not need the fences, since a commit compares data.
 const lockNotes = time.Minute
 
-// phpLease is the longest lease of a lock that is shared with PHP. The default lease of padlock is
-// some seconds shorter. On a web server, PHP's default lease is as long as padlock's: PHP's redis
-// extension takes it from the PHP setting max_execution_time.
+// phpLease is the longest lease of a lock that is shared with PHP. It is some seconds longer than
+// the default leases of padlock and of PHP, which are both 30 s. PHP's redis extension takes its
+// default from the PHP setting max_execution_time.
 const phpLease = 35 * time.Second
 
-// Locks are the options of a lock store for sessions, for redisstore.Open or FromURL. Give them
-// before other options.
+// Locks returns options for redisstore.Open and redisstore.FromURL. They make a store for the locks
+// of sessions. Give them before other options.
 //
 // They switch off the restart guard, which would block all sessions for minutes after every restart
-// of the server. Sessions do not need it: a commit names the values that must not have changed, and
-// does not rely on the lock. If the server lost a lock in a restart, two Exclusive requests may run
-// at the same time, and one of them gets 409. Jobs for which that is not good enough need a lock
-// store of their own.
+// of the server. Sessions do not need the guard, because a commit does not rely on the lock: it
+// checks that the values which the request has read are unchanged. If the server lost a lock in a
+// restart, two Exclusive requests may run at the same time, and one of them gets 409. For work that
+// must not run twice, such as jobs, use another lock store.
 func Locks() []redisstore.Option {
 	return []redisstore.Option{redisstore.FenceKeep(lockNotes), redisstore.RestartGuard(redisstore.GuardOff)}
 }
 
-// PHPLocks are the options of a lock store for sessions shared with PHP. A lock is a string key, as
-// the redis extension keeps it. PHP looks at the key now and then. If several callers of padlock
-// used the lock in turn without a pause, PHP would never find it free. So after a second of such
-// use, padlock leaves the lock free for a moment (see redisstore.Foreign).
+// PHPLocks returns options for redisstore.Open and redisstore.FromURL. They make a store for the
+// locks of sessions that are shared with PHP. A lock is a string key, as in PHP's redis extension.
+// PHP tries the lock again and again, with pauses. If padlock passed the lock from one caller to
+// the next without a pause, PHP would never find it free. So after a second of such use, padlock
+// leaves the lock free for a moment (see redisstore.Foreign).
 //
 //	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.PHPLocks()...)
 //	sessions, err := session.NewPHP(redis.Blobs(), padlock.New(store), session.PHP{})
 //
-// PHP writes without conditions, so only the lock protects the data that Go has saved. But a Redis
-// server may lose its locks when it restarts. Therefore Go takes no lock for 37 s after a restart.
-// By then, the leases from before the restart have ended. During the 37 s, requests that write get
-// a 503. A server with appendfsync=always does not lose its locks, so Go does not wait after a
-// restart of such a server.
+// PHP overwrites a session without checking whether Go has changed it, so only the lock protects
+// what Go has saved. But a Redis server may lose its locks when it restarts. Therefore Go takes no
+// lock for 37 s after a restart. By then, all leases from before the restart have ended. During the
+// 37 s, requests that write get a 503. A server with appendfsync=always does not lose its locks, so
+// Go does not wait after a restart of such a server.
 //
 // The longest lease is 35 s. If padlock.TTL is longer than that, or if PHP's requests take longer,
 // put the option redisstore.MaxTTL after these options.

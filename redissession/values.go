@@ -20,20 +20,19 @@ var (
 	valueDiscard = script("value_discard")
 )
 
-// versionKeep is how long the version of a key is remembered after a Discard. A function may begin
-// to make a value before the Discard and end after it. Its value is outdated and must not be
-// stored. The version prevents that, but only if the function does not run for longer than
-// versionKeep.
+// versionKeep is how long the version of a key is remembered after a Discard. If a function began
+// before the Discard and ends after it, its value is outdated and must not be stored. The version
+// prevents that, but only if the function does not run for longer than versionKeep.
 const versionKeep = 24 * time.Hour
 
-// Values keeps the values of a stampede.Cache. The server's clock gives their age. A key that was
-// discarded costs about 150 bytes for a day.
+// Values keeps the values of a stampede.Cache. The server's clock gives their age. After a Discard,
+// the server keeps about 150 bytes for the key, for a day.
 func (r *Redis) Values() stampede.Values { return &values{r} }
 
 type values struct{ *Redis }
 
-// keys returns the keys of the value and of its version, which outlives the value. Both have the
-// same hash tag, whatever key the caller chose.
+// keys returns the two keys in Redis: one for the value, and one for the version, which is kept
+// longer than the value. Both have the same hash tag, whatever key the caller chose.
 func (v *values) keys(key string) []string {
 	sum := sha256.Sum256([]byte(key))
 	tag := "{" + base64.RawURLEncoding.EncodeToString(sum[:9]) + "}"

@@ -88,8 +88,8 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 	return Result{}, &ConflictError{}
 }
 
-// replace writes data at key if the value there still equals *current. If the change c moves the
-// session, replace writes a tombstone that contains data instead.
+// replace stores the new bytes of the session at key, if the value there still equals *current. If
+// the change c moves the session, replace stores a tombstone, which contains the new bytes.
 func (b *blobSessions) replace(ctx context.Context, key string, current *Blob, data []byte, c Change) (bool, *Blob, error) {
 	switch {
 	case c.Move.To == "":
@@ -181,7 +181,7 @@ func (b *blobSessions) Touch(ctx context.Context, key string, ttl time.Duration)
 	return b.blobs.Touch(ctx, key, ttl)
 }
 
-// Delete does not parse the session, so it also ends one that is damaged.
+// Delete does not parse the session, so it can also delete a damaged session.
 func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 	if b.ownTombstoneKeys() {
 		return b.deleteBeside(ctx, key)
@@ -197,8 +197,8 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 		case err != nil:
 			return Moved{}, err
 		}
-		// Remove removes only the value that was just read. If the session moves to a new id before
-		// the call of Remove, the next try finds the tombstone, and the caller must follow it.
+		// Remove deletes nothing if the value has changed since Get. The session may have moved to
+		// a new id meanwhile. Then the next try finds the tombstone and returns the new key.
 		if done, err := b.blobs.Remove(ctx, key, &blob); err != nil {
 			return Moved{}, err
 		} else if done {
@@ -211,7 +211,8 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 	}
 }
 
-// sizeOfFields returns the size that Change.MaxSize bounds. If there is no bound, it returns 0.
+// sizeOfFields returns how many bytes all keys and values have together. Change.MaxSize limits this
+// number. If limit is 0, sizeOfFields returns 0 without counting.
 func sizeOfFields(doc Document, limit int) int {
 	size := 0
 	if limit > 0 {

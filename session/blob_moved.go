@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TombstonePrefix begins the value of a session that got a new id, if FromBlobs keeps the tombstone
-// at the session's own key. BlobStore.Touch leaves such values alone.
+// TombstonePrefix is the beginning of every tombstone. A tombstone tells that a session has got a
+// new id. Unless Traits.CommitsNeedLock is true, FromBlobs stores the tombstone at the session's
+// old key. BlobStore.Touch must not change a value with this prefix.
 const TombstonePrefix = "PLM\x01"
 
 func isTombstone(data []byte) bool { return bytes.HasPrefix(data, []byte(TombstonePrefix)) }
@@ -50,9 +51,10 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 	return m, p.rest, nil
 }
 
-// Two keys cannot be changed in one step. So if the tombstone has its own key, a move takes three
-// steps. The first step writes a claim at the key of the tombstone. A claim names no new id. It
-// only says that a move may be under way:
+// If the tombstone has a key of its own, a move changes two keys: the session's key and the
+// tombstone's key. A store cannot change two keys in one step, so a move takes three steps. Step 1
+// writes a claim at the tombstone's key. A claim says that a move may be under way. It does not
+// name the new id.
 //
 //	after     key of the session  key of the tombstone  a reader
 //	no step   the session         nothing               gets the session
@@ -60,14 +62,15 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 //	step 2    nothing             the claim             waits for step 3, at most for claimWait
 //	step 3    nothing             the tombstone         learns where the session moved
 //
-// Step 2 removes the session only if it has not changed since it was read. So if several moves run
-// at once, one succeeds, and only that one takes step 3. Moves share a claim: a mover that finds a
-// claim uses it. Only step 3 and Delete end a claim. Step 3 replaces exactly the claim of step 1,
-// so it notices a Delete between steps 2 and 3.
+// Step 2 removes the session only if it has not changed since it was read. If several moves run at
+// the same time, only one of them removes the session, and only that move takes step 3. If a move
+// finds the claim of another move, it uses that claim. Delete removes a claim, and step 3 replaces
+// a claim by the tombstone. If Delete comes between step 2 and step 3, step 3 does not find its
+// claim, and the move fails.
 //
-// A mover that dies after step 1 leaves a session that works, and a claim that does no harm, even
-// if the session changes later. A mover that dies after step 2 leaves no session at the old id, and
-// no client knows the new id.
+// A process may die during a move. After step 1, the session still works and can change, and the
+// claim does no harm. After step 2, there is no session at the old id, and no client knows the new
+// id.
 
 // movedSuffix makes the key of a tombstone from the key of its session. PHP's ids have no
 // underscore in them.
@@ -84,9 +87,10 @@ const (
 
 func isClaim(blob *Blob) bool { return blob != nil && bytes.HasPrefix(blob.Data, []byte(claimPrefix)) }
 
-// findBeside returns the tombstone that is stored at a key of its own (see movedSuffix), and the
-// data that the session had. If there is only a claim, findBeside waits for the tombstone, but at
-// most for claimWait. If there is no tombstone by then, it returns ErrNotFound.
+// findBeside returns the tombstone of the session at key, and the data that the session had. The
+// tombstone is at a key of its own (see movedSuffix). If a move is under way, there may be only a
+// claim at that key. Then findBeside waits for the tombstone, but at most for claimWait. If there
+// is no tombstone, the error is ErrNotFound.
 func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved, error) {
 	end := time.Now().Add(claimWait)
 	for wait := time.Millisecond; ; wait = min(2*wait, claimWait/20) {
@@ -108,8 +112,9 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 	}
 }
 
-// moveBeside removes the session at key if it still equals *current, and stores the tombstone at a
-// key of its own (see movedSuffix). Its results are those of BlobStore.Swap.
+// moveBeside removes the session at key if it still equals *current. Then it stores the tombstone
+// at a key of its own (see movedSuffix). The results are like those of BlobStore.Swap: whether the
+// session has moved, and if not, the value that is at key now.
 func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.writeClaim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
@@ -162,9 +167,9 @@ func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, erro
 	}
 }
 
-// confirm does step 3 of a move: it replaces the claim by the tombstone. If its error is
-// ErrNotFound, the session was deleted meanwhile. After any other error the tombstone may have been
-// written.
+// confirm does step 3 of a move (see movedSuffix). It replaces the claim with the tombstone at the
+// tombstone's own key. If its error is ErrNotFound, the session was deleted meanwhile. After any
+// other error the tombstone may have been written.
 func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombstone []byte, ttl time.Duration) error {
 	now, err := b.getOrNil(ctx, beside)
 	for err == nil {
@@ -179,12 +184,12 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
 }
 
-// deleteBeside deletes a session whose tombstone has a key of its own. First it removes the value
-// at the session's key, and then the value at the tombstone's key, which is a claim or a tombstone.
+// deleteBeside deletes a session whose tombstone has a key of its own. First it removes the
+// session. Then it removes the claim or the tombstone.
 //
-// A move of the session may be between step 2 and step 3 (see movedSuffix). Step 3 would replace
-// the claim by the tombstone. If deleteBeside has removed the claim, step 3 fails. So the move
-// notices that the session was deleted.
+// A move may have removed the session already, and may be about to replace its claim with the
+// tombstone. After deleteBeside has removed the claim, the move fails. So the move notices that the
+// session was deleted.
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {
@@ -200,8 +205,9 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 		case err != nil:
 			return Moved{}, err
 		case done && (removed || isClaim(now)):
-			// If deleteBeside has found a session and a tombstone, the tombstone is from an earlier
-			// session with the same id. So the tombstone does not say where this session is.
+			// There was a session or a claim. A claim names no new key. A tombstone next to a
+			// session is from an earlier session with the same id, so its new key is not that of
+			// this session.
 			return Moved{}, nil
 		case done:
 			moved, _, err := parseMoved(now.Data)

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A BlobStore keeps one value per key: for example Redis strings, or the rows of a table. FromBlobs
-// turns a BlobStore into a Store. The methods of a BlobStore are safe for concurrent use, and each
-// method is one atomic step. They return the same errors as the methods of a Store. Package
-// sessiontest checks all of this (RunBlobs).
+// A BlobStore keeps one value for each key. Redis strings are an example, and so are the rows of a
+// table. FromBlobs turns a BlobStore into a Store. The methods of a BlobStore are safe for
+// concurrent use, and each method is one atomic step. They return the same errors as the methods of
+// a Store. Package sessiontest checks all of this (RunBlobs).
 type BlobStore interface {
 	// Get returns the value at key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Blob, error)

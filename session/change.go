@@ -75,7 +75,8 @@ func checkUnchanged(conditions []Condition, get func(string) ([]byte, bool), sam
 	return &ConflictError{slices.Compact(changed)}
 }
 
-// addDecimal adds to decimal text, as OpIncr requires.
+// addDecimal returns the sum of old and delta. Both old and the sum are decimal text. If old is
+// nil, it counts as 0.
 func addDecimal(old []byte, delta int64) ([]byte, error) {
 	var n int64
 	if old != nil {

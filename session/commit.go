@@ -151,8 +151,9 @@ func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err err
 }
 
 // create makes the session under a new id. No other request knows that id, so create needs no lock.
-// If s is the tx of an Update, create also makes the new session the session of the request. So if
-// two goroutines of the request call create, they do not make two sessions.
+// An Update has a state of its own. If s is such a state, create also stores the new id in the
+// state of the request. So if two goroutines of one request call create, only one of them makes a
+// session.
 func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	r := s.root()
 	if r != s {

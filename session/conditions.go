@@ -36,10 +36,10 @@ func (v *view) addRead(keys map[string]bool) {
 	}
 }
 
-// unchangedEarlier returns conditions for values that this request had read before its session was
-// loaded again. The values must still be as they were when the request read them. unchangedEarlier
-// deletes the keys of these values from the argument keys, so that the caller makes no second
-// condition for them.
+// unchangedEarlier is for a session that was loaded twice. It returns a condition for each key that
+// the request read only before the second load, and that the commit writes or watches: the key must
+// still have the value that the request read. unchangedEarlier deletes these keys from the argument
+// keys, so that the caller makes no second condition for them.
 func (v *view) unchangedEarlier(c *Change, keys map[string]bool) (conditions []Condition) {
 	add := func(key string) {
 		if was, ok := v.earlier.conditionOn(key); ok {

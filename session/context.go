@@ -39,8 +39,8 @@ func (m *Manager) find(ctx context.Context) *state {
 
 // From returns the session of the request that ctx belongs to. It loads nothing: the first use
 // loads the session with ctx, see Session. If there is no session, all methods return ErrNoSession.
-// If a program has several Managers, From returns the session of the innermost Middleware or With;
-// Manager.From returns the session of one Manager.
+// If a program has several Managers, From returns the session of the Manager whose middleware is
+// nearest to the handler. Manager.From returns the session of a given Manager.
 func From(ctx context.Context) *Session {
 	if c := sessionsIn(ctx); c != nil {
 		return &Session{c.s, ctx}

@@ -12,8 +12,8 @@ import (
 // Destroy waits for the session's lock only if other programs write the sessions
 // (Traits.CommitsNeedLock). Otherwise it ends the session even if another request holds the lock.
 //
-// A client with an id from before Regenerate cannot end the session, which has a new id. Then
-// Destroy returns ErrMoved and changes nothing.
+// After Regenerate, a client with the old id cannot end the session. For such a client, Destroy
+// returns ErrMoved and changes nothing.
 func (s *Session) Destroy(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *state) destroy(ctx context.Context) error {
 }
 
 // find returns the key at which the session is now, or "" if there is none. oldID is true if the
-// client sent an id from before Regenerate. A client cannot end the session with such an id. find
+// client sent an id from before Regenerate. With such an id, a client cannot end the session. find
 // succeeds even if the data are unreadable.
 func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
 	key = s.key

@@ -17,20 +17,21 @@
 //
 // # Modes
 //
-// [Delta], the default, takes no lock while the handler works. It saves the keys that this request
-// wrote. If the request had read some of these keys, they must be unchanged; otherwise the answer
-// is 409 and nothing is saved. If a key is put without having been read, it is simply set: the last
-// write wins. Keys that were read and not written are not compared, unless [Session.Watch] asks for
-// it.
+// [Delta], the default, takes no lock while the handler works. It saves the keys that the request
+// wrote. If the request read a key and then wrote it, and another request has changed that key
+// meanwhile, the answer is 409 and nothing is saved. If the request wrote a key without reading it,
+// the last write wins. Keys that the request only read are not compared, unless [Session.Watch]
+// names them.
 //
 // [Exclusive] takes the session's lock at the first use and keeps it until the session is saved. So
 // the requests of one session run one after the other. [ReadOnly] refuses writes and never waits.
 // [LastWriteWins] is Delta without any comparison.
 //
-// In every mode a session that was destroyed stays destroyed: a late save is an error. An outer
-// handler may use the session without the lock, and an inner route may then take the lock. Even
-// then a destroyed session stays destroyed, and the keys that the outer handler read are compared
-// as in Delta.
+// In every mode a session that was destroyed stays destroyed: a late save is an error.
+//
+// [Manager.With] gives a route its own mode. If an outer handler has used the session without the
+// lock before such a route takes the lock, the keys that the outer handler has read are compared as
+// in Delta.
 //
 // # Values
 //

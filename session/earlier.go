@@ -1,17 +1,21 @@
 package session
 
-// earlierReads is for a session that is loaded again, under the lock. It holds the values that the
-// request read before this load. If the request then writes a key that it read before, the key must
-// still have the old value: the handler may have computed the new value from the old one. If the
-// request reads a key again after the load, the value that it read before no longer counts.
+// earlierReads remembers what a request read before its session was loaded a second time, under the
+// lock. If the request read a key before the second load and writes it afterwards, the handler may
+// have computed the new value from the value that it read. So the commit requires that the key
+// still has that value. When the request reads the key again after the second load, this
+// requirement ends.
 type earlierReads struct {
 	seenBefore map[string]Condition
-	sawAllKeys bool            // Keys was called: the request knows that only the keys in seenBefore existed
-	again      map[string]bool // keys that were read again, so that sawAllKeys no longer applies to them
+	// sawAllKeys says that the request called Keys. So it knows that no keys existed except those
+	// in seenBefore.
+	sawAllKeys bool
+	// again has the keys that the request has read again. For them, sawAllKeys does not count.
+	again map[string]bool
 }
 
-// add records the values that v has read since its last load. It is called before the session is
-// loaded again.
+// add is called before the session is loaded again. It records what the request has read since the
+// last load.
 func (e *earlierReads) add(v *view) {
 	if e.seenBefore == nil {
 		e.seenBefore, e.again = make(map[string]Condition), make(map[string]bool)
@@ -44,7 +48,8 @@ func (e *earlierReads) conditionOn(key string) (Condition, bool) {
 	return Condition{Key: key, Absent: true}, e.sawAllKeys && !e.again[key]
 }
 
-// forget drops a key that was read again, or that this request wrote.
+// forget ends the requirement on a key, because the request has read the key again or has written
+// it.
 func (e *earlierReads) forget(key string) {
 	delete(e.seenBefore, key)
 	if e.sawAllKeys {
@@ -52,7 +57,7 @@ func (e *earlierReads) forget(key string) {
 	}
 }
 
-// forgetAll drops all keys except keepKeys.
+// forgetAll ends the requirements on all keys except keepKeys.
 func (e *earlierReads) forgetAll(keepKeys ordered[Op]) {
 	was := make(map[string]Condition)
 	for key := range keepKeys.pairs() {

@@ -16,19 +16,22 @@ var (
 	// ErrDestroyed: the session ended while the request worked, by a logout or because it expired.
 	// Nothing was saved, and no new session is made.
 	ErrDestroyed = errors.New("session was destroyed")
-	// ErrMoved: the session got a new id, and the client sent the old one. With the old id a
-	// request reads the values from before the change. It can neither write nor end the session.
+	// ErrMoved: Regenerate gave the session a new id, and the client sent the old id. A request
+	// with the old id gets the values that the session had before Regenerate. It cannot change or
+	// end the session.
 	ErrMoved = errors.New("session has a new id")
 	// ErrReadOnly: the route's mode is ReadOnly or Consistent.
 	ErrReadOnly = errors.New("session is read-only here")
-	// ErrClosed: the session was already saved, by Commit or with the first byte of the answer, or
-	// the answer began while this call waited for the lock. Reading and Update still work.
+	// ErrClosed: the session is already saved. Commit saves it, or else the first byte of the
+	// answer does. A call that waits for the lock when the answer begins gets this error, too.
+	// Reading and Update still work.
 	ErrClosed = errors.New("session was saved already")
 	// ErrAbandoned: the handler has called Abandon.
 	ErrAbandoned = errors.New("session was abandoned")
 	// ErrBusy: the request did not get the session's lock in time. The error is a *BusyError.
 	ErrBusy = errors.New("session is in use by other requests")
-	// ErrTooManyWaiters: MaxWaiters requests already wait for this session.
+	// ErrTooManyWaiters: the number of requests that wait for this session's lock has reached the
+	// limit of MaxWaiters.
 	ErrTooManyWaiters = errors.New("too many requests wait for the session")
 	// ErrTooLarge: the session would exceed MaxSize. The write was refused: see
 	// Session.IgnoreRefused.
@@ -72,7 +75,8 @@ func (e *ConflictError) Error() string {
 	return ErrConflict.Error() + fmt.Sprintf(": %q", e.Keys)
 }
 
-// A MovedError comes from a store: the record is a tombstone. errors.Is finds ErrMoved in it.
+// A MovedError is the error of a store that finds a tombstone at the key: the session has moved.
+// errors.Is finds ErrMoved in it.
 type MovedError struct{ Moved Moved }
 
 // Is reports whether target is ErrMoved.
@@ -95,7 +99,8 @@ type BusyError struct {
 // Is reports whether target is ErrBusy.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
-// Error names the lock, its holder, and what to do if it was left behind.
+// Error names the lock and its holder. If a crashed program may have left the lock behind, Error
+// says what to do.
 func (e *BusyError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: waited %v for lock %q", ErrBusy, e.Waited, e.Lock)

@@ -18,9 +18,11 @@ const (
 	EventWaited EventKind = "waited"
 	// EventSaved: the store was asked to commit. Took and Err are set.
 	EventSaved EventKind = "saved"
-	// EventConflict: the answer is 409, or the handler runs again. Err names the keys.
+	// EventConflict: another request changed keys that this request needs unchanged. The answer is
+	// 409, or RetryConflicts lets the handler run again. Err names the keys.
 	EventConflict EventKind = "conflict"
-	// EventFailed: the answer was replaced, or was already an error. Err is set.
+	// EventFailed: the session could not be loaded or saved, or a write was refused. The Manager
+	// has replaced the handler's answer, unless that answer was an error itself. Err is set.
 	EventFailed EventKind = "failed"
 	// EventLost: a write came too late, because the answer had begun. Err is set.
 	EventLost EventKind = "lost"
@@ -40,7 +42,8 @@ const (
 	EventDestroyed EventKind = "destroyed"
 	// EventCreated: a session was made; its cookie goes out with the answer.
 	EventCreated EventKind = "created"
-	// EventUnreadable: DiscardUnreadable made a stored session count as absent. Err is set.
+	// EventUnreadable: a stored session could not be read, and was ignored because of the option
+	// DiscardUnreadable. Err is set.
 	EventUnreadable EventKind = "unreadable"
 )
 

@@ -12,7 +12,8 @@ type Format interface {
 	// Parse reads a session. Its time and memory are bounded by the length of data. Parts that it
 	// does not understand are kept as they are.
 	Parse(data []byte) (Document, error)
-	// New returns a session without fields.
+	// New returns a session without fields. deadline is the end of its absolute lifetime; the zero
+	// time means that it has none.
 	New(deadline time.Time) Document
 	// Same reports whether two encoded values mean the same.
 	Same(a, b []byte) bool
@@ -31,7 +32,8 @@ type Document interface {
 	Set(key string, value []byte) error
 	// Delete removes a field, if it is there.
 	Delete(key string) error
-	// Deadline returns the time that New got, if the format can keep it.
+	// Deadline returns the end of the session's absolute lifetime. It returns the zero time if
+	// there is none, or if the format cannot keep it.
 	Deadline() time.Time
 	// Encode returns the session as one value.
 	Encode() ([]byte, error)
@@ -43,8 +45,8 @@ func Packed() Format { return packed{} }
 
 type packed struct{}
 
-// packedMagic begins every packed session. Its last byte is the number of the format. If a later
-// padlock writes another format, it changes only that byte of the prefix.
+// packedMagic is the beginning of every packed session. Its last byte is the number of the format.
+// A later version of padlock that writes another format changes only this byte.
 const packedMagic = "PLS\x01"
 
 var errPacked = fmt.Errorf("%w: it is damaged", ErrRefused)

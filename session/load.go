@@ -101,8 +101,8 @@ func (s *state) loadLocked(ctx context.Context) error {
 	return nil
 }
 
-// prolong sets the end of the session's idle time anew, if at least a tenth of the idle time has
-// passed since it was last set. If that fails, the session may end too early, but the next request
+// prolong starts the session's idle time again, if at least a tenth of the idle time has passed
+// since the last start. If the store fails, the session may end too early, but the next request
 // tries again.
 func (s *state) prolong(ctx context.Context, rec Record) {
 	want := s.m.ttl(rec.Deadline)

@@ -70,7 +70,7 @@ func (p *padlockLocks) hideLockName(key string, waited time.Duration, err error)
 		case errors.Is(err, padlock.ErrTooManyWaiters):
 			return ErrTooManyWaiters
 		case errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUnavailable) && !errors.Is(err, padlock.ErrUncertain):
-			return &BusyError{Waited: waited, Lock: p.ids.redacted(key)} // other callers of this process wait before this one
+			return &BusyError{Waited: waited, Lock: p.ids.redacted(key)} // the caller waited behind other callers of this process
 		}
 		return p.withoutName(err)
 	}
@@ -188,8 +188,8 @@ func (s *state) lock(ctx context.Context, key string, shared bool) (*heldLock, e
 // errLocksDown means that a lock could not be taken, although no other request is known to hold it.
 var errLocksDown = errors.New("its locks cannot be reached")
 
-// lockFailure turns an error of Lock into the session's error. Nothing was saved, even if the lock
-// was taken.
+// lockFailure turns an error of Lock into the session's error. A request saves only after Lock has
+// succeeded, so nothing was saved.
 func lockFailure(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooManyWaiters):
@@ -214,10 +214,10 @@ func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait ti
 	return h, nil
 }
 
-// release releases the request's lock. The lock may have ended before that, without a release. That
-// does no harm if the conditions of commits protect the session. But if commits need the lock
-// (Traits.CommitsNeedLock), another program may have overwritten what this request has saved. Then
-// release makes the session fail.
+// release releases the request's lock. The lock may have ended earlier, without a release. Usually
+// that does no harm, because commits check that no other request has changed the session. But if
+// commits need the lock (Traits.CommitsNeedLock), another program may have overwritten what this
+// request has saved. Then release makes the session fail.
 func (s *state) release(ctx context.Context) {
 	if s.held == nil {
 		return
@@ -242,8 +242,8 @@ func (s *state) lockEnded(ctx context.Context, err error) error {
 	return nil // the conditions of the commit protected the session
 }
 
-// canDoWithout reports whether the session can be used without its lock, after err has shown that
-// the lock could not be taken. Both of these conditions must be met:
+// canDoWithout reports whether the session can be used without its lock. err is the error of the
+// attempt to take the lock. Both of these conditions must be met:
 //
 //   - err is errLocksDown: the lock store cannot be reached, or it grants no locks for a while
 //     after a restart. So no other request is known to hold the lock.
@@ -256,12 +256,13 @@ func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	return true
 }
 
-// underLock calls f while a lock of the session at key is held. It uses the request's lock. If the
-// request has no lock, underLock takes one for this call.
+// underLock calls f while a lock of the session at key is held. If the request has no lock,
+// underLock takes one for this call. It does without a lock only if the mode LastWriteWins or
+// canDoWithout allows it.
 //
-// The request's lock may have ended already. That matters if other programs change the session only
-// under the lock (Traits.CommitsNeedLock). In this case, underLock takes the lock again before it
-// calls f. If the lock ends during f, the outcome of f is unknown.
+// If other programs change the session only under the lock (Traits.CommitsNeedLock), underLock
+// first checks whether the request's lock has ended. If so, underLock takes the lock again before
+// it calls f. If the lock ends during f, the outcome of f is unknown.
 func (s *state) underLock(ctx context.Context, key string, f func() error) error {
 	if err := s.checkHeld(ctx, key); err != nil {
 		return err

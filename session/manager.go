@@ -47,9 +47,9 @@ func New(store Store, opts ...Option) (*Manager, error) {
 	return m, nil
 }
 
-// Middleware gives a session to each request that it passes to next: see From. Put it outside of
-// handlers that change the answer, for example compression, so that the session is saved before the
-// first byte is sent.
+// Middleware returns a handler that calls next. In next, the function From returns the request's
+// session. Put the middleware outside of handlers that change the answer, for example compression,
+// so that the session is saved before the first byte is sent.
 func (m *Manager) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.find(r.Context()) != nil {
@@ -60,8 +60,8 @@ func (m *Manager) Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// With returns a middleware for one route. The route has its own mode and options. Use it inside
-// Middleware or instead of it.
+// With returns a middleware for one route, which then has its own mode and options. The handler
+// that Manager.Middleware returns may be around the route or not.
 //
 //	mux.Handle("POST /cart", m.With(session.Exclusive, session.MaxWait(2*time.Second))(cart))
 //

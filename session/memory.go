@@ -46,9 +46,9 @@ type memorySession struct {
 // shard has fewer than sweepFrom sessions.
 const sweepFrom = 64
 
-// DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says otherwise. A
-// client that keeps no cookie makes a new session with each request, if the handler writes to it;
-// the bound keeps such clients from using up the memory.
+// DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says otherwise. If a
+// client does not keep its cookie, a handler that writes to the session makes a new session for
+// each of the client's requests. The limit keeps such clients from using up the memory.
 const DefaultMaxSessions = 1 << 18
 
 // MemoryOption configures a Memory.

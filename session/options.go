@@ -90,9 +90,9 @@ func ValueCodec(codec Codec) Option {
 // IdleTimeout sets how long a session lives without being used. With 0, only its Lifetime ends it.
 // The default is DefaultIdleTimeout.
 //
-// Each use of a session puts off its end. To save writes, the Manager writes the new end only if at
-// least a tenth of d has passed since it last did so. So a session may already end when it has not
-// been used for nine tenths of d.
+// Each use of a session starts this time again. To save writes, the Manager stores the new start
+// only if at least a tenth of d has passed since the start that is stored. So a session can end
+// after nine tenths of d without a use.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
 // Lifetime sets how long a session lives after it was made, even if it is in use. With 0 the
@@ -143,14 +143,16 @@ func OnError(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 // outer handler that has read the body can do so.
 func RetryConflicts(n int) Option { return option(func(c *config) { c.retries = n }) }
 
-// Development reports values that a handler got, changed in place and did not put: such changes
-// are not saved. It costs one more encoding for each Get.
+// Development reports a common mistake (EventInPlace): a handler gets a value, changes it in place,
+// and does not call Put. Such a change is not saved. The option costs two more encodings for each
+// Get.
 func Development() Option { return option(func(c *config) { c.dev = true }) }
 
-// DiscardUnreadable makes a stored session that cannot be read (ErrRefused) count as absent. The
-// visitor begins a new session, and the stored one expires. Without it such a visitor gets 503
-// until the stored session expires or is destroyed. Use it after the format has changed: when a
-// newer version of padlock has written sessions, or when PHP's serialize_handler was changed.
+// DiscardUnreadable makes the Manager ignore a stored session that cannot be read (ErrRefused). The
+// visitor begins a new session, and the unreadable session stays in the store until it expires.
+// Without this option, the visitor gets 503 until the unreadable session expires or is destroyed.
+// Give this option after the format has changed: when a newer version of padlock has written
+// sessions, or when PHP's serialize_handler was changed.
 func DiscardUnreadable() Option { return option(func(c *config) { c.discardUnreadable = true }) }
 
 func (c *config) check(store Store) error {

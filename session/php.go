@@ -39,9 +39,9 @@ func (p *PHP) setDefaults() {
 	}
 }
 
-// NewPHP returns a Manager of sessions that a PHP application uses too. blobs stores them at the
-// keys that PHP uses. locker takes the same lock as PHP: a string key with the lock's name, set
-// with SET NX.
+// NewPHP returns a Manager of sessions that a PHP application uses too. blobs keeps the sessions at
+// the keys that PHP uses. locker takes the same locks as PHP. PHP's lock is a string key with the
+// name of the lock, which PHP sets with SET NX.
 //
 // The cookie and the lifetime are PHP's defaults: PHPSESSID, 1440 s of idleness, and no absolute
 // end. The cookie is HttpOnly, SameSite=Lax and Secure; for a PHP application on plain HTTP give

@@ -24,16 +24,17 @@ func GracePeriod(d time.Duration) RegenerateOption {
 	return regenerateOption(func(r *regeneration) { r.grace = d })
 }
 
-// ForwardOldID makes the old id another name of the session for the grace period. It is for ids
-// that are changed regularly. Do not use it at a login, because a client that knows the old id
-// would be logged in too.
+// ForwardOldID lets clients use the session with its old id until the grace period ends. Use it if
+// ids are changed regularly. Do not use it at a login: a client that knows the old id would be
+// logged in, too.
 func ForwardOldID() RegenerateOption {
 	return regenerateOption(func(r *regeneration) { r.forward = true })
 }
 
 // Regenerate gives the session a new id in the store at once. Call it at every login, and whenever
 // the user's rights change. Unsaved writes go to the new id. The client gets the new id with the
-// answer, even if the answer is an error, or if the handler panics and an outer handler answers.
+// answer, even if the answer is an error. If the handler panics, the client gets the new id only if
+// an outer handler answers.
 //
 // During the grace period, a request with the old id reads the session as it was before and cannot
 // write (ErrMoved). So requests under way do not appear logged out. But a client that knows only
@@ -78,8 +79,9 @@ func (s *state) answered() bool {
 	return of.stage == begun
 }
 
-// regenerate moves the session to a new id. If s is the tx of an Update, regenerate also sets the
-// new id in the state of the request, because the request sends the cookie to the client.
+// regenerate moves the session to a new id. An Update has a state of its own. If s is such a state,
+// regenerate also stores the new id in the state of the request, because the answer to the request
+// sends the cookie.
 func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	if of := s.root(); of != s {
 		of.mu.Lock()
@@ -156,8 +158,8 @@ func (s *state) leaveTombstone(ctx context.Context, version string, to Moved, gr
 	return err
 }
 
-// remove deletes a copy of a session. No client knows the id of the copy. If remove cannot delete
-// the copy, it stays until it expires.
+// remove deletes a copy of a session. No client knows the id of the copy. If the store fails, the
+// copy stays until it expires.
 func (m *Manager) remove(ctx context.Context, key string) {
 	if _, err := m.store.Delete(context.WithoutCancel(ctx), key); err != nil {
 		m.cfg.logger.WarnContext(ctx, "session: a session left behind was not deleted", "error", err)

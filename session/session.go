@@ -13,17 +13,17 @@ import (
 // If From or WithContext is called several times in one request, the Sessions share everything
 // except their context. The methods are safe for concurrent use by the goroutines of the request.
 //
-// A method that always calls the store takes a context: Incr, Take, Regenerate, Destroy, Update and
-// Commit. All other methods use the values that were loaded. The first call of the request loads
-// them, with the context that was given to From or WithContext. An inner handler may have a context
-// of its own, for example from http.TimeoutHandler or with a trace's span. If it calls From with
-// that context, the context's deadline and values reach the store.
+// Incr, Take, Regenerate, Destroy, Update and Commit always call the store, so they take a context.
+// All other methods use the values that the request has loaded. The first call loads them, with the
+// context that was given to From or WithContext. An inner handler may have a context of its own,
+// for example from http.TimeoutHandler or with a trace's span. It should call From with that
+// context, so that the context's deadline and values reach the store.
 //
-// If a method returns an error of the store or of the lock, all later calls return it too. Then the
-// Manager sends an error answer in place of the handler's answer, unless the handler itself has
-// sent a status of 400 or more: see Abandon. If a write is refused (ErrTooLarge, ErrKey, a value
+// If the store or the lock fails, all later calls of the request return the same error. The Manager
+// then sends an error answer in place of the handler's answer, unless the handler itself has sent a
+// status of 400 or more. Abandon prevents that. If a write is refused (ErrTooLarge, ErrKey, a value
 // that cannot be encoded), the Manager also sends an error answer, and saves none of the request's
-// writes: see IgnoreRefused.
+// writes. IgnoreRefused prevents that.
 type Session struct {
 	*state
 	ctx context.Context
@@ -32,16 +32,13 @@ type Session struct {
 // WithContext returns the same session with another context: see Session.
 func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.state, ctx} }
 
-// standing says what this request knows of the session. The first table lists the states, and the
-// second table lists all changes from one state to another. TestStates checks all these changes.
+// standing says what this request knows of the session:
 //
 //	standing   meaning                                  a read                 a write
 //	unread     no call has used the session yet         loads the session      loads the session
 //	reload     the session was loaded, but the mode     loads it again         loads it again
 //	           now needs the lock
-//	absent     there is no session yet; this state has  finds nothing          waits for the commit
-//	           no constant of its own (see "loaded"
-//	           below)
+//	absent     there is no session yet                  finds nothing          waits for the commit
 //	loaded     there is a session                       gets the loaded value  waits for the commit
 //	followed   another request gave the session a new   gets the old value     waits for the commit, which
 //	           id after this request began                                     compares all that was read
@@ -49,7 +46,11 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	           Regenerate
 //	destroyed  Destroy has ended the session            returns ErrDestroyed   returns ErrDestroyed
 //
-// The old value is the value from before Regenerate gave the session a new id.
+// The old value is the value from before Regenerate gave the session a new id. The code has no
+// constant for absent: it uses loaded with an empty key.
+type standing uint8
+
+// The standing of a request changes in these ways only. TestStates checks them.
 //
 //	from                      to                caused by
 //	unread                    absent or loaded  the load
@@ -64,8 +65,8 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	loaded                    followed          a commit that finds that the session has moved
 //	loaded, followed, frozen  reload            With, if its mode needs the lock
 //	all but frozen            destroyed         Destroy; the answer then deletes the cookie
-//
-// Three flags can be set in each of these states:
+
+// A request has three flags besides its standing. Each flag can be set in every standing.
 //
 //	flag       set when                      effect
 //	abandoned  the handler calls Abandon     every call returns ErrAbandoned; the answer stays as it is
@@ -73,11 +74,6 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //	                                         Destroy that succeeds clears the flag
 //	refused    a write is not allowed        calls work; the answer is 409 or 503, and nothing is saved;
 //	                                         IgnoreRefused clears the flag
-//
-// The field sent is the id that the client has. Whenever the session's id differs from it, the
-// answer has to give the session's id to the client. This applies in every state, even after a
-// panic.
-type standing uint8
 
 const (
 	unread standing = iota
@@ -88,16 +84,17 @@ const (
 	destroyed
 )
 
-// stage is how far the request has come. The stage only moves forward, with one exception. While
-// Commit waits, another goroutine may begin the answer. Commit then fails with ErrClosed, and the
-// stage goes back to open. The goroutine that begins the answer saves the session.
+// stage says how far the request has come:
 //
-//	stage  meaning                                            a read                   a write
-//	open   the handler works, and nothing is saved yet        works                    works
-//	saved  Commit has saved the session, or the answer is     works without the lock   returns ErrClosed,
-//	       about to begin                                                              except in Update
-//	begun  the answer has begun, so no cookie can be sent     works without the lock   returns ErrClosed,
-//	                                                                                   except in Update
+//	stage  meaning
+//	open   the handler works, and nothing is saved yet
+//	saved  Commit has saved the session, or the answer is about to begin
+//	begun  the answer has begun, so no cookie can be sent
+//
+// In the stage open, reads and writes work. Later, a read works without the lock, and a write
+// returns ErrClosed, except in Update. The stage goes back only from saved to open: when Commit
+// waits for the lock and another goroutine begins the answer. Commit then returns ErrClosed, and
+// the goroutine that begins the answer saves the session.
 type stage uint8
 
 const (
@@ -106,21 +103,21 @@ const (
 	begun
 )
 
-// state is the session of one request, or the tx of an Update.
+// state is the session of one request. An Update has a further state of its own.
 type state struct {
 	m        *Manager
 	started  time.Time
 	deadline time.Time // when the request must be answered; zero: none
-	parent   *state    // in the tx of an Update: the session of the request
+	parent   *state    // only if this is the state of an Update: the state of the request
 	waits    interruption
 
-	// mu stays locked during requests to the store. If both a tx (the state of an Update) and its
-	// parent must be locked, lock the tx first.
+	// mu stays locked during requests to the store. A function that locks the state of an Update
+	// and its parent must lock the parent last.
 	mu       sync.Mutex
 	set      settings
 	standing standing
 	stage    stage
-	sent     string // the id that the client has
+	sent     string // the id that the client has; if it differs from id, the answer sends id
 	id       string // the session's id; "" if there is none or it is not known
 	key      string // the session's key in the store; "" while there is none
 	touched  bool   // the session was used
@@ -132,7 +129,7 @@ type state struct {
 	base    string    // the version that was loaded
 	expires time.Time // end of the absolute lifetime
 	view
-	wrote     map[string]bool // in a tx: the keys that the tx wrote in the store
+	wrote     map[string]bool // only if this is the state of an Update: the keys that it wrote in the store
 	abandoned bool
 }
 
@@ -168,8 +165,8 @@ func (s *state) isLoaded() bool { return s.standing >= loaded }
 // again as soon as the lock is held.
 //
 // Another request may have given the session a new id. Then s.key is already the new key, but s.id
-// is still the id that this request knows. setMode goes back to the key of s.id. So a request with
-// an old id still sees only what an old id may see.
+// is still the old id. setMode sets s.key to the key of s.id again, and the next load starts at
+// that key. So a request with an old id still sees only what a client with that id may see.
 func (s *state) setMode(set settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +179,8 @@ func (s *state) setMode(set settings) {
 	}
 }
 
-// fail makes err the error of the session. ErrClosed is the exception: only the call that came too
-// late fails.
+// fail makes err the error of the session, so that later calls return it, too. ErrClosed does not
+// become the error of the session: only the call that came too late gets it.
 func (s *state) fail(err error) error {
 	if !errors.Is(err, ErrClosed) {
 		s.failed = err
@@ -236,8 +233,8 @@ func (s *state) markDestroyed() {
 	s.standing = destroyed
 }
 
-// root returns the session of the request: s itself, or the parent of s if s is the tx of an
-// Update.
+// root returns the state of the request. If s is the state of an Update, that is its parent;
+// otherwise it is s itself.
 func (s *state) root() *state {
 	for s.parent != nil {
 		s = s.parent

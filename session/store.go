@@ -7,17 +7,17 @@ import (
 
 // A Store keeps sessions. Its methods are safe for concurrent use, and each is one atomic step: two
 // Commits of one key happen one after the other, each completely or not at all. Package sessiontest
-// checks all these rules.
+// checks a Store.
 //
 // The Manager chooses the keys. Ids are hashed, so a key has 43 letters of base64. If the sessions
 // are shared with PHP, the keys are those that PHP uses.
 //
-// If a method returns an error that is not named below, it may or may not have taken effect. If
-// errors.Is finds ErrUnavailable in the error, the method has certainly changed nothing.
+// If errors.Is finds ErrUnavailable in the error of a method, the method has changed nothing. The
+// comments of the methods name other errors and their meanings. After any other error, the method
+// may or may not have taken effect.
 //
-// No methods will be added to this interface. A new ability will be an optional interface that the
-// Manager finds by a type assertion, or a field of Change or Record that is used only if Traits say
-// so.
+// No methods will be added to this interface. A new ability will be an optional interface, or a
+// field of Change or Record that the Manager uses only if Traits say so.
 type Store interface {
 	// Load returns the session at key, or the tombstone there, or ErrNotFound. It changes nothing,
 	// not even how long the session lives.
@@ -88,12 +88,12 @@ type Change struct {
 	Ops       []Op // applied in order
 	// TTL is how long the session lives from now; 0 means for ever.
 	TTL time.Duration
-	// MaxSize, unless 0, bounds the bytes of all keys and values after the ops. A session that was
-	// already larger may stay as large, or shrink. If the ops would exceed the bound, nothing is
-	// changed and the error is ErrTooLarge.
+	// MaxSize limits how many bytes all keys and values have together after the ops; 0 means no
+	// limit. If the ops would exceed it, nothing is changed and the error is ErrTooLarge. But if
+	// the session is already larger, the ops are allowed as long as they do not make it grow.
 	MaxSize int
-	// Move, unless zero, replaces the session by a tombstone that lives for TTL. The tombstone
-	// keeps the session's fields, and can only be loaded and deleted.
+	// If Move is not zero, Commit replaces the session by a tombstone, which lives for TTL. The
+	// tombstone keeps the session's fields. It can only be loaded and deleted.
 	Move Moved
 }
 

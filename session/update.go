@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Update runs fn on the session as it is now, in a short exclusive section, and saves the writes of
-// fn at once. Update works in a ReadOnly route, too. It also works after Commit, so that streaming
-// handlers can use it. With a Locker, other commits wait meanwhile. But if the session changes all
-// the same, fn runs again on the new state, so fn must be safe to repeat.
+// Update loads the session again, runs fn, and saves the writes of fn at once. It works in a
+// ReadOnly route, too. It also works after Commit, so that streaming handlers can use it. With a
+// Locker, Update holds the session's lock meanwhile. If another request changes the session before
+// the writes of fn are saved, fn runs again on the new values. So fn must be safe to repeat.
 //
 // If fn returns an error, Update returns that error and nothing is saved, in any mode. Calls that
 // take effect at once (Incr, Take, Regenerate, Destroy) are not undone. fn does not see the
-// request's own unsaved writes. If fn and the request write the same key, this is a conflict only
+// request's own unsaved writes. fn and the request may write the same key. That is a conflict only
 // if another request has changed the key. fn must use tx and not s.
 func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
 	s.mu.Lock()
@@ -50,8 +50,8 @@ func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err
 	return err, own
 }
 
-// newTx returns the session for fn. This session has the id that the request knows. If that id is
-// from before a Regenerate, fn sees only what the request itself sees.
+// newTx returns the state for fn. It has the same id as the state of the request. If that is an old
+// id from before a Regenerate, fn sees only what a client with the old id may see.
 func (s *state) newTx() *state {
 	tx := &state{m: s.m, started: s.started, deadline: s.deadline, parent: s, sent: s.sent}
 	tx.adopt(s.id)

@@ -126,9 +126,9 @@ func (s *Session) Watch(keys ...string) error {
 	return nil
 }
 
-// Keys lists the keys, in the order in which they were first set if the store keeps that order. A
-// call of Keys counts as reading every key. Suppose that another request changes a key after this
-// call, and that this request writes the same key. Then the commit fails with ErrConflict.
+// Keys lists the keys. If the store keeps their order, they come in the order in which they were
+// first set. A call of Keys counts as reading every key: if another request then changes a key that
+// this request writes, the commit fails with ErrConflict.
 func (s *Session) Keys() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

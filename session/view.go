@@ -22,7 +22,7 @@ type handedOut struct {
 	was   string
 }
 
-// v.valueOf returns the value of key as the request sees it.
+// valueOf returns the value of key as the request sees it.
 func (v *view) valueOf(key string) ([]byte, bool) {
 	if op, ok := v.pending.get(key); ok {
 		return op.Value, op.Kind == OpPut
@@ -82,20 +82,21 @@ func (v *view) replace(fields []Field) {
 	}
 }
 
-// reload prepares for another load. It records in v.earlier what was read before, for the commit.
+// reload prepares the view for a second load of the session. It keeps what the request has read so
+// far in v.earlier, because the commit may depend on it.
 func (v *view) reload() {
 	v.earlier.add(v)
 	v.read, v.readAll = nil, false
 }
 
-// noteStored updates the view after the session store has got this value at key.
+// noteStored updates the view: the store now has this value at key.
 func (v *view) noteStored(key string, value []byte) {
 	was := v.sizeOf(key)
 	v.values.setKey(key, value)
 	v.size += v.sizeOf(key) - was
 }
 
-// noteRemoved updates the view after the value at key was removed from the session store.
+// noteRemoved updates the view: the store no longer has a value at key.
 func (v *view) noteRemoved(key string) {
 	was := v.sizeOf(key)
 	v.values.delete(key)

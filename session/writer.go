@@ -38,9 +38,9 @@ func (m *Manager) runOnce(w http.ResponseWriter, r *http.Request, next http.Hand
 	return rw.again
 }
 
-// dropUnsaved drops the unsaved writes. If the handler panicked, Regenerate or Incr may have made
-// an id that the client does not know. Then dropUnsaved sets the cookie for that id, so that an
-// outer handler that recovers the panic sends it.
+// dropUnsaved drops the unsaved writes when the handler has ended. If the handler panicked, the
+// client may not know the session's id, because Regenerate or Incr has made a new one. Then
+// dropUnsaved adds the cookie to the header, and an outer handler that recovers the panic sends it.
 func (w *writer) dropUnsaved() {
 	w.s.waits.stop()
 	w.s.sendID(w.Header())
@@ -142,7 +142,8 @@ func (w *writer) refuse(err error) {
 	http.Error(w.ResponseWriter, publicText(err), code)
 }
 
-// repeatable returns the request with which the handler of r can run again, or nil.
+// repeatable returns a request for another run of the handler: r with a body that can be read once
+// more. If there is no such body, it returns nil.
 func repeatable(r *http.Request) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r

@@ -15,9 +15,9 @@ var (
 	ErrClosed = padlock.ErrClosed
 	// ErrNotReady: the value, or the file, was not ready within MaxWait.
 	ErrNotReady = errors.New("stampede: not ready in time")
-	// ErrNotKept is passed to OnError if a value was made and Values did not keep it. Either the
-	// key was invalidated meanwhile, or a worker with a greater fence was faster. The callers that
-	// waited got the value.
+	// ErrNotKept: a new value was not stored, because it was out of date when it was finished.
+	// Either the key was invalidated meanwhile, or a worker with a greater fence was faster. Only
+	// OnError gets this error; the callers that waited got the value.
 	ErrNotKept = errors.New("stampede: the value is not kept: it was out of date when it was made")
 )
 
@@ -34,8 +34,8 @@ type Cache[T any] struct {
 // All processes that use the same name share the values, so use one name for one kind of value.
 // name has 1 to 100 bytes and no colon.
 //
-// fn runs in a goroutine of its own. Its context has the values of the context of the caller that
-// started it, and the fence of the key's lock (padlock.FenceFrom). The context ends when the
+// fn runs in a goroutine of its own. Its context has the same values as the context of one of the
+// callers, and also the fence of the key's lock (padlock.FenceFrom). The context ends when the
 // contexts of all waiting callers have ended, when the lock is lost, when TimeLimit is over, or
 // when the Cache is closed. Several callers may get the same value, so the data that it points to
 // must not be changed.
@@ -73,11 +73,13 @@ func New[T any](locker *padlock.Locker, values Values, name string, ttl time.Dur
 // one, depending on the options.
 //
 // An error of the function goes to the callers that wait. Callers that come later also get it,
-// until the time that the option ErrorTTL sets is over. Callers in other processes get the error as
-// a *RemoteError. A value that cannot be encoded counts as an error of the function. If the
-// function or the Codec panics, all callers get a *PanicError. The function itself may call Get for
-// the same key with its own context. If there is no value that this inner Get can return, the inner
-// Get returns an error for which errors.Is finds padlock.ErrAlreadyHeld.
+// until ErrorTTL is over. Callers in other processes get the error as a *RemoteError. If a value
+// cannot be encoded, that counts as an error of the function. If the function or the Codec panics,
+// all callers get a *PanicError.
+//
+// The function may call Get for the same key with its own context. This inner Get does not wait: it
+// returns a value that is already there, or an error for which errors.Is finds
+// padlock.ErrAlreadyHeld.
 func (c *Cache[T]) Get(ctx context.Context, key string) (T, error) {
 	return getTyped(ctx, c.c, c.c.settings, key, func(ctx context.Context) (T, error) { return c.fn(ctx, key) })
 }

@@ -124,8 +124,8 @@ func (d *Dir) Store(ctx context.Context, key string, e Entry) (kept bool, err er
 	return kept && err == nil, err
 }
 
-// Discard implements Values. It writes a file that has a new version and no value. Clean keeps this
-// file for a day.
+// Discard implements Values. It writes a file that has a new version and no value. After a day,
+// Clean removes this file.
 func (d *Dir) Discard(ctx context.Context, key string) error {
 	return d.replaceEntry(ctx, key, func(old Entry) (*dirHeader, []byte) {
 		version := max(old.Version+1, uint64(time.Now().UnixMicro()))
@@ -196,8 +196,8 @@ func (d *Dir) Clean(ctx context.Context) error {
 	return nil
 }
 
-// clean removes one file, if it is out of date. It checks again under the lock, because the file
-// may have been replaced. The version that a Discard has left stays for a day.
+// clean removes one file if it is out of date. It checks the file again under the lock, because the
+// file may have been replaced. A file that Discard has written is out of date after a day.
 func (d *Dir) clean(ctx context.Context, f fs.DirEntry) error {
 	name := filepath.Join(d.path, f.Name())
 	switch {

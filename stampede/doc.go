@@ -13,14 +13,18 @@
 //
 // # Guarantees
 //
-// While the lock store keeps its promises, at most one function per key runs at a time. A caller
-// checks the value again under the lock before it runs the function. The lease of a worker is
-// short, and is renewed while the worker lives. If a worker dies, another one replaces it when the
-// lease has run out. A worker that was paused beyond its lease cannot overwrite a newer value,
-// because values carry the fence of the lock under which they were made. A value whose key was
-// invalidated while it was made is not kept. A function that fails is not called again, by any
-// process, for ErrorTTL. A function that takes longer than TimeLimit is cancelled. If it ignores
-// that, the package stops waiting for it, and it may still run when the next one begins.
+// While the lock store keeps its promises, at most one function per key runs at a time. Before a
+// caller runs the function, it takes the lock and checks the value again. The lease of the lock is
+// short, and is renewed while the worker lives. If a worker dies, another worker takes the lock
+// when the lease has run out.
+//
+// Values carry the fence of the lock under which they were made. So a worker that was paused beyond
+// its lease cannot overwrite a newer value. A value is not kept if its key was invalidated while it
+// was made.
+//
+// After an error, no process calls the function again until ErrorTTL is over. If a function takes
+// longer than TimeLimit, its context ends. If it ignores that, the package stops waiting for it,
+// and it may still run when the function is called again.
 //
 // # Versions
 //

@@ -33,8 +33,8 @@ func (c *core) backOff(name string, f failure) {
 	c.failed.putEntry(name, f)
 }
 
-// backingOff returns the error that a caller gets while the function must not be called, or nil.
-// c.mu is held.
+// backingOff returns the error of a failure until its back-off is over; after that it returns nil.
+// While it returns an error, the function must not be called. The caller holds c.mu.
 func (c *core) backingOff(name string) error {
 	if f := c.failed.getEntry(name); f != nil && time.Now().Before(f.until) {
 		return f.err
@@ -43,9 +43,9 @@ func (c *core) backingOff(name string) error {
 }
 
 // failing reports whether Get should serve a stale value at once, because the function has failed.
-// It returns true while the function must not be called. It also returns true if the function
-// failed recently and no value has been stored since. In the second case, the next call of the
-// function runs in the background. age is the age of the stored value.
+// It does so while the function must not be called. It also does so if the function failed recently
+// and no value was stored since; the function is then called in the background. age is the age of
+// the stored value.
 func (c *core) failing(name string, age time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,12 +77,13 @@ func (e *RemoteError) Error() string {
 	return "stampede: the function failed in another process: " + e.Text
 }
 
-// Is reports whether the original error wrapped an error with the type and the text of target.
+// Is reports whether the original error, or an error that it wrapped, has the type and the text of
+// target.
 func (e *RemoteError) Is(target error) bool {
 	return slices.Contains(e.wrapped, identity(target))
 }
 
-// identity returns the type and the text of an error. Another process recognises the error by them.
+// identity returns the type and the text of an error. RemoteError.Is compares errors by this text.
 func identity(err error) string {
 	return reflect.TypeOf(err).String() + ":" + cut(err.Error())
 }
@@ -109,10 +110,11 @@ func identities(err error, into []string) []string {
 }
 
 // A mark tells other processes that the function of a key failed. It is stored in Values, as a
-// value that is fresh for ErrorTTL. There are markSlots marks, so two keys may share one mark. If
-// the functions of both keys fail at the same time, the second failure overwrites the first, and
-// other processes learn only of the second. Invalidate gives a key a new version. A mark contains
-// the version of its key, so it is ignored after Invalidate.
+// value that is fresh for ErrorTTL. The mark contains the version of its key. Invalidate changes
+// that version, so a mark from before an Invalidate is ignored.
+//
+// There are markSlots marks, so two keys may share one mark. If the functions of both keys fail at
+// the same time, other processes learn only of the second failure.
 type mark struct {
 	Format  int      `json:"format,omitempty"` // 0 is the first format; newer versions of padlock write other numbers
 	Name    []byte   `json:"name"`

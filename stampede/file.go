@@ -15,10 +15,10 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Files makes files and keeps them up to date, for example pages that a web server sends. For each
-// file, only one caller at a time makes it, over all processes that share the lock store. Readers
-// need no lock: a file is replaced in one step, so they never see a partial one. Files is safe for
-// concurrent use and need not be closed.
+// Files makes files and keeps them up to date, for example pages that a web server sends. Of all
+// callers, in all processes that share the lock store, only one at a time makes the same file.
+// Readers need no lock: a file is replaced in one step, so they never see an incomplete file. Files
+// is safe for concurrent use and need not be closed.
 type Files struct {
 	locker   *padlock.Locker
 	maxAge   time.Duration
@@ -29,20 +29,21 @@ type Files struct {
 	backingOff *lru[failure] // by lock name
 }
 
-// NewFiles returns a Files, whose method Ensure makes a file anew when it is older than maxAge. To
-// make a file, Ensure takes a lock of the Locker and calls the function write. The function gets
-// the path that was given to Ensure. It also gets a writer, which writes to a new file in the same
-// directory. When the function has returned without an error, the new file replaces the old file.
-// The context of the function ends when the lock is lost and when TimeLimit is over.
+// NewFiles returns a Files. Its method Ensure makes a file again when the file is older than
+// maxAge. To do that, Ensure takes a lock of the Locker and calls the function write with the path
+// that was given to Ensure. The function writes to w, which is a temporary file in the same
+// directory. When the function has returned without an error, the temporary file replaces the file
+// at the path. The function's context ends when the lock is lost and when TimeLimit is over.
 //
-// If the function fails, the old file stays. With StaleIfError, Ensure accepts the old file. For
-// the time ErrorTTL after a failure, this process does not call the function again for that file.
+// If the function fails, the old file stays, and Ensure returns the error. With StaleIfError,
+// Ensure returns nil instead, because the old file may still be used. This process does not call
+// the function again for the same path until ErrorTTL is over.
 //
-// The new file has the permissions of the old file. If there is no old file, the new file gets the
-// permissions 0666 reduced by the umask.
+// The new file has the permissions of the old file. If there is no old file, the permissions are
+// 0666 reduced by the umask.
 //
 // A file system does not check fences. So if the lock is lost just before the file is replaced,
-// Files may not notice the loss. A process that is killed while it writes leaves its new file
+// Files may not notice the loss. A process that is killed while it writes leaves its temporary file
 // behind. The name of that file begins with a dot.
 //
 // Files does not close the Locker. NewFiles returns an error if the arguments or options are
@@ -185,7 +186,8 @@ func (f *file) renew(ctx context.Context) error {
 	return f.serveOld(ctx, age, exists, err, true)
 }
 
-// serveOld returns nil if the old file may be used instead of the error.
+// serveOld is called with the error of write. It returns nil if StaleIfError still allows the old
+// file, and otherwise the error.
 func (f *file) serveOld(ctx context.Context, age time.Duration, exists bool, err error, report bool) error {
 	if !exists || age-f.maxAge >= f.settings.staleIfError {
 		return err
@@ -196,7 +198,8 @@ func (f *file) serveOld(ctx context.Context, age time.Duration, exists bool, err
 	return nil
 }
 
-// replace writes a new file next to the old one and renames it.
+// replace writes a new file in the directory of the old file. Then it renames the new file, so that
+// the new file replaces the old one.
 func (f *file) replace(ctx context.Context) error {
 	mode, old := f.mode()
 	tmp, err := createBeside(f.path, mode)

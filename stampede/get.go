@@ -26,7 +26,7 @@ func (j *job) getValue(ctx context.Context) (any, error) {
 	case e.fresh():
 		if v, ok := j.read(ctx, &e); ok {
 			if j.drawEarly(&e.Entry) {
-				j.ahead, j.seen = true, e.Age
+				j.isEarly, j.seenAge = true, e.Age
 				j.c.refresh(ctx, j)
 			}
 			return v, nil

@@ -15,10 +15,10 @@ type localValue struct {
 	until time.Time
 }
 
-// generations counts the calls of Invalidate in this process. A value that was loaded before an
-// Invalidate must not become a local copy after it. So a reader remembers the count from before its
-// Load. It keeps a local copy only if the count has not changed since. A hash of the key selects
-// one of the counts.
+// generations counts the calls of Invalidate in this process. A reader must not keep a local copy
+// of a value that it loaded before an Invalidate. So the reader remembers the count before it loads
+// the value. It keeps a local copy only if the count is still the same. There are 256 counts; a
+// hash of the key selects one.
 type generations struct {
 	seed   maphash.Seed
 	counts [256]uint64
@@ -48,8 +48,9 @@ func (c *core) fromLocal(name string) (any, bool) {
 	return l.v, true
 }
 
-// toLocal keeps v as a local copy, unless the key was invalidated since generation gen. It keeps v
-// for the time that Local allows, but no longer than the value is fresh.
+// toLocal keeps v as a local copy, for the time that Local allows, but not longer than left. gen is
+// the count that the caller remembered before it loaded or made v. If the key was invalidated
+// since, toLocal does nothing.
 func (c *core) toLocal(j *job, v any, left time.Duration, gen uint64) {
 	d := min(j.s.localFor, left)
 	if d <= 0 {

@@ -14,20 +14,20 @@ import (
 type job struct {
 	c      *core
 	key    string // the key that the caller gave
-	name   string // prefix and key: the name of the value in Values and in core, and of the lock
+	name   string // the prefix of the Cache and the key; it names the value in Values, and the lock
 	s      settings
 	fn     func(context.Context) (any, error)
 	decode func(Codec, []byte) (any, error)
 
-	old   found         // what the caller found in Values at first
-	ahead bool          // this is a refresh of a value that is still fresh
-	seen  time.Duration // if ahead is set: how old the fresh value was when Get began the refresh
+	old     found         // what the caller found in Values at first
+	isEarly bool          // this job renews a value that is still fresh (see Early)
+	seenAge time.Duration // with isEarly: how old that value was when Get found it
 }
 
-// found is a value as Values returned it.
+// found is an entry that was loaded from Values.
 type found struct {
 	Entry
-	gen uint64 // the generation before the value was loaded; see generations
+	gen uint64 // the count of generations before the load
 }
 
 func (j *job) load(ctx context.Context) (found, error) {
@@ -68,9 +68,10 @@ func (e *errLockLost) Error() string {
 }
 func (e *errLockLost) Unwrap() error { return e.err }
 
-// fill takes the lock, checks Values again, and makes the value. If the function fails and the lock
-// was lost meanwhile, fill tries again, at most three times in all: another worker may have made
-// the value by then. If mayWait is false and the lock is held, fill returns errElsewhere.
+// fill takes the lock, checks Values again, and makes the value if it is still needed. If mayWait
+// is false and another caller holds the lock, fill returns errElsewhere. If the lock was lost while
+// the function of the Cache ran and failed, another worker may have made the value by then. In this
+// case fill begins again, with at most three tries in all.
 func (j *job) fill(ctx context.Context, mayWait bool) (v any, err error) {
 	defer caught(&err)
 	opts := lockOptions(j.c.locker, j.s.lease, padlock.Wait(0))
@@ -124,7 +125,7 @@ func (j *job) makeWithLock(ctx context.Context, lock *padlock.Lock) (any, error)
 		return nil, down
 	}
 	j.s.report(ctx, j.key, down)
-	if e.fresh() && !(j.ahead && e.Age >= j.seen) {
+	if e.fresh() && !(j.isEarly && e.Age >= j.seenAge) {
 		if v, ok := j.read(ctx, &e); ok {
 			return v, nil // another caller was faster
 		}
@@ -155,7 +156,7 @@ func (j *job) makeValue(ctx context.Context, lock *padlock.Lock, e *found, maySt
 		}
 	}
 	switch {
-	case ctx.Err() != nil: // no caller waits any more, so the error may not be the function's fault
+	case ctx.Err() != nil: // no caller waits any more, which may be the only reason for err
 		return nil, err
 	case lock.Expired():
 		return nil, &errLockLost{err}

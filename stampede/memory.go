@@ -15,9 +15,9 @@ import (
 // key returns the current count as the version. Store refuses a value if the version of the key is
 // not the one that Load returned.
 //
-// When Memory forgets a key, it also forgets whether the key was discarded. But it remembers the
-// greatest version that a Discard has given to any forgotten key. Suppose a key is absent, and Load
-// returned a version smaller than this greatest version. Then the key may have been discarded and
+// When Memory forgets a key, it also forgets whether the key was discarded. But it remembers one
+// version for all forgotten keys: the greatest version that a Discard has given to any of them. If
+// a worker stores an absent key with a smaller version, the key may have been discarded and
 // forgotten since the Load. So Store refuses the value.
 type Memory struct {
 	mu           sync.Mutex

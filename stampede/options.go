@@ -83,24 +83,25 @@ func (s *settings) check() error {
 // function runs. A worker that dies is replaced when its lease has run out.
 func Lease(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.lease = d }) }
 
-// Stale allows a value to be served for d after it has ceased to be fresh. It is returned at once,
-// while one caller makes a new one in the background (stale-while-revalidate).
+// Stale lets Get return a value that is no longer fresh, for d after the end of the fresh time. Get
+// returns the stale value at once, while one caller makes a new value in the background
+// (stale-while-revalidate).
 func Stale(d time.Duration) Option { return cacheOption(func(s *settings) { s.stale = d }) }
 
-// StaleIfError allows a value to be served for d after it has ceased to be fresh, if the function
-// fails. The first callers wait until the function has failed. After that, the stale value is
-// served at once, and the function is not called until the time of ErrorTTL is over. Then the
-// function is tried again; a Cache does that in the background.
+// StaleIfError allows a stale value or file to be used if the function fails, for d after the end
+// of the fresh time. The first callers wait until the function has failed. After that, callers get
+// the stale value at once. The function is not called again until ErrorTTL is over. A Cache then
+// calls it in the background.
 func StaleIfError(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.staleIfError = d })
 }
 
 // Early renews a value before it ceases to be fresh (probabilistic early refresh). A caller that
 // gets a fresh value may begin to renew it in the background. The probability grows towards the end
-// of the fresh time, and with the time that the function takes. beta is usually 1, a greater beta
-// renews earlier, and 0 turns it off. The refresh tries the lock and does not wait for it, so there
-// is still one worker. (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede
-// Prevention, 2015.)
+// of the fresh time. It is also greater if the function takes long. beta is usually 1. A greater
+// beta renews earlier, and 0 switches Early off. A refresh gives up if the lock is held, so there
+// is still only one worker. (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache
+// Stampede Prevention, 2015.)
 func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early = beta }) }
 
 // Jitter varies how long a value is fresh, so that values that were made together do not go stale
@@ -108,7 +109,7 @@ func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early
 // Jitter(0.1) changes the time by at most a tenth. The argument is between 0 and 1.
 func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jitter = share }) }
 
-// ErrorTTL sets how long the function is not called again after it has failed. During this time
+// ErrorTTL sets how long a failure counts. During this time the function is not called again, and
 // callers get the error of the failed call. The default is 1 s; 0 turns ErrorTTL off.
 //
 // A Cache shares the failure with other processes through its Values. A caller in another process
@@ -118,11 +119,13 @@ func ErrorTTL(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.errorTTL = d })
 }
 
-// TimeLimit bounds one run of the function. The default is 5 minutes; 0 means no limit. When the
-// time is over, the function's context ends, and the callers get an error that wraps ErrTimeLimit.
-// The function of a Cache then has some more time to return: the length of one lease, which the
-// option Lease sets. After that the Cache stops waiting for the function: it releases the lock and
-// drops the value. So the function may still run when the next call of the function begins.
+// TimeLimit limits how long one call of the function may take. The default is 5 minutes; 0 means no
+// limit. When the time is over, the function's context ends, and the callers get an error that
+// wraps ErrTimeLimit.
+//
+// If the function of a Cache does not return then, the Cache waits for it a little longer: for the
+// length of one lease (see Lease). After that the Cache releases the lock and drops the value,
+// although the function still runs. So it may still run when the next call of the function begins.
 func TimeLimit(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.timeLimit = d })
 }
@@ -138,9 +141,9 @@ func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *setting
 // kept. This process may serve a copy for up to d after another process has called Invalidate.
 func Local(d time.Duration) Option { return cacheOption(func(s *settings) { s.localFor = d }) }
 
-// Strict makes Get fail if Values or the lock store fails. Without Strict, the function is called
-// in that case, by one caller of this process at a time. So the site stays up while the cache is
-// down.
+// Strict makes Get fail if Values or the lock store fails. Without Strict, Get calls the function
+// of the Cache even then, for one caller of this process at a time. So the site stays up while the
+// cache is down.
 func Strict() Option { return cacheOption(func(s *settings) { s.strict = true }) }
 
 // ValueCodec sets how values are encoded; JSON is the default. Values of type []byte and string are

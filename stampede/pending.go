@@ -5,26 +5,22 @@ import (
 	"errors"
 )
 
-// pendingValue is a value that this process is making for the callers that wait for it. All callers
-// of one key share a pendingValue, and the function runs once for all of them. The states are:
+// A pendingValue is a value that this process is making. All callers that want the value of one key
+// share a pendingValue, so the function runs once for all of them. The states are:
 //
-//	state       meaning                                  the function      next states
-//	open        callers wait for the value               waits for the     any state below
-//	                                                     lock, or runs
-//	unattended  no caller waits, but a caller left       runs on           open, when a caller comes;
-//	            because of MaxWait; the next caller                        abandoned, when the key is
-//	            will want the value                                        invalidated; finished
-//	superseded  callers wait, but the key was            runs on           abandoned, when the last
-//	            invalidated; callers that come now                         caller leaves; finished
-//	            begin another pendingValue
-//	abandoned   no caller waits, and none can join       is cancelled      finished
-//	finished    the channel done is closed, and v and    has returned, or  none
-//	            err are set                              was given up
+//	state       callers                                  next states
+//	open        wait for the value; new callers join     any state below
+//	unattended  none waits, but a caller left because    open, when a caller comes; abandoned, when
+//	            of MaxWait; new callers join             the key is invalidated; finished
+//	superseded  wait for the value, but the key was      abandoned, when the last caller leaves;
+//	            invalidated; new callers do not join     finished
+//	abandoned   none waits; new callers do not join      finished
+//	finished    got v and err; done is closed            none
 //
-// A pendingValue is in core.pending while it is open or unattended. Close cancels the function in
-// every state. Every pendingValue is finished in the end, even if the function panics or calls
-// runtime.Goexit. If the function ignores the end of its context, its pendingValue is finished
-// after the time TimeLimit plus Lease.
+// The context of the function ends in the state abandoned. Close ends it in every state. A
+// pendingValue is in core.pending while it is open or unattended. Every pendingValue is finished in
+// the end, even if the function panics or calls runtime.Goexit. If the function ignores the end of
+// its context, its pendingValue is finished after TimeLimit and the length of a lease.
 type pendingValue struct {
 	done   chan struct{}
 	v      any
@@ -33,13 +29,13 @@ type pendingValue struct {
 
 	// Guarded by core.mu.
 	waiters int
-	wanted  bool // a caller stopped waiting after its MaxWait, but a later Get wants the value
+	wanted  bool // a caller left because of MaxWait, so the function runs on for later callers
 }
 
 var errAbandoned = errors.New("stampede: nobody waits for the value any more")
 
-// leavePending is called when one of the callers that share a pendingValue stops waiting for it. If
-// the caller stopped because of MaxWait, stillWanted is true.
+// leavePending is called when a caller stops waiting for a pendingValue. stillWanted is true if the
+// caller left because of MaxWait: the function then runs on for later callers.
 func (c *core) leavePending(name string, f *pendingValue, stillWanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,17 +7,16 @@ import (
 )
 
 // A refresh renews a value in the background. In this process, at most one refresh of a key runs at
-// a time. The map core.refreshing says when the next refresh of a key may begin. If a key is not in
-// the map, its refresh may begin at once. The map changes as follows:
+// a time. The map core.refreshing has the keys whose refresh must not begin, each with the end of
+// that time:
 //
-//   - When a refresh begins, the time of its key is set to one year from now, so that no second
-//     refresh of the key begins.
-//   - When the refresh ends, the key is removed.
-//   - But if another process had the lock, that process renews the value. Then the time of the key
-//     is set to heldPause from now, and the key is removed when that time has come.
+//   - While a refresh of a key runs, the time is a year from the refresh's start.
+//   - When the refresh ends, the key is removed from the map.
+//   - If the refresh found that another process has the lock, that process renews the value. Then
+//     the key stays in the map for heldPause.
 //
-// A refresh does not wait for the lock. It does not begin in two cases: if the function failed less
-// than ErrorTTL ago, or if core.refreshing already has maxBehind keys.
+// A refresh does not wait for the lock. It does not begin if the function failed less than ErrorTTL
+// ago, or if core.refreshing already has maxBehind keys.
 
 // heldPause is how long this process leaves a key alone after it found that another process renews
 // it.
@@ -34,9 +33,9 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
-	// The Get that begins this refresh may have been called by a function that computes the value
-	// of another key. The context of that Get then names the other key. The refresh gets a context
-	// without that key, because the function of the other key does not wait for the refresh.
+	// A function that makes the value of another key may have called this Get. Then ctx contains
+	// the name of that key (see inside). But that function does not wait for the refresh, so the
+	// refresh gets a context without the name.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }

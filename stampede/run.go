@@ -38,9 +38,9 @@ func caught(err *error) {
 	}
 }
 
-// inside is a value in the context with which a function is called. It says which key the function
-// makes a value for. If the function calls Get for the same key, this Get must not wait for the
-// function, because both would wait for ever.
+// inside marks the context of a function: it says for which key the function makes a value. If the
+// function calls Get for the same key, this Get must not wait for the function, because both would
+// wait for ever.
 type inside struct {
 	c     *core
 	name  string
@@ -104,8 +104,8 @@ func (j *job) call(ctx context.Context) (any, error) {
 	}
 }
 
-// guarded calls the function and turns a panic into an error. It turns a nil []byte into an empty
-// one, as happens to a value that is stored and loaded. So all callers get the same value.
+// guarded calls the function and turns a panic into an error. If the function returns a nil []byte,
+// guarded returns an empty one. Callers that load the value from Values get an empty one, too.
 func (j *job) guarded(ctx context.Context) (o outcome) {
 	defer caught(&o.err)
 	o.v, o.err = j.fn(ctx)

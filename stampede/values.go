@@ -28,12 +28,12 @@ type Values interface {
 // Entry is a value with its fence, version and times.
 type Entry struct {
 	Value   []byte
-	Fence   uint64        // of the lock under which it was made; 0 if the lock store has no fences
+	Fence   uint64        // of the lock under which the value was made; 0 if the lock store has no fences
 	Version uint64        // of the key; Discard changes it
-	Age     time.Duration // since it was stored, by the clock of Values; set by Load
-	Fresh   time.Duration // up to this age it counts as fresh
-	Keep    time.Duration // after this time it is removed
-	Took    time.Duration // how long the function took
+	Age     time.Duration // how long ago the value was stored, by the clock of Values; set by Load
+	Fresh   time.Duration // the value is fresh while Age is less than Fresh
+	Keep    time.Duration // how long the value is kept
+	Took    time.Duration // how long the function took to make the value
 }
 
 // absent reports whether no value is kept.
@@ -42,5 +42,5 @@ func (e *Entry) absent() bool { return e.Value == nil }
 // fresh reports whether e needs no renewal.
 func (e *Entry) fresh() bool { return !e.absent() && e.Age < e.Fresh }
 
-// within reports whether e is fresh, or ceased to be fresh less than d ago.
+// within reports whether e is fresh, or its fresh time ended less than d ago.
 func (e *Entry) within(d time.Duration) bool { return !e.absent() && e.Age-e.Fresh < d }

@@ -75,7 +75,7 @@ for _ = 1, tonumber(ARGV[8]) do
   i = i + 3
 end
 
--- A session that is already too large may shrink.
+-- A session that is larger than the limit can still be made smaller.
 local most = tonumber(ARGV[9])
 if most > 0 and grown > 0 then
   local all, size = call('HGETALL', K), 0

@@ -1,4 +1,5 @@
--- Sets the lifetime of a session. A tombstone and a hash of a newer format keep their own lifetime.
+-- Sets the lifetime of a session. If the hash is a tombstone, or is in a newer format, the script
+-- does nothing.
 -- KEYS: 1 session
 -- ARGV: 1 ttl in ms, or 0
 if redis.call('HEXISTS', KEYS[1], 'm') == 1 or redis.call('HEXISTS', KEYS[1], 'f') == 1 then return 0 end

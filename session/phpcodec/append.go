@@ -15,7 +15,8 @@ func appendInt(b []byte, n int64) []byte {
 	return append(strconv.AppendInt(append(b, "i:"...), n, 10), ';')
 }
 
-// appendKey writes a key as PHP's arrays have it: the text of an integer becomes an integer.
+// appendKey writes the key of an array element. The text of an integer becomes an integer key, as
+// in PHP's arrays.
 func appendKey(b []byte, key string) []byte {
 	if isInteger(key) {
 		return append(append(append(b, "i:"...), key...), ';')

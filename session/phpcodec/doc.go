@@ -15,9 +15,11 @@
 //
 // # References
 //
-// If a variable occurs twice, PHP writes a reference to the first occurrence instead of the second
-// one (R:2; or r:2;). PHP numbers the values from the beginning of the session, and a reference
-// contains the number of its target. Values with references are kept but cannot be decoded, and a
-// change that would move the target of a reference is refused. The error is [ErrReferences] in both
-// cases. New keys can always be added.
+// A session may contain the same variable or object twice. PHP then writes its value only in the
+// first place, and a reference in the second place, such as R:2; or r:2;. The 2 is the number of
+// the first place: PHP numbers all values from the beginning of the session.
+//
+// A value with a reference is kept, but it cannot be decoded. A change that would move the target
+// of a reference is refused. The error is [ErrReferences] in both cases. New keys can always be
+// added.
 package phpcodec

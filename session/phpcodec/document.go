@@ -31,7 +31,7 @@ type Document struct {
 	index   map[string]int
 	holes   int   // number of deleted entries
 	slots   sums  // the number of slots of each entry; see spanInfo
-	bound   []int // ascending indices of the entries for which binds() was true at some time
+	bound   []int // the indices of all entries with references, now or earlier (see binds), ascending
 	steps   int   // counts the work of edits, for tests
 }
 
@@ -138,7 +138,8 @@ func (d *Document) add(e entry) {
 	}
 }
 
-// binds reports whether e may forbid changes to other entries.
+// binds reports whether e contains references, or may contain references that cannot be read. Then
+// some changes of other entries are refused.
 func (e *entry) binds() bool { return len(e.refs) > 0 || e.opaque }
 
 // putEntry changes entry i.
@@ -258,11 +259,11 @@ func (d *Document) Delete(key string) error {
 	return nil
 }
 
-// mayChange returns ErrReferences if entry i cannot get a new value, because a reference would then
-// point to another target. PHP numbers all values of a session, including those inside arrays, and
-// each numbered value is called a slot. A reference contains the number of its target. The new
-// value of the entry has newSlots slots. If the old value had another number of slots, the numbers
-// of all later slots change. References point backwards, so only references in later entries
+// mayChange returns ErrReferences if entry i must not get a new value, because a reference would
+// then point to another target. PHP numbers all values of a session, including the values inside
+// arrays. Each numbered value is called a slot, and a reference contains the number of its target.
+// newSlots is how many slots the new value has. If the old value had another number of slots, all
+// later slots get new numbers. References point backwards, so only references in later entries
 // matter.
 func (d *Document) mayChange(i, newSlots int) error {
 	if len(d.bound) == 0 {
@@ -280,7 +281,7 @@ func (d *Document) mayChange(i, newSlots int) error {
 			continue
 		}
 		if old := &d.entries[i]; e.opaque && (newSlots != old.slots || old.objects) {
-			return bound // an opaque value may contain references to any slot with an object
+			return bound // e may contain hidden references to objects in earlier entries
 		}
 		for _, ref := range e.refs {
 			if !known || ref >= from && (ref < to || newSlots != d.entries[i].slots) {

@@ -38,8 +38,8 @@ func fieldsOf(t reflect.Type) ([]structField, error) {
 }
 
 // fieldsIn lists the fields of the struct t and of the structs that it embeds. path is the index of
-// t in the outermost struct. anyField reports whether there is a visible field, even if a tag
-// leaves it out.
+// t in the outermost struct. anyField reports whether t has a visible field. A field that a tag
+// leaves out counts, too.
 func fieldsIn(t reflect.Type, path []int) (fields []structField, anyField bool, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -10,12 +10,18 @@ import (
 	"strings"
 )
 
-// Marshal serialises v. Nil, booleans, integers, floats and strings become the same kinds of PHP
-// values, and []byte becomes a string. Slices become lists. Maps with keys of strings or integers
-// become arrays with sorted keys. Structs become arrays with the names of their exported fields as
-// keys, unless a tag gives another name (`php:"name,omitempty"`; "-" leaves a field out). An Array
-// keeps its order, Object and Raw stay as they are, an encoding.TextMarshaler becomes a string, and
-// a pointer becomes the value that it points to. For everything else the error is ErrType.
+// Marshal serialises v:
+//
+//   - Nil, booleans, integers, floats and strings become the same kinds of PHP values.
+//   - A []byte and an encoding.TextMarshaler become strings.
+//   - A slice becomes a list.
+//   - A map with keys of strings or integers becomes an array with sorted keys.
+//   - A struct becomes an array. Its keys are the names of the exported fields.
+//   - An Array keeps its order. An Object and a Raw stay as they are.
+//   - A pointer becomes the value that it points to.
+//
+// For everything else the error is ErrType. The tag `php:"name,omitempty"` gives a field another
+// name, and leaves it out if it is zero. The tag `php:"-"` always leaves it out.
 //
 // An embedded struct is a field with the name of its type. If that type is not exported, its fields
 // count as fields of the outer struct. For a struct without any visible field the error is ErrType,
@@ -90,7 +96,8 @@ func marshalOwn(b []byte, v reflect.Value, depth int) (out []byte, isOwn bool, e
 	return appendString(b, string(text)), true, err
 }
 
-// textMarshaler returns v as a TextMarshaler if v's type, or a pointer to it, has the method.
+// textMarshaler returns v as a TextMarshaler, if v's type or a pointer to that type has the method
+// MarshalText.
 func textMarshaler(v reflect.Value) (encoding.TextMarshaler, bool) {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		return m, true

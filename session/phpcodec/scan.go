@@ -51,7 +51,7 @@ type scanner struct {
 	pos   int
 	depth int // number of arrays around the value
 
-	slots   int   // number of values so far that a reference can name
+	slots   int   // how many values were read that can be the target of a reference
 	refs    []int // targets of the references
 	opaque  bool  // an object written as C:…, whose content only its class can read
 	objects bool  // an object of any kind
@@ -193,8 +193,8 @@ func parseInt(word string) (int64, bool) {
 func (s *scanner) length(endByte byte) (int, error) { return s.number(endByte, len(s.data)) }
 
 // number reads a decimal number and the byte endByte behind it. The number must not be larger than
-// most.
-func (s *scanner) number(endByte byte, most int) (int, error) {
+// limit.
+func (s *scanner) number(endByte byte, limit int) (int, error) {
 	n, from := 0, s.pos
 	for s.pos < len(s.data) {
 		c := s.data[s.pos]
@@ -205,7 +205,7 @@ func (s *scanner) number(endByte byte, most int) (int, error) {
 		if c < '0' || c > '9' {
 			break
 		}
-		if n = n*10 + int(c-'0'); n > most {
+		if n = n*10 + int(c-'0'); n > limit {
 			return 0, s.fail("a length beyond the end")
 		}
 		s.pos++

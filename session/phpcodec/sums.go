@@ -1,8 +1,8 @@
 package phpcodec
 
-// sums is a Fenwick tree. It represents a list of numbers. It takes only a few steps to change one
-// number, or to add up the numbers from the first one to any other. If indices begin with 1,
-// element i of the slice is the sum of the numbers with the indices from i-(i&-i)+1 to i.
+// sums is a Fenwick tree, which represents a list of numbers. It takes only a few steps to change
+// one number, or to add up the first numbers. Element i of the slice, counted from 1, is the sum of
+// the numbers from i-(i&-i)+1 to i, also counted from 1.
 type sums []int
 
 // push appends n.

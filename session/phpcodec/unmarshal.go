@@ -8,11 +8,13 @@ import (
 	"strconv"
 )
 
-// Unmarshal reads one serialised value, in the form that Marshal writes, into the variable that v
-// points to. A variable of type any gets nil, or a bool, int64, float64, string, Array or Object. A
-// slice needs the keys 0, 1, 2, …; keys that a struct does not name are ignored. A float without a
-// fraction may be read as an integer, an integer as a float, and null as the zero value. The errors
-// are ErrType, ErrSyntax and ErrReferences.
+// Unmarshal decodes one serialised value into the variable that v points to. Marshal describes the
+// form of the value. A variable of type any gets nil, or a bool, int64, float64, string, Array or
+// Object. A float without a fraction may be decoded into an integer, an integer into a float, and
+// null into the zero value of any type.
+//
+// An array can be decoded into a slice if its keys are 0, 1, 2, …. If the variable is a struct,
+// keys without a field are ignored. The errors are ErrType, ErrSyntax and ErrReferences.
 func Unmarshal(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
@@ -32,7 +34,7 @@ func Unmarshal(data []byte, v any) error {
 	return (&reader{scanner{data: data}}).into(to.Elem())
 }
 
-// reader reads data that a scanner has checked before, so their form is known to be right.
+// reader decodes data that a scanner has checked before. So it does not check the syntax again.
 type reader struct{ scanner }
 
 func (r *reader) span() []byte {
@@ -239,20 +241,20 @@ func (r *reader) mapInto(v reflect.Value) error {
 	})
 }
 
-// setKey converts a key of a PHP array to a key of a Go map. The argument text is the PHP key.
-// setKey stores the result in the argument key, which has the type of the map's keys.
-func setKey(key reflect.Value, text string) error {
+// setKey converts phpKey, a key of a PHP array, to a key of a Go map. It stores the result in the
+// argument key, which has the type of the map's keys.
+func setKey(key reflect.Value, phpKey string) error {
 	if key.CanUint() {
-		if n, err := strconv.ParseUint(text, 10, 64); err == nil && !key.OverflowUint(n) && strconv.FormatUint(n, 10) == text {
+		if n, err := strconv.ParseUint(phpKey, 10, 64); err == nil && !key.OverflowUint(n) && strconv.FormatUint(n, 10) == phpKey {
 			key.SetUint(n)
 			return nil
 		}
 	}
 	if key.Kind() == reflect.String {
-		key.SetString(text)
+		key.SetString(phpKey)
 		return nil
 	}
-	return assign(key, keyOf(text))
+	return assign(key, keyOf(phpKey))
 }
 
 // assign puts a scalar into v if it fits without loss.

@@ -91,8 +91,8 @@ type tracker struct {
 	loaded map[string]*base
 }
 
-// base is a session as it was loaded. It holds the values twice, because scs gives one copy to the
-// handler, which may change it in place.
+// base is a session as it was loaded. It holds the values twice: scs gives one copy to the handler,
+// and the handler may change that copy in place.
 type base struct {
 	fields   map[string][]byte
 	values   map[string]any

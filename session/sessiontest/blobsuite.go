@@ -12,7 +12,8 @@ import (
 
 // A BlobHarness tells RunBlobs how to test one implementation of session.BlobStore.
 type BlobHarness struct {
-	// Open returns the store, or another handle on the same values. It is called twice.
+	// Open returns a handle on the store. The suite calls Open twice, and both handles must have
+	// the same values, as in two processes.
 	Open func() (session.BlobStore, error)
 	// Expire is the shortest lifetime that the suite can measure; 0 means 150 ms.
 	Expire time.Duration
@@ -21,7 +22,7 @@ type BlobHarness struct {
 }
 
 // RunBlobs checks that a store keeps the contract of session.BlobStore, each case in a subtest. To
-// check the store that session.FromBlobs makes of it, use Run.
+// check the session.Store that session.FromBlobs returns, use Run.
 func RunBlobs(t *testing.T, h BlobHarness) {
 	s, err := startBlobs(h)
 	if err != nil {

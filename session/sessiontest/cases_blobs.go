@@ -121,8 +121,8 @@ func touchTombstone(c *blobCheck) {
 // format keeps the tombstone under a key of its own, it is also correct that both the session and
 // the tombstone are missing.
 //
-// Afterwards, moverDies moves the session again, destroys it, or removes it as a program other than
-// padlock does.
+// Afterwards the session is moved again, or destroyed, or removed in the way of a program other
+// than padlock.
 func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
 		after := func(m *mortal, key string) (*movedSession, error) {

@@ -58,7 +58,7 @@ func sizeOfNew(c *check) {
 	}
 }
 
-// sizeCrowd: commits that run at the same time do not exceed the limit together.
+// sizeCrowd: even many commits at the same time do not make a session larger than the limit.
 func sizeCrowd(c *check) {
 	c.create(c.put("a", 1))
 	const limit = 500

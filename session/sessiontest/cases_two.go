@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/session"
 )
 
-// movedTwo: of two moves at the same time one succeeds, and all callers learn the new key of that
-// move.
+// movedTwo: two callers move a session at the same time. Only one of them succeeds, and both learn
+// the new key.
 func movedTwo(c *check) {
 	for round := range 20 {
 		key := c.key + strconv.Itoa(round)

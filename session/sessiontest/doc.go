@@ -29,7 +29,8 @@ import (
 
 // A Harness describes a store to the suite.
 type Harness struct {
-	// Open returns the store, or another handle on the same sessions. It is called twice.
+	// Open returns a handle on the store. The suite calls Open twice, and both handles must have
+	// the same sessions, as in two processes.
 	Open func() (session.Store, error)
 	// Encode encodes a value as the store keeps it; nil means JSON. It is called with strings and
 	// int64s.
@@ -137,7 +138,7 @@ func (s *suite) run(c testCase) []Failure {
 	k.protect(func() { c.f(k) })
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.over = true // goroutines that a failed case left behind end with ctx
+	k.over = true // if the case failed, its goroutines may still run until ctx ends
 	return k.failures
 }
 
@@ -172,7 +173,8 @@ func (c *check) create(ops ...session.Op) session.Result {
 	return res
 }
 
-// commit commits ch to the case's session. If ch has no lifetime, the session lives for an hour.
+// commit calls Commit with the change ch on the case's session. If ch has no lifetime, the session
+// lives for an hour.
 func (c *check) commit(ch session.Change) (session.Result, error) {
 	if ch.TTL == 0 {
 		ch.TTL = long

@@ -8,7 +8,7 @@ type language struct {
 	ignore   [2]string
 	sweep    string // deletes one batch of expired rows
 	columns  string
-	index    string // creates the index on the column expires; "" if columns contains it
+	index    string // creates the index on the column "expires"; "" if columns already does that
 }
 
 var languages = map[Dialect]language{

@@ -133,8 +133,7 @@ type rows struct {
 	sweeping  atomic.Bool
 }
 
-// r.until returns the SQL expression for the end of a row (column "expires"). The row lives for ttl
-// from now.
+// r.until returns the SQL expression for the column "expires" of a row that lives for ttl from now.
 func (r *rows) until(ttl time.Duration) string {
 	if ttl <= 0 {
 		return "0"

@@ -18,7 +18,8 @@ import (
 const patience = 90 * time.Second
 
 // Chromium is a browser without a window. It reads commands of the DevTools protocol from one pipe
-// and writes replies and events to another. Each is JSON followed by a zero byte.
+// and writes replies and events to another. Each command, reply and event is JSON, with a zero byte
+// after it.
 type Chromium struct {
 	t  testing.TB
 	in io.WriteCloser

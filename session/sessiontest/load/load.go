@@ -2,8 +2,8 @@
 // Each reads the session, works for a while, and sets its own key. The result is the number of keys
 // that the session has afterwards.
 //
-// [Client.Run] is the client. It works with any server that serves these paths, in whatever
-// language. [Handler] is such a server, made with package session:
+// [Client.Run] is the client. It works with every server that serves these paths, in Go or in
+// another language. [Handler] is such a server, made with package session:
 //
 //	/start                     makes the session and sets the cookie
 //	/set?key=K&work=25ms       reads the session, works, sets K to 1
