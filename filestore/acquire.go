@@ -62,10 +62,12 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 	return h, err
 }
 
-// repeat answers a second request with a token that already has the live hold h. The hold stays as
-// it is, with two exceptions. If Wait only reserved the hold for the caller, it becomes an ordinary
-// hold. And if the request asks to keep the name for a minimum time (Request.AtLeast), the name
-// stays taken for at least that time from now.
+// repeat answers an Acquire of a caller that already has the hold h. The hold does not change,
+// except in two cases:
+//
+//   - Wait took the hold as a reservation. Then h becomes an ordinary hold.
+//   - The request asks to keep the name taken for a minimum time (Request.AtLeast). Then the name
+//     stays taken for at least that time from now.
 func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request) error {
 	if h.reserved != nil {
 		h.reserved()

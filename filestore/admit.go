@@ -9,11 +9,11 @@ import (
 
 // refusal says why a try failed. The zero refusal means that another process has the lock.
 type refusal struct {
-	cooling bool
-	intent  uint64        // the intent of the reader that is being promoted, or 0
-	left    time.Duration // the reason lasts no longer than this; 0 if unknown
+	cooling bool          // the name cools down
+	intent  uint64        // the id of the reader that is being promoted, or 0
+	left    time.Duration // the refusal ends within this time; 0 if unknown
 	queued  bool          // another waiter is about to get the lock
-	again   bool          // another try at once may succeed
+	again   bool          // the caller should try again without a pause
 }
 
 func (*refusal) Error() string { return "refused" }
@@ -37,20 +37,19 @@ func admit(rec *record, shared bool, wall time.Time) *refusal {
 	return nil
 }
 
-// insist tries up to three times to take the lock, because another process may have the lock only
-// for an instant. Each attempt is one call of tryLock. If an attempt succeeds, or fails with any
-// error other than a *refusal, insist returns its result. After a *refusal, insist looks up who has
-// the lock, and returns a *driver.HeldError after the last attempt. It stops earlier if it has
-// found a holder.
+// insist calls tryLock up to three times. After a refusal, insist looks up who has the lock. If
+// nobody seems to have the lock any more, insist tries again: a waiter that looks at the lock also
+// has it for an instant. Otherwise, and after the third refusal, insist returns a
+// *driver.HeldError. Any other result of tryLock is returned at once.
 func (s *Store) insist(f *file, tryLock func() error) error {
-	const tries = 3 // several, because a waiter that looks at the lock has it for an instant
+	const tries = 3
 	for i := 1; ; i++ {
 		err := tryLock()
 		no, refused := err.(*refusal)
 		if !refused {
 			return err
 		}
-		if err, sure := s.heldError(f, no); sure || i == tries {
+		if err, isFinal := s.heldError(f, no); isFinal || i == tries {
 			return err
 		}
 		if no.queued {
@@ -61,10 +60,9 @@ func (s *Store) insist(f *file, tryLock func() error) error {
 	}
 }
 
-// pauseUnlocked unlocks f.mu, sleeps for the given time, and locks f.mu again. The caller holds
-// f.mu. During the pause, a waiter that was woken can take the lock, so that the next try finds
-// this waiter as the holder. A process that took the lock only to look at it can give the lock
-// back.
+// pauseUnlocked sleeps for the given time. The caller holds f.mu, which is unlocked during the
+// pause. Meanwhile a waiter that was woken can take the lock. A process that took the lock only to
+// look at it can give the lock back.
 func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
 	f.mu.Unlock() // the waiter that was woken may belong to this store
 	time.Sleep(pause)

@@ -27,9 +27,9 @@ func (s *Store) File(name, token string) (*os.File, error) {
 	return file, nil
 }
 
-// wasReplaced reports whether another process has had the lock of h since h was granted, because a
-// child unlocked the file. Then the record belongs to that process, and a Release must not change
-// it.
+// wasReplaced reports whether another process has had the lock since h was granted. That happens if
+// a child process unlocked the file. The record then belongs to the other process, and Release must
+// not change it.
 func (h *hold) wasReplaced() bool {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
@@ -37,13 +37,12 @@ func (h *hold) wasReplaced() bool {
 }
 
 // letGoPassed releases a hold whose file was given to a child process. The child may still need the
-// lock. Unlocking the file would take the lock from the child, so letGoPassed only closes this
-// store's descriptor. Then it tries to take the lock, to find out whether another process still has
-// it.
+// lock. If letGoPassed unlocked the file, it would take the lock from the child. So it only closes
+// this store's descriptor, and then tries the lock, to find out whether the lock is free now.
 //
-// Before that, letGoPassed waits until this process is not starting any child process. A child that
-// is being started has copies of all descriptors of this process until it runs its own program.
-// While such a copy exists, the lock cannot be free.
+// While letGoPassed holds syscall.ForkLock, this process starts no other child. A child that is
+// being started has copies of all descriptors of this process until it runs its own program. While
+// such a copy exists, the lock cannot be free.
 func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -67,10 +66,10 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	return driver.Inherited
 }
 
-// letGoPassedShared releases a shared hold whose file was given to a child process. Other readers
-// may have the lock as well. So a failed attempt to take the lock would not show that the child
-// still has it. Instead, letGoPassedShared counts the locks in the kernel's list before and after
-// it closes the descriptor: if one lock is gone, the child does not have it.
+// letGoPassedShared is letGoPassed for a shared hold. Here a try of the lock shows nothing about
+// the child, because other readers may have the lock, too. Instead, letGoPassedShared counts the
+// locks of this process in the kernel's list, before and after it closes the descriptor. If one
+// lock is gone, the child does not have it.
 func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	before, err1 := s.seen.ownLocks(s.dir, h.conn)
 	h.conn.close()

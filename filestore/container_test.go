@@ -19,7 +19,7 @@ func init() { scripts["in a container"] = inContainer }
 // does not run in parallel with other tests: a process that is started in a new user namespace has
 // copies of all descriptors for a while.
 func TestContainer(t *testing.T) {
-	if !machine().sees {
+	if !machine().seesAll {
 		t.Skip("these tests run in a container themselves, from which another cannot be seen")
 	}
 	s := open(t, t.TempDir())

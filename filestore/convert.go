@@ -8,11 +8,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Convert implements driver.Converter. flock(2) does not convert a lock atomically: it frees the
-// old lock before it takes the new one. The intent in the record keeps other processes out during
-// that gap if they use padlock. PHP and flock(1) do not know the intent, so they may take the lock
-// during the gap. Then Convert returns driver.ErrLost, or it gets the lock after them, with a new
-// fence.
+// Convert implements driver.Converter. flock(2) does not convert a lock in one step: it frees the
+// old lock before it takes the new one. An intent in the record keeps other padlock processes out
+// during that gap. PHP and flock(1) do not read the record, so they may take the lock during the
+// gap. Convert then returns driver.ErrLost. But if they have already given the lock back, Convert
+// succeeds.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -91,10 +91,10 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	return nil
 }
 
-// coolingFor returns a refusal if h must not become exclusive yet because of a cool-down, and
-// otherwise nil. If another reader has asked to keep the name for a minimum time (Request.AtLeast),
-// that time counts as a cool-down, even if that reader has died. coolingFor does not check whether
-// other readers have the lock.
+// coolingFor returns a refusal if a cool-down forbids that h becomes exclusive now, and otherwise
+// nil. Another reader may have asked to keep the name taken for a minimum time (Request.AtLeast).
+// The rest of that time counts as a cool-down, even if that reader's process has died. coolingFor
+// does not check whether other readers have the lock.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.timeLeft(wall)
 	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {
@@ -134,15 +134,16 @@ func (s *Store) finishPromotion(f *file, h *hold, r *driver.Request, b *buffer) 
 	return nil
 }
 
-// notPromoted is called if the kernel refused to make the shared lock of h exclusive. That attempt
-// has also lost the shared lock, so notPromoted takes the shared lock again.
+// notPromoted is called if the kernel refused to make the shared lock of h exclusive. The refused
+// attempt has also lost the shared lock, so notPromoted takes the shared lock again.
 //
-// The attempt failed because another process had the lock. promote had not seen that process: the
-// process came later, or this store cannot see it. There are two cases:
+// The kernel refused because another process has the lock. This store did not see that process
+// before. There are two cases:
 //
 //   - The process is a reader that uses padlock. Then h stays valid. The reader cannot have become
-//     a writer in the meantime, because the file says that h is being promoted.
-//   - The process is not such a reader. It may have had the lock exclusively, so h is lost.
+//     a writer in the meantime, because the record says that h is being promoted.
+//   - The process is another program or cannot be identified. It may have had the lock exclusively,
+//     so h is lost.
 func (s *Store) notPromoted(f *file, h *hold) error {
 	if h.conn.tryLock(true) == nil {
 		if n := s.neighbours(h); !n.complete && len(n.recorded) > 0 {
@@ -155,9 +156,9 @@ func (s *Store) notPromoted(f *file, h *hold) error {
 
 // neighbours are the other holders of a name, as one of its readers sees them.
 type neighbours struct {
-	holds    []driver.Hold // those in the kernel's list; without a list, those in the slots
-	recorded []driver.Hold // the readers in the slots, without those whose processes are dead
-	writer   bool          // one of them has the lock exclusively
+	holds    []driver.Hold // the holders in the kernel's list; if there is no list, the readers in the slots
+	recorded []driver.Hold // the readers in the slots, without dead processes
+	writer   bool          // a lock in the kernel's list is exclusive
 	complete bool          // the kernel's list shows every lock
 }
 

@@ -5,7 +5,8 @@ import (
 	"os/user"
 )
 
-// defaultDir asks the system's library, which on macOS does not use HOME.
+// defaultDir gets the home directory from the system's library. On macOS the library does not use
+// HOME.
 func defaultDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return rootDir, nil

@@ -22,9 +22,9 @@ type inheritance struct {
 // because descriptorHolders must look at every descriptor of every process.
 const inheritedFor = time.Second
 
-// descriptorHolders returns the processes that still have the lock on the file of c after the
-// process that took it has ended, because they inherited the descriptor. Processes of other users
-// are missing if /proc hides them.
+// descriptorHolders returns the processes that have the lock on the file of c because they
+// inherited the descriptor. It is called if the process that took the lock has ended. Processes of
+// other users are missing if /proc hides them.
 func (k *calibration) descriptorHolders(c *conn) []int {
 	k.mu.Lock()
 	known, ok := k.inherited[c.ino]
@@ -32,7 +32,7 @@ func (k *calibration) descriptorHolders(c *conn) []int {
 	if ok && time.Since(known.at) < inheritedFor {
 		return known.pids
 	}
-	found := inheritance{pids: lockers(c), at: time.Now()}
+	found := inheritance{pids: processesWithLock(c), at: time.Now()}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.inherited, func(_ uint64, i inheritance) bool { return time.Since(i.at) >= inheritedFor })
@@ -43,9 +43,9 @@ func (k *calibration) descriptorHolders(c *conn) []int {
 	return found.pids
 }
 
-// lockers looks through all processes for those with a descriptor that carries the lock on the file
-// of c.
-func lockers(c *conn) (pids []int) {
+// processesWithLock searches the descriptors of all processes, and returns the processes that have
+// the lock on the file of c.
+func processesWithLock(c *conn) (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
@@ -63,8 +63,9 @@ func lockers(c *conn) (pids []int) {
 	return pids
 }
 
-// carries reports whether a descriptor of a process belongs to the file of c and has its lock. A
-// process that waits for the lock also has the file open, but without the lock.
+// carries reports whether the descriptor fd of a process has the lock on the file of c. The
+// argument dir is the directory of the process in /proc. A process that only waits for the lock
+// also has the file open, but without the lock.
 func carries(dir, fd string, c *conn) bool {
 	var st syscall.Stat_t
 	if err := syscall.Stat(dir+"/fd/"+fd, &st); err != nil || uint64(st.Ino) != c.ino || uint64(st.Dev) != c.dev {
@@ -74,8 +75,9 @@ func carries(dir, fd string, c *conn) bool {
 	return err == nil && bytes.Contains(info, []byte("FLOCK"))
 }
 
-// showsLock reports whether the kernel shows a lock of this descriptor. Some sandboxes never show
-// one, so showsLock must once have found a lock that is known to be there.
+// showsLock reports whether the kernel shows that this descriptor has a lock. In some sandboxes,
+// the kernel shows no locks of descriptors. So a false result means something only if an earlier
+// call for the same descriptor returned true.
 func (c *conn) showsLock() (bool, error) {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(c.fd))
 	return bytes.Contains(info, []byte("FLOCK")), err

@@ -17,8 +17,8 @@ type file struct {
 	mu      sync.Mutex
 	holds   []*hold
 	spare   *conn        // open and unlocked, for the next Acquire
-	tickets *ticketQueue // the queue in the file that was opened last; nil if it is not mapped
-	asking  *waiter      // the waiter for which a try is under way; nil if a newcomer tries
+	tickets *ticketQueue // the queue in the lock file; nil if it is not mapped into memory
+	asking  *waiter      // the waiter that is trying the lock now; nil if no waiter is
 	watched fileWatch    // the file that the notifier watches
 	old     *hold        // a hold that has ended, to be reused for the next grant
 
@@ -61,9 +61,9 @@ func (s *Store) enter(name string) (*file, error) {
 	}
 }
 
-// endCall ends a call. If the file has no spare descriptor, no holds and no waiters, the store
-// forgets the file. The store keeps a spare descriptor for the next Acquire, unless too many are
-// open.
+// endCall ends a call. If nothing uses the file any more, the store forgets it. But if the file has
+// a spare descriptor, the store keeps the file for the next Acquire. It keeps up to maxOpen such
+// files.
 func (s *Store) endCall(f *file) {
 	f.mu.Unlock()
 	s.mu.Lock()
@@ -85,8 +85,8 @@ func (s *Store) endCall(f *file) {
 	}
 }
 
-// collect forgets the file if it has no holds and no waiters. The caller holds s.mu, and no call is
-// under way.
+// collect removes f from the store if f has no holds and no waiters. The caller holds s.mu, and
+// makes sure that no call is using f.
 func (s *Store) collect(f *file) {
 	if len(f.holds) == 0 && f.queue.len() == 0 {
 		delete(s.files, f.name)

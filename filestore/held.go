@@ -7,9 +7,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// heldError returns the error for a try that was refused. The error names the holders. The result
-// sure is false if the kernel's list shows that no process has the lock any more.
-func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
+// heldError returns the error for a try that was refused. The error names the holders. isFinal is
+// false if the kernel's list shows that no process has the lock any more, so that another try may
+// succeed.
+func (s *Store) heldError(f *file, no *refusal) (err error, isFinal bool) {
 	held := &driver.HeldError{Waiters: -1}
 	if f.spare == nil {
 		return held, true
@@ -18,7 +19,7 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(f.spare)
-	sure = true
+	isFinal = true
 	switch {
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
@@ -28,28 +29,28 @@ func (s *Store) heldError(f *file, no *refusal) (err error, sure bool) {
 		}
 	case no.intent != 0:
 		held.Holds = []driver.Hold{promoting(f.spare, rec, no.intent)}
-	default: // if another waiter is about to get the lock, there may be no holder, or only readers
-		held.Holds, sure = s.occupants(f.spare, rec)
+	default: // the lock was held, or a waiter is about to get it
+		held.Holds, isFinal = s.occupants(f.spare, rec)
 		for i := 0; i < recordTries && foreigners(held.Holds) > 0; i++ {
 			time.Sleep(recordPause)
 			rec = b.read(f.spare)
 			if holds, certain := s.occupants(f.spare, rec); foreigners(holds) <= foreigners(held.Holds) {
-				held.Holds, sure = holds, certain
+				held.Holds, isFinal = holds, certain
 			}
 		}
 	}
 	if rec.valid && string(rec.name) != f.name {
-		return fmt.Errorf("%w: the name %q is kept in the same file, because the hashes of both agree; rename one of them", held, rec.name), sure
+		return fmt.Errorf("%w: the name %q is kept in the same file, because the hashes of both agree; rename one of them", held, rec.name), isFinal
 	}
-	return held, sure
+	return held, isFinal
 }
 
-// The kernel's list of locks may show a lock for which the file has no record. Such a lock seems to
-// belong to another program. But it may also belong to a process that uses padlock and has the lock
-// for a moment only: it has not written its record yet, or it is a waiter that checks whether the
-// lock is free. So the store reads the list again, up to recordTries times, with a pause before
-// each reading. It keeps the reading with the fewest such locks. Those that are left then count as
-// locks of other programs.
+// The kernel's list of locks may show a lock for which the file has no record. Usually such a lock
+// belongs to a program that does not use padlock. But a process that uses padlock may also have it
+// for an instant: it has not written its record yet, or it is a waiter that checks whether the lock
+// is free. So the store reads the list again, up to recordTries times, with a pause before each
+// reading. It uses the reading with the fewest locks without a record. Those locks count as locks
+// of other programs.
 const (
 	recordTries = 5
 	recordPause = 400 * time.Microsecond
@@ -75,9 +76,9 @@ func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 	return driver.Hold{Shared: true}
 }
 
-// occupants returns the holders of the lock of c. The second result is false if there seem to be no
-// holders.
-func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool) {
+// occupants returns the holders of the lock of c. The second result is false if the kernel's list
+// shows that nobody has the lock.
+func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, held bool) {
 	slots := readSlots(c, rec.epoch)
 	locks, complete, err := s.seen.locksOf(s.dir, c)
 	if err == nil && len(locks) > 0 {
@@ -89,10 +90,11 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, sure bool)
 	return claimed(rec, slots, err == nil), true
 }
 
-// claimed returns the holders in the file's record. The store needs the record if the kernel's list
-// of locks does not show the holders. But the record may be outdated, so claimed leaves out
-// processes that are dead. If listed is true, the store has read the kernel's list. That list would
-// show the lock of a process that is alive, so claimed then leaves out these processes too.
+// claimed returns the holders that the file's record names. The store needs the record if the
+// kernel's list of locks shows no holder. Since the record may be outdated, claimed leaves out dead
+// processes. If listed is true, the store could read the kernel's list. The list would show a
+// living process of this container, so claimed then leaves out living processes, too. It keeps only
+// processes about which nothing is known.
 //
 // If no holder is left, claimed returns one hold without a holder.
 func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold) {
@@ -138,8 +140,8 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 	return holds
 }
 
-// holder returns the holder of the lock l. If that holder has a slot, the method removes the slot
-// from the map, so that no other lock is attributed to the same slot.
+// holder returns the holder of the lock l. If a slot describes that holder, the method holder
+// deletes the slot from the map, so that the slot is not used for another lock.
 func (l kernelLock) holder(rec *record, slots map[int]slot) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.tookLock(l) {
 		return l.seenFromHere(&rec.owner, rec.holdOf(false))
@@ -159,8 +161,8 @@ func (l kernelLock) holder(rec *record, slots map[int]slot) driver.Hold {
 }
 
 // seenFromHere corrects the process number of a holder in another pid namespace, such as a
-// container. It replaces the number by the one that the process has in this namespace. The number
-// in the record may belong to an unrelated process here.
+// container. The record has the number that the process has there. Another process may have that
+// number here. So seenFromHere uses the number in the kernel's list.
 func (l kernelLock) seenFromHere(o *owner, h driver.Hold) driver.Hold {
 	if o.pidns != machine().pidns && l.pid > 0 {
 		h.Host, h.PID = machine().host, l.pid

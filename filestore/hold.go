@@ -14,12 +14,12 @@ type hold struct {
 	fence    uint64
 	shared   bool
 	passed   bool          // a copy of the descriptor was given to a child
-	visible  bool          // the kernel shows the lock of a descriptor; see showsLock
-	slot     int           // the number of its slot if it is shared, or -1
+	visible  bool          // showsLock returned true when the copy was given
+	slot     int           // the number of its slot; -1 if it has none
 	slotID   uint64        // the id in that slot
 	intent   uint64        // the intent that this hold wrote into the file, or 0
 	atLeast  moment        // the name stays taken until this moment
-	reserved func() bool   // stops the timer of the reservation; nil if the hold is claimed
+	reserved func() bool   // for a reservation: stops the timer that ends it; otherwise nil
 	waited   bool          // the hold began as a reservation
 	holder   driver.Holder // kept so that a lost record can be written again
 	since    int64         // µs since 1970
@@ -81,9 +81,10 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 	return true, nil
 }
 
-// isLocked reports whether a hold whose file was given to a child still has the kernel's lock. If
-// the kernel does not show that, isLocked tries to take the lock. So it may get back a lock that
-// the child freed.
+// isLocked reports whether a hold still has the kernel's lock. It is called if the file was given
+// to a child process, which may have unlocked it. If the kernel does not show the lock, isLocked
+// takes the lock again. That also succeeds if the child unlocked the file and no other process has
+// taken the lock.
 func (h *hold) isLocked() bool {
 	if h.visible {
 		if shows, err := h.conn.showsLock(); err == nil {
@@ -93,9 +94,9 @@ func (h *hold) isLocked() bool {
 	return h.conn.tryLock(h.shared) == nil
 }
 
-// hasSuccessor reports whether the record shows that another process has had the lock since h was
-// granted. Of a shared hold, only an exclusive or a detached hold is a successor. There is a
-// successor only if a child that got the file has unlocked it.
+// hasSuccessor reports whether the record shows a later holder than h. If h is shared, only an
+// exclusive or a detached hold counts as later. There is a later holder only if a child process
+// that got the file has unlocked it.
 func (h *hold) hasSuccessor(rec *record) bool {
 	if h.shared {
 		return rec.newer || rec.epoch > h.fence

@@ -60,8 +60,8 @@ func touchPage(dst, src []byte) (ok bool) {
 	return true
 }
 
-// warm maps the page once the file has been used often enough. If that fails, because the file
-// system cannot map files or too many pages are mapped, ordinary reads and writes are used.
+// warm maps the page once the file has been used often enough. If the page cannot be mapped, the
+// store goes on with ordinary reads and writes.
 func (c *conn) warm() {
 	c.uses++
 	if c.uses != hotUses || !c.local || c.size <= 0 {

@@ -77,28 +77,26 @@ func (s *Store) stateAt(name string) (driver.State, error) {
 }
 
 // A waiter takes the lock for an instant when it checks whether the lock is free. If Inspect or
-// List reads the state of the lock at that instant, the waiter seems to be the holder. So Inspect
-// and List then read the state again, with pauses that double from one to the next. The function
-// doubtful tells them whether to do so.
+// List reads the state at that instant, the waiter seems to be the holder. So if a state is
+// doubtful (see doubtful), Inspect and List read it again, with pauses that double from one to the
+// next.
 //
-// If processes wait for the lock, there are up to looksForWaiters more readings, and the pauses
-// take 50 ms together. They are that long because the kernel may suspend a waiter while it has the
-// lock. If no process waits, there are up to looksForRecord more readings, and the pauses take 3 ms
-// together.
+// If processes wait for the lock, there are up to looksForWaiters more readings. Their pauses take
+// 50 ms together, because the kernel may suspend a waiter while it has the lock. If no process
+// waits, there are up to looksForRecord more readings, and their pauses take 3 ms together.
 const (
 	looksForWaiters = 7
 	looksForRecord  = 3
 )
 
-// doubtful reports whether the state of a lock must be read again. A holder that the state shows
-// may be a waiter that has the lock for an instant only. There are two such cases:
+// doubtful reports whether the state of a lock must be read again, because a waiter may look like
+// the holder. There are two such cases:
 //
 //   - The state shows a lock for which the file has no record (see recordTries).
-//   - Processes wait for the lock, and one process has it exclusively. The file has a record of
-//     that process, but the record may be old: the process may have released the lock and may be a
-//     waiter now.
+//   - Processes wait, and one process has the lock exclusively. The record names that process, but
+//     the record may be old: the process may have released the lock and may be waiting again.
 //
-// The second argument is how many times the state has been read again so far.
+// The argument looks is how many times the state has been read again so far.
 func doubtful(state *driver.State, looks int) bool {
 	foreign := foreigners(state.Holds) > 0
 	if state.Waiters > 0 {
@@ -165,12 +163,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	}
 }
 
-// withLater corrects a list of states with a second list, which was read later from the same files.
-// It changes only the doubtful states of the first list:
-//
-//   - If the second list also has the lock, withLater takes the state from the second list, unless
-//     the state in the first list is clearer (see keepClearer).
-//   - If the second list does not have the lock, the lock is free, and withLater removes its state.
+// withLater returns the states in first, corrected by the states in later. The states in later were
+// read afterwards, from the same files. Only doubtful states are corrected. If a lock is not in
+// later, the lock is free by now, and withLater leaves it out. Otherwise keepClearer chooses one of
+// the two states.
 func withLater(first, later []driver.State, looks int) []driver.State {
 	byPath := map[string]driver.State{}
 	for _, state := range later {
@@ -190,10 +186,8 @@ func withLater(first, later []driver.State, looks int) []driver.State {
 	return kept
 }
 
-// statesOf reads the given lock files of the store's directory once. It returns the states of the
-// locks that are held or cool down, and whose names begin with prefix. If a file does not contain
-// the name of its lock, statesOf compares prefix with the part of the name that is in the file's
-// name.
+// statesOf reads each of the given lock files once. It returns the states of the locks that are
+// held or cool down, and whose names begin with prefix (see stateOfEntry).
 func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (states []driver.State, err error) {
 	var locks map[uint64][]kernelLock
 	complete := true
@@ -216,10 +210,10 @@ func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (st
 	return states, err
 }
 
-// stateOfEntry returns the state of the lock in one file. If the lock is free, or if its name does
-// not begin with prefix, ok is false. If the file does not contain the name of its lock,
-// stateOfEntry compares prefix with the part of the name that is in the file's name. It returns an
-// error only if a newer padlock has written the file.
+// stateOfEntry returns the state of the lock in one file. ok is false if the lock is free, or if
+// the lock's name does not begin with prefix. If padlock has not written the file yet, the file
+// does not contain the lock's name. Then stateOfEntry compares prefix with the file's own name (see
+// compatible). It returns an error only if a newer padlock has written the file.
 func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (state driver.State, ok bool, err error) {
 	a, ok := readablePart(file)
 	if !ok || !compatible(a, prefix) {
@@ -265,7 +259,8 @@ func (s *Store) waitingAt(path string) int {
 	return s.waiting(c)
 }
 
-// compatible reports whether a file with this readable part may belong to a name that begins with
+// compatible reports whether a lock whose name begins with prefix may have the given readable part
+// in its file's name. The readable part of a long name is cut off, so it may be shorter than
 // prefix.
 func compatible(part, prefix string) bool {
 	p := readable(prefix)

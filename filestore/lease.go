@@ -18,7 +18,7 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 		switch {
 		case err != nil:
 			return driver.Grant{}, err
-		case live && h.reserved == nil: // the hold of an earlier request, which was not detached
+		case live && h.reserved == nil: // an earlier Acquire took an ordinary hold with this token
 			return driver.Grant{Fence: h.fence}, nil
 		case live:
 			return s.claimLease(f, h, r, b)
@@ -42,7 +42,8 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 	return g, err
 }
 
-// claimLease turns a reservation, which has the kernel's lock, into a detached hold.
+// claimLease turns the reservation h into a detached hold. It writes the lease into the file, and
+// then frees the kernel's lock, which the reservation had.
 func (s *Store) claimLease(f *file, h *hold, r *driver.Request, b *buffer) (driver.Grant, error) {
 	rec := b.read(h.conn)
 	if rec.newer {
@@ -90,9 +91,10 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	return s.writeLease(f, c, r, b, fence, atLeast)
 }
 
-// writeLease grants the request r: it writes a lease into the file. The lease lasts for at least
-// r.TTL and r.AtLeast. It also lasts at least until the moment keepUntil, because an earlier
-// request for the same hold may have asked to keep the name until then.
+// writeLease grants the request r: it writes a lease into the file. The lease lasts for r.TTL, or
+// longer, if one of these times ends later: r.AtLeast, the moment keepUntil, and the lease that the
+// token already has. keepUntil is the minimum time that an earlier request for the same hold has
+// asked for.
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, keepUntil moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
@@ -158,10 +160,9 @@ func (s *Store) lockLease(f *file, whileLocked func(*conn) error) (*conn, error)
 	return s.lock(f, false, whileLocked)
 }
 
-// busyLease is called if lockLease has failed because another process keeps the file locked. It
-// returns the error for the caller. If the lease of token has not ended yet, the other process does
-// not use padlock. A process that uses padlock does not keep the file locked while the file has a
-// lease.
+// busyLease returns the error of a call that failed because another process keeps the file locked.
+// A process that uses padlock does not keep a file locked while the file has a lease. So if the
+// lease of token has not ended, the other process does not use padlock.
 func (s *Store) busyLease(f *file, token string, b *buffer) error {
 	if f.spare != nil {
 		rec := b.read(f.spare)

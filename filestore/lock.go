@@ -7,13 +7,13 @@ import (
 )
 
 // lock locks the file and calls whileLocked. If necessary, it first opens the file. Another process
-// may have replaced the file since it was opened. So at the end lock checks whether the path still
-// leads to the same file. If the path leads to a new file, lock starts again.
+// may have replaced the file since it was opened. So finally, Store.lock checks whether the path
+// still leads to the same file. If the path leads to a new file, it starts again with the new file.
 //
 // The check comes after whileLocked, because whileLocked may mint a fence. If the check succeeds,
-// the fence was minted before any later file was made, so fences keep their order.
+// that fence was minted before any process could make a new file. So fences keep their order.
 //
-// If lock returns a *refusal or an error of whileLocked, the file is unlocked.
+// If an error is returned, the file is unlocked.
 func (s *Store) lock(f *file, shared bool, whileLocked func(*conn) error) (*conn, error) {
 	const replaced = 100
 	for range replaced {

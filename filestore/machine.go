@@ -11,12 +11,12 @@ import (
 
 // machineInfo has facts that do not change while this process runs.
 type machineInfo struct {
-	host  string
-	pid   int
-	boot  [16]byte // the id of this boot of the machine; zero if unknown
-	pidns uint64   // the inode of the pid namespace; 0 if unknown
-	start uint64   // when the process started, in ticks since boot; 0 if unknown
-	sees  bool     // /proc/locks shows the locks of every process
+	host    string
+	pid     int
+	boot    [16]byte // the id of this boot of the machine; zero if unknown
+	pidns   uint64   // the inode of the pid namespace; 0 if unknown
+	start   uint64   // when the process started, in ticks since boot; 0 if unknown
+	seesAll bool     // /proc/locks shows the locks of every process
 }
 
 var machine = sync.OnceValue(func() *machineInfo {
@@ -47,8 +47,8 @@ func momentIn(d time.Duration, wall time.Time) moment {
 	return m
 }
 
-// timeLeft returns the time from now until m, or 0 if m has passed. It also returns 0 if that time
-// is longer than the longest cool-down, because then the wall clock must have been set back.
+// timeLeft returns the time from now until m, or 0 if m has passed. If that time is longer than the
+// longest cool-down, the wall clock must have been set back. Then timeLeft returns 0, too.
 func (m moment) timeLeft(wall time.Time) time.Duration {
 	var d time.Duration
 	switch {

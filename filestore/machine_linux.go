@@ -24,7 +24,7 @@ func (m *machineInfo) readKernel() {
 	if syscall.Stat("/proc/self/ns/pid", &st) == nil {
 		m.pidns = st.Ino
 	}
-	m.sees = m.pidns == initPIDNamespace
+	m.seesAll = m.pidns == initPIDNamespace
 	m.start, _ = processStart("/proc/self/stat")
 }
 

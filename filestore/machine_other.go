@@ -2,9 +2,9 @@
 
 package filestore
 
-// readKernel leaves the facts about the kernel in m unknown, because there is no portable way to
-// learn them. So on this system, cool-downs follow the wall clock, and the store does not know
-// which process holds a lock.
+// readKernel does nothing, because there is no portable way to learn these facts about the kernel.
+// So on this system, cool-downs follow the wall clock, and the store does not know which process
+// holds a lock.
 func (*machineInfo) readKernel() {}
 
 func bootNow() int64 { return 0 }

@@ -53,9 +53,9 @@ func plain(c byte) bool {
 		c == '.' || c == '_' || c == '-'
 }
 
-// nameOf finds out the name of a lock from the name of its file. It is for a file without a record.
-// Some names of locks are shortened or changed in the name of the file (see fileName). For such a
-// file, nameOf returns "".
+// nameOf returns the name of the lock that is kept in the given file. It uses only the file's name,
+// and is for a file without a record. It returns "" if the file's name does not show the whole name
+// of the lock (see fileName).
 func nameOf(file string) string {
 	if a, ok := readablePart(file); ok && fileName(a) == file {
 		return a

@@ -13,13 +13,12 @@ import (
 	"unsafe"
 )
 
-// notifier gets a notice from the kernel when a lock file was closed or touched. It has one inotify
-// descriptor and one goroutine for the whole store. They exist only while a file is watched and for
-// notifyIdle afterwards, because a user may have just 128 of these descriptors.
+// notifier gets a notice from the kernel when a lock file was closed or touched (inotify). All
+// files of the store share one inotify descriptor, because a user may have just 128 of them. The
+// descriptor is open only while a file is watched, and for notifyIdle after that.
 //
-// On a busy machine, closing such a descriptor takes seconds, because the kernel waits until no
-// process can be using its watches. So notifier never closes the descriptor while it holds mu.
-// Otherwise every waiter of the store would have to wait.
+// On a busy machine, closing an inotify descriptor takes seconds. So notifier never closes it while
+// it holds mu. Otherwise every waiter of the store would have to wait.
 type notifier struct {
 	mu      sync.Mutex
 	idle    *time.Timer // closes the descriptor; nil while a file is watched or no descriptor is open
@@ -37,9 +36,10 @@ type fileWatch struct {
 	dev, ino uint64
 }
 
-// watchMask has the events that may let a waiter in. A padlock process that gives the lock back
-// touches the file (IN_ATTRIB), and other programs close it. If the file was removed or renamed,
-// the waiter must open the path again. Writes of records (IN_MODIFY) do not matter.
+// watchMask has the events after which a waiter may be able to take the lock. A padlock process
+// that gives the lock back touches the file (IN_ATTRIB), and other programs close it. If the file
+// was removed or renamed, the waiter must open the path again. Writes of records (IN_MODIFY) do not
+// matter.
 const watchMask = syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CLOSE_NOWRITE |
 	syscall.IN_DELETE_SELF | syscall.IN_MOVE_SELF
 

@@ -11,7 +11,7 @@ type order struct {
 	pipe wakePipe
 
 	mu      sync.Mutex
-	refused int       // how often a waiter could get no ticket
+	refused int       // how many times a waiter could not get a ticket
 	why     error     // the reason of the last such failure
 	since   time.Time // the time of the last such failure
 }
@@ -19,9 +19,9 @@ type order struct {
 // inOrder reports whether waiters can have tickets at all.
 func inOrder(c *config, dir string) bool { return !c.network && hasPipes(dir) }
 
-// enlist takes a ticket for w if w needs one and has no valid one. If w cannot get a ticket, it
-// waits without one. enlist returns an error only if a newer padlock made the queue. The caller
-// holds f.mu.
+// enlist makes sure that w has a valid ticket, if w needs a ticket. If w cannot get a ticket, w
+// waits without a ticket. enlist returns an error only if a newer version of padlock has made the
+// queue. The caller holds f.mu.
 func (s *Store) enlist(f *file, w *waiter) error {
 	if w.aside || !s.guarantees.FIFO || f.spare == nil {
 		return nil
@@ -65,9 +65,9 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble returns how often a waiter got no ticket, when that last happened, and why. If a new
-// waiter would get no ticket now, the returned error says why not. Otherwise it is the error of the
-// last waiter that got no ticket, or nil if there was no such waiter.
+// trouble reports why waiters cannot get tickets. refused is how many waiters got no ticket, and
+// since is when that last happened. why is the error that a new waiter would get now. If a new
+// waiter would get a ticket, why is the last error that a waiter got, or nil if there was none.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.openPipe(s)
 	o.mu.Lock()
@@ -109,8 +109,9 @@ func (s *Store) delist(w *waiter, granted bool) {
 	t.queue.drop()
 }
 
-// stale reports whether the ticket of w is useless. Either the ticket is for another file than the
-// current one, or other processes would not find its pipe. The caller holds f.mu.
+// stale reports whether the ticket of w is useless. There are two reasons: the lock file was
+// replaced, so the ticket belongs to an old file, or the store's pipe was removed, so other
+// processes cannot wake w. The caller holds f.mu.
 func (s *Store) stale(f *file, w *waiter) bool {
 	return f.spare == nil || !w.ticket.queue.liesIn(f.spare) || s.order.pipe.isLost()
 }
@@ -141,9 +142,10 @@ func (s *Store) hasNewerQueue(c *conn, start []byte) bool {
 	return s.guarantees.FIFO && c.queueHeader(start).isNewer()
 }
 
-// yield checks whether a living waiter is ahead of the caller in the queue. If so, the caller must
-// give way, and yield returns a refusal. The caller is a newcomer or a waiter itself, and has taken
-// the kernel's lock through c. start is the beginning of the file. The caller holds f.mu.
+// yield checks whether a try that has just taken the kernel's lock must give way to a waiter. It
+// returns a refusal if a living waiter is ahead in the queue. The try is either that of the waiter
+// f.asking or that of a newcomer. All waiters are ahead of a newcomer. c has the lock, and start
+// has the first bytes of the file. The caller holds f.mu.
 func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal) {
 	if !s.guarantees.FIFO {
 		return nil
@@ -180,13 +182,12 @@ func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal)
 	return no
 }
 
-// yieldTo makes the caller of yield give way to the waiter that has the given ticket. If that
+// yieldTo makes the try (see yield) give way to the waiter that has the given ticket. If that
 // waiter's process is dead or stopped, yieldTo removes the ticket and returns nil.
 //
-// convert is true if the caller has a shared lock and the waiter wants an exclusive one. If other
-// readers have the lock too, the waiter cannot take it yet. To find out, yieldTo tries to make the
-// caller's own lock exclusive. If the kernel refuses, there are other readers. Then yieldTo does
-// not treat the waiter as stopped, however long the waiter has not taken the lock.
+// convert is true if the try has a shared lock and the waiter wants an exclusive lock. Then yieldTo
+// first tries to make the shared lock exclusive. If the kernel refuses, there are other readers,
+// and the waiter cannot take the lock yet. So the waiter does not count as stopped.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
 		if s.reachWaiter(q, number, word, false) != reachedDead {
@@ -239,9 +240,9 @@ func (s *Store) noteFree(f *file, c *conn, size int64) {
 	}
 }
 
-// wakeNext wakes the first waiter after the lock of c was given back. If onlyReader is true, the
-// lock has become shared, and the first waiter is woken only if it is a reader. The caller holds
-// f.mu.
+// wakeNext is called when the lock of c has been given back. It wakes the first waiter. If
+// onlyReader is true, the lock has become shared, and wakeNext wakes the first waiter only if it is
+// a reader. The caller holds f.mu.
 func (s *Store) wakeNext(f *file, c *conn, onlyReader bool) {
 	if !s.guarantees.FIFO {
 		return

@@ -4,8 +4,8 @@ package filestore
 
 import "time"
 
-// On this system no waiter has a ticket, because Go does not poll FIFOs here or the system has
-// none.
+// Tickets need named FIFOs. This system has none, or Go does not poll them here. So no waiter has a
+// ticket.
 type (
 	order       struct{ pipe noPipe }
 	noPipe      struct{}

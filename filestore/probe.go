@@ -6,9 +6,9 @@ import (
 )
 
 // locksByTrying finds out how the lock of a file is held, by trying to take it. It is for systems
-// that have no list of locks. If the lock is free or held by readers, locksByTrying has it for an
-// instant. Another process that tries to take the lock at that instant may be refused; padlock then
-// tries again. The argument slots has the readers that are recorded in the file.
+// that have no list of locks. While locksByTrying has the lock for an instant, another process that
+// tries the lock may be refused; padlock then tries again. slots has the readers that are recorded
+// in the file. If readers have the lock, the result has one lock for each of them.
 func (s *Store) locksByTrying(path string, slots map[int]slot) ([]kernelLock, error) {
 	c, err := s.openPath(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -32,8 +32,8 @@ type calibration struct {
 }
 
 // tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. If
-// the last reading of a longer list took a time t, locksOf reads the list again only when at least
-// 10t has passed since that reading began.
+// the list is longer, locksOf spends no more than a tenth of the time on reading it. In between,
+// locksOf returns errCannotKnow.
 const tooLong = 1 << 17
 
 // locksOf returns the locks on the file of c, for an error that names the holders. If locks of
@@ -87,39 +87,36 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 			break
 		}
 	}
-	return found.winners(), machine().sees && !k.narrow, nil
+	return found.locks(), machine().seesAll && !k.narrow, nil
 }
 
 const (
-	// maxReadings is how many times a long list is read at most.
+	// maxReadings is how many times one call of calibration.list may read a long list.
 	maxReadings = 16
 
-	// A list that is too long for one system call can lack a lock at the places where one call ends
-	// and the next one begins. So each reading moves these places forward by the fraction
-	// stride/maxReadings of a page. The step must be large, because the locks of one file are close
-	// together in the list.
+	// A long list is read in pages, and a lock between two pages may be missing. So each reading
+	// divides the list into pages at other places: they are stride/maxReadings of a page further
+	// on. The step must be large, because the locks of one file are close together in the list.
 	stride = 7
 
-	// majority says when the locks of a file are certain. The most frequent result must occur in at
-	// least this many more readings than the second most frequent result.
+	// The locks of a file are certain if one result was read at least majority times more often
+	// than every other result.
 	majority = 3
 )
 
-// vote has the locks of each file, as the kernel's list showed them. The key is the file's inode.
-// The list is read several times, and two readings may show different locks for the same file. Each
-// different set of locks is a candidate.
+// vote counts, for each file, how many readings of the kernel's list showed which locks. The key is
+// the file's inode. Each set of locks that a reading showed for the file is a candidate.
 type vote map[uint64]candidates
 
 type candidates []candidate
 
 type candidate struct {
 	locks    []kernelLock
-	readings int // how many readings say that the file has these locks
+	readings int // how many readings showed these locks
 }
 
-// add counts one more reading of the list. It reports whether the reading leaves no doubt. Two
-// conditions must be met: the reading shows no file that the earlier readings did not show, and the
-// locks of each file that it shows are certain (see isCertain).
+// add counts one more reading of the list. It returns true if no further reading is needed: every
+// file in this reading was also in an earlier one, and its locks are certain (see isCertain).
 func (v vote) add(text map[uint64][]kernelLock) (settled bool) {
 	settled = true
 	for ino, locks := range text {
@@ -144,9 +141,9 @@ func (c candidates) add(locks []kernelLock) candidates {
 	return append(c, candidate{locks, 1})
 }
 
-// winner returns the locks that the largest number of readings show for the file. It also returns
-// how many more readings show these locks than the second most frequent locks.
-func (c candidates) winner() (locks []kernelLock, ahead int) {
+// mostFrequent returns the locks that most readings showed for the file. ahead is by how many
+// readings these locks are ahead of the second most frequent result.
+func (c candidates) mostFrequent() (locks []kernelLock, ahead int) {
 	best, second := 0, 0
 	for i := range c {
 		if c[i].readings > best {
@@ -158,18 +155,18 @@ func (c candidates) winner() (locks []kernelLock, ahead int) {
 	return locks, best - second
 }
 
-// isCertain reports whether the locks that winner returns are certain. A single exclusive lock is
-// certain after one reading. A file with an exclusive lock has no other lock, so the reading cannot
+// isCertain reports whether the result of mostFrequent is certain. One reading is enough if it
+// shows an exclusive lock. A file with an exclusive lock has no other lock, so the reading cannot
 // have missed one.
 func (c candidates) isCertain() bool {
-	locks, ahead := c.winner()
+	locks, ahead := c.mostFrequent()
 	return ahead >= majority || len(locks) == 1 && !locks[0].shared
 }
 
-func (v vote) winners() map[uint64][]kernelLock {
+func (v vote) locks() map[uint64][]kernelLock {
 	locks := make(map[uint64][]kernelLock, len(v))
 	for ino, c := range v {
-		locks[ino], _ = c.winner()
+		locks[ino], _ = c.mostFrequent()
 	}
 	return locks
 }
@@ -191,9 +188,9 @@ const page = 4096
 // the list. A part of less than a page is the last part, so readLocks stops there. A further call
 // might return locks that were added in the meantime.
 //
-// The list can lack a lock at the place where one part ends and the next one begins. The caller can
-// move these places with the argument firstSize: if it is not 0, the first part has at most
-// firstSize bytes. In this case, readLocks stops only at the end of the list.
+// A lock may be missing at the place where one part ends and the next one begins. If firstSize is
+// not 0, the first part has at most firstSize bytes, so that the parts begin at other places. In
+// this case, readLocks stops only at the end of the list.
 func readLocks(firstSize int) (text []byte, reads int, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {
@@ -301,10 +298,9 @@ func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 	}
 }
 
-// numberedAs reports whether the process that took the lock has the given number inside its
-// container, that is to say in its own pid namespace. Outside the container, the process has
-// another number, l.pid. The kernel's list shows the number outside, because the program that reads
-// the list is outside, too.
+// numberedAs reports whether the process that took the lock has the given number in its own pid
+// namespace, for example in its container. In this namespace it has another number, l.pid, which
+// the kernel's list shows.
 func (l kernelLock) numberedAs(number uint64) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/status")
 	if err != nil {

@@ -5,22 +5,19 @@ import (
 	"sync"
 )
 
-// queue holds the waiters of one file in this store.
+// queue holds the waiters of one file in this store. There are four kinds:
 //
-//	kind of waiter                when it looks at the lock         when it is woken
-//	ordered: it has a ticket      It looks when it joins, when      The process that gives the lock
-//	                              it is woken, and also about       back sends a wake-up for its
-//	                              every 0.25 to 1 s, to find dead   ticket.
-//	                              processes ahead of it.
-//	ordered and watching: its     It looks when it is woken, and    As above. It is also woken when
-//	ticket was the first at its   after the pauses of a pacer.      a process closes or touches the
-//	last look                                                       file (inotify).
-//	unordered: it could get no    The first unordered waiter looks  The first one is woken by every
-//	ticket                        when it is woken, and after the   release in this store, and when
-//	                              pauses of a pacer. The others do  a process closes or touches the
-//	                              not look.                         file.
-//	aside: it only waits until a  It looks when it is woken, and    As for unordered waiters, but
-//	try may succeed               after the pauses of a pacer.      all of them are woken.
+//   - An ordered waiter has a ticket. The process that gives the lock back wakes the waiter with
+//     the first ticket. The others look at the lock about every 0.25 to 1 s, to find dead processes
+//     ahead of them.
+//   - A watching waiter is an ordered waiter that had the first ticket when it last looked. It is
+//     also woken when a process closes or touches the file (inotify). In between, it looks after
+//     the pauses of a pacer.
+//   - An unordered waiter could not get a ticket. Only the first unordered waiter looks at the
+//     lock. It is woken by each release in this store, and when a process closes or touches the
+//     file. In between, it looks after the pauses of a pacer.
+//   - A waiter in the list aside only wants to know when a try may succeed. All waiters in that
+//     list are woken and look as the first unordered waiter does.
 type queue struct {
 	mu    sync.Mutex
 	line  []*waiter // in order of arrival
@@ -76,8 +73,9 @@ func (q *queue) leaveQueue(w *waiter) {
 	}
 }
 
-// setTicket records whether w has a ticket and whether w watches the file. If w was the first
-// waiter without a ticket and has one now, setTicket wakes the next waiter without a ticket.
+// setTicket records whether w has a ticket (ordered) and whether w watches the file. Only the first
+// waiter without a ticket looks at the lock. If w was that waiter and has a ticket now, setTicket
+// wakes the next waiter without a ticket.
 func (q *queue) setTicket(w *waiter, ordered, watching bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

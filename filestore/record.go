@@ -17,8 +17,8 @@ import (
 //	1984   the queue of the waiters, see ticketQueue
 //	4096   slots of 640 bytes, one for each shared holder, see slot
 //
-// The file's size also carries information: sizeWaited means that a process waits. So the call that
-// finds out whether the file was removed also shows whether a process waits.
+// The file's size also is a signal: sizeWaited means that a process waits. The system call that
+// shows whether the file was removed returns the size, too, so the signal costs no call of its own.
 //
 // Only a process that has an exclusive lock, or that has a shared lock and the gate (see
 // enterGate), writes the head. Nothing is ever synced to the disk. If the record is missing, cut
@@ -138,8 +138,9 @@ func sealed(b []byte, magic string, fixed int) []byte {
 }
 
 // decode reads a head record. If b holds no record that this build can read, the result is not
-// valid. If the machine was restarted after the record was written, decode clears the boot-clock
-// time of each moment, so that only the wall-clock time counts.
+// valid. A moment has one time by the boot clock and one by the wall clock. If the machine was
+// restarted after the record was written, decode clears the times by the boot clock, so that the
+// wall clock counts.
 func (r *record) decode(b []byte) {
 	*r = record{}
 	b = sealed(b, magic, headStart)
@@ -261,10 +262,10 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 	return driver.Hold{Cooling: true, Holder: h.Holder, Until: until, PlannedEnd: until}
 }
 
-// lease is the part of a record that describes a detached hold. During such a hold, no process has
-// the kernel's lock. Instead, the cool-down of the record (record.cool) keeps the name taken until
-// the lease ends. So earlier builds, which do not know leases, do not take the lock either. The
-// owner of the record is the holder.
+// lease is the part of a record that describes a detached hold. The owner of the record is the
+// holder. During a detached hold, no process has the kernel's lock. Instead, the cool-down of the
+// record (record.cool) keeps the name taken until the lease ends. Older builds do not know leases,
+// but they respect the cool-down.
 //
 // The states of a lease, and what ends them:
 //
@@ -282,14 +283,13 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //	                                 Extend, which returns ErrLost    ended
 //	                                 Release, which returns Gone      ended
 //
-// The lease ends at the time record.cool. ErrExpired and the outcome Expired would say that nobody
-// else has had the lock since that time. But a program that does not know leases may have had it.
-// So Extend and Release never report that a lease expired.
+// The lease ends at the time record.cool. Extend and Release never report that a lease expired:
+// ErrExpired and the outcome Expired promise that nobody else has had the lock since then. A
+// program that does not know leases may have had it.
 //
 // A process that changes the record takes the kernel's exclusive lock for an instant, and writes
-// the whole record with one system call. So a process that is killed cannot leave a damaged record.
-// That matters here, because a damaged record would end the lease. For other holds a damaged record
-// does little harm, because the kernel's lock keeps other processes out.
+// the whole record with one system call. So a process that is killed cannot leave a damaged record,
+// which would end the lease.
 type lease struct {
 	token   [sha256.Size]byte // the hash of the token; zero if there is no lease
 	atLeast moment            // Release leaves a cool-down until this time
@@ -315,10 +315,9 @@ func (l *lease) decode(d *decoder) {
 	}
 }
 
-// endLease ends a lease that was written before the machine restarted. A caller may have asked to
-// keep the name taken for a minimum time, which ends at lease.atLeast. The rest of that time, by
-// the wall clock, becomes a cool-down. Extend then finds no lease any more, so it does not take the
-// cool-down for a hold.
+// endLease ends a lease that was written before the machine restarted. It removes the lease, so
+// that Extend does not find it. The holder may have asked to keep the name taken for a minimum
+// time. The rest of that time, by the wall clock, becomes a cool-down.
 func (r *record) endLease() {
 	if r.lease.taken() {
 		r.lease.atLeast.boot = 0
@@ -354,7 +353,7 @@ type buffer struct {
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// read returns the head record of a file. The record is not valid if there is none, or if the
+// read reads the head record of a file. The record is not valid if the file has none, or if the
 // system reports an error. The record and its bytes belong to b.
 func (b *buffer) read(c *conn) *record {
 	b.got = c.readHead(b.in[:])

@@ -9,9 +9,9 @@ import (
 )
 
 // Extend implements driver.Store. It makes the lease of a detached hold last longer. Any other hold
-// has no lease, so Extend only checks that the hold still exists, whatever ttl is. driver.ErrLost
-// means that the lock file was removed or replaced, or that a child process that got the file (see
-// File) unlocked it.
+// has no lease, so Extend only checks that the hold still exists, whatever ttl is. Extend returns
+// driver.ErrLost if the hold is gone: the lock file was removed or replaced, or a child process
+// that got the file (see File) unlocked it.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
 		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
@@ -81,8 +81,8 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 		}
 	})
 	if keep == 0 {
-		// An error does not matter: the grant has written h.atLeast into the record, and the intent
-		// ends by itself.
+		// An error does not matter. The grant has already written h.atLeast into the record, and an
+		// intent ends by itself after driver.MaxIntent.
 		return nil
 	}
 	return err

@@ -22,7 +22,7 @@ const (
 	gatePatience = 2 * time.Second
 
 	// gateSpins is how many times a call tries to enter the gate before it sleeps between tries.
-	// Normally the other process has left the gate by then.
+	// Normally the process in the gate leaves it in that time.
 	gateSpins = 20
 )
 

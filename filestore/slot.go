@@ -89,8 +89,8 @@ func takeSlot(c *conn, s *slot) int {
 
 func slotOffset(i int) int64 { return slotsOffset + int64(i)*slotSize }
 
-// clearSlot empties a slot. If that fails, the slot stays there although its holder is gone. That
-// does no harm, because lists of holders compare the slots with the kernel's list.
+// clearSlot empties a slot. If that fails, the slot still names a holder that is gone. That does no
+// harm: before padlock reports holders, it compares the slots with the kernel's list of locks.
 func clearSlot(c *conn, i int) {
 	if i >= 0 {
 		_ = c.pwrite(make([]byte, 16), slotOffset(i))

@@ -68,8 +68,9 @@ func newConn(fd int, access access) (*conn, error) {
 		}
 	}
 	if perm := access.perm(); access != private && st.Uid == euid && uint32(st.Mode)&perm != perm {
-		// The process that made the file was killed before it could set the mode, or the directory
-		// was private then. If this fails, other users get an error.
+		// The mode is wrong if the process that made the file was killed before it could set the
+		// mode, or if the directory was private when the file was made. If Fchmod fails, other
+		// users get an error.
 		_ = syscall.Fchmod(fd, perm)
 	}
 	return &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino)}, nil

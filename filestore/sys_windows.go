@@ -55,8 +55,8 @@ func openWith(path string, how, create uint32) (*conn, error) {
 	return &conn{h: h, dev: uint64(info.VolumeSerialNumber), ino: ino}, nil
 }
 
-// The lock is on one byte far behind the data, because Windows does not let other processes read or
-// write locked bytes.
+// The lock is on one byte far beyond the end of the data, because Windows does not let other
+// processes read or write locked bytes.
 const lockByteHigh = 0x7fffffff
 
 func lockRange() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: lockByteHigh} }

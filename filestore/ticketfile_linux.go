@@ -32,7 +32,7 @@ func (q *ticketQueue) drop() {
 }
 
 // roomForHeader makes the file long enough for the header of the queue, and allocates disk space
-// for it. Without disk space, a write to the mapped page would cause a memory fault.
+// for the header. If the mapped page had no disk space, a write to it would cause a memory fault.
 func (q *ticketQueue) roomForHeader(c *conn) error { return q.roomAt(c, 0) }
 
 // roomFor makes the file long enough for the word of a ticket, and allocates disk space for that
@@ -60,7 +60,7 @@ func allocate(fd int, offset, size int64) error {
 		err := syscall.Fallocate(fd, 0, offset, size)
 		switch {
 		case err == syscall.EINTR:
-		case errors.Is(err, errors.ErrUnsupported): // without disk space, a write to the page may cause a memory fault
+		case errors.Is(err, errors.ErrUnsupported): // on a full disk, a write may cause a memory fault, which guard catches
 			return lengthen(fd, offset+size)
 		default:
 			return err
@@ -98,10 +98,10 @@ func (c *conn) queueHeader(start []byte) (h queueHeader) {
 	}
 }
 
-// readTickets counts the waiting tickets whose processes are alive, without mapping the queue. It
-// returns -1 if this build cannot read them. The function living reports whether the process of a
-// ticket is alive. It is called once for each process.
-func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (count int) {
+// readTickets counts the waiting tickets whose processes are alive. It reads the file, and does not
+// map the queue. It returns -1 if this build cannot read the tickets. For each process it calls
+// isAlive once, with one ticket of that process.
+func (c *conn) readTickets(isAlive func(number uint64, word ticketWord) bool) (count int) {
 	h := c.queueHeader(nil)
 	switch {
 	case h.isNewer():
@@ -123,7 +123,7 @@ func (c *conn) readTickets(living func(number uint64, word ticketWord) bool) (co
 		}
 		lives, asked := known[word.pipe()]
 		if !asked {
-			lives = living(number, word)
+			lives = isAlive(number, word)
 			known[word.pipe()] = lives
 		}
 		if lives {

@@ -17,21 +17,14 @@ import (
 //	1992    headTicket: every ticket with a lower number is gone
 //	2000    since when the lock has been free, in ns of the boot clock; 0 if unknown
 //	2008    the format of the queue, see isNewerFormat
-//	24576   an array of ticketRoom numbers of 64 bits
-//
-// Each ticket has one of these numbers, which is called the word of the ticket. Ticket n has the
-// word with the index n mod ticketRoom.
-//
-// The word of a ticket has three parts: the state of the ticket (4 bits), the number of the ticket
-// modulo 2^20 (20 bits), and the number of the pipe through which the waiter's process is woken
-// (40 bits, see wakePipe).
+//	24576   one ticketWord for each ticket; that of ticket n is at the index n mod ticketRoom
 //
 // Each change is one atomic operation, and any process may finish a change that another process
 // began. So if a process is killed or stopped at any point, it leaves nothing locked and no gap.
 // A ticket goes through these states:
 //
 //	state    who changes it   why                                              next state
-//	absent   the new waiter   it joins: it writes the word of the ticket       waiting
+//	absent   the new waiter   it joins: it writes the ticketWord of the number  waiting
 //	                          nextTicket; then any process adds one to
 //	                          nextTicket
 //	waiting  its waiter       it got the lock, was cancelled or was closed     gone
@@ -42,7 +35,7 @@ import (
 //	                          one to headTicket
 //
 // A waiter whose ticket is gone takes a new ticket at the end of the queue. Another program may cut
-// off or overwrite the part of the file that contains the queue. Then the words no longer fit the
+// off or overwrite the part of the file that contains the queue. Then the entries no longer fit the
 // tickets, and these tickets count as gone.
 const (
 	queueOffset  = 1984
@@ -144,7 +137,7 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		slot, word := q.word(n), newTicketWord(state, n, pipe)
 		old := slot.Load()
 		if q.nextTicket().Load() != n {
-			continue // this process was stopped meanwhile, and old may be the word of a later ticket
+			continue // other waiters have joined meanwhile
 		}
 		if ticketWord(old).isFor(n) { // another process has written this word but has not changed nextTicket yet
 			q.nextTicket().CompareAndSwap(n, n+1)

@@ -8,7 +8,9 @@ const (
 	ticketWaitsShared
 )
 
-// ticketWord is one entry of the queue.
+// ticketWord is the entry of one ticket in the queue. It has three parts: the state of the ticket
+// (4 bits), the number of the ticket modulo 2^20 (20 bits), and the number of the pipe through
+// which the waiter's process is woken (40 bits, see wakePipe).
 type ticketWord uint64
 
 const (
@@ -47,13 +49,13 @@ const (
 	queueFormat = 0                // the newest format that this build knows
 )
 
-// isNewerFormat reports whether a newer padlock has made the queue in the file, in a format that
-// this build does not know. A format gets a new number if an older build could damage a queue of
-// that format. The argument is the word of the file that says which format the queue has:
+// isNewerFormat reports whether a newer padlock has made the queue, in a format that this build
+// does not know. A format gets a new number only if an older build could damage a queue of that
+// format. The argument is the last number in the header of the queue:
 //
 //	0                          the queue has format 0
 //	queueMagic, then one byte  the byte is the number of the format
-//	any other value            the word was damaged, and is ignored
-func isNewerFormat(word uint64) bool { return word>>8 == queueMagic && byte(word) > queueFormat }
+//	any other value            the number was damaged, and is ignored
+func isNewerFormat(n uint64) bool { return n>>8 == queueMagic && byte(n) > queueFormat }
 
 func (h queueHeader) empty() bool { return h.next == h.head }

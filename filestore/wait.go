@@ -13,31 +13,31 @@ import (
 // wake-up is lost: a waiter takes its ticket before it tries the lock, and a process that gives the
 // lock back unlocks it before it looks at the queue.
 //
-// No waiter is woken if a holder is killed, or if the holder is a program other than padlock. To
-// notice that the lock is free, the first waiter watches the lock in three ways:
+// No process sends a wake-up if the holder is killed, or if the holder is a program other than
+// padlock. To notice that the lock is free, the first waiter watches the lock in three ways:
 //
 //   - It asks the kernel to wake it when the lock file is closed or touched (inotify).
-//   - It sets the file's size to sizeWaited. Then a process touches the file when it gives the lock
-//     back, even if the process runs an older version of padlock.
+//   - It sets the file's size to sizeWaited. Then even an older version of padlock touches the file
+//     when it gives the lock back.
 //   - It looks at the lock now and then.
 //
 // The other waiters with tickets only look at the lock now and then, in case the waiters ahead of
-// them are dead or stopped. Two kinds of waiters watch in the same three ways as the first one:
-// waiters without a ticket, and waiters that do not take the lock themselves but only want to know
-// when it is free.
+// them are dead or stopped. A waiter without a ticket watches the lock as the first waiter does. So
+// does a waiter that does not take the lock itself, but only wants to know when the lock is free.
 //
 // The first five constants are about the pauses between two looks at the lock.
 const (
-	// firstLook is the first pause. It is short because a waiter that is woken is a little too
-	// early: the kernel first reports that a file was closed, and unlocks the file just after that.
+	// firstLook is the first pause. It is short, because the kernel reports that a file was closed
+	// just before it unlocks the file. A waiter that is woken by that report finds the lock held,
+	// and must look again soon.
 	firstLook = time.Millisecond
 
 	slowLook = 250 * time.Millisecond // the longest pause of a waiter that will be woken
 	pollLook = 50 * time.Millisecond  // the longest pause of a waiter that will not be woken
 	coolLook = 10 * time.Second       // the longest pause while the name cools down
 
-	// A waiter with other waiters ahead of it pauses for about slowLook times their number, but
-	// for no more than behindLooks times slowLook.
+	// If other waiters are ahead of a waiter, it pauses for about slowLook for each of them. The
+	// longest such pause is behindLooks times slowLook.
 	behindLooks = 4
 
 	// headPatience is how long the lock may stay free while its first waiter is alive but does not
@@ -46,16 +46,18 @@ const (
 
 	promoteLook = 50 * time.Millisecond // the pause of a reader that waits to be promoted, on a system without a list of locks
 
-	// A reservation ends a little before the store ends the hold, so that its owner never relies on
-	// it for too long.
+	// reservation is how long the caller of Wait may rely on a reservation. The store keeps the
+	// hold a little longer, for driver.MaxReservation.
 	reservation = driver.MaxReservation - 50*time.Millisecond
 )
 
-// Wait implements driver.Waiter. If reserve is true, Wait returns the hold itself, as a
+// Wait implements driver.Waiter. If reserve is true, Wait takes the lock for the caller, as a
 // reservation. If Guarantees.FIFO is true, waiters of all processes get the lock in the order of
-// their arrival. If reserve is false, Wait takes nothing, except in a container or on a system
-// without a list of locks. There, if the name is free, Wait takes the lock for an instant, and
-// another process's try fails at that instant.
+// their arrival.
+//
+// If reserve is false, Wait only watches the lock. In a container, or on a system without a list of
+// locks, Wait has to try the lock to see whether it is free. If another process tries the lock at
+// the same instant, that process is refused.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -94,7 +96,7 @@ func (s *Store) wait(ctx context.Context, f *file, w *waiter, r *driver.Request)
 	for {
 		next := time.Hour
 		if f.queue.mayLook(w) {
-			l, err := s.lookOnce(ctx, w, r)
+			l, err := s.lookAtLock(ctx, w, r)
 			if l.done || err != nil {
 				return l.grant, err
 			}
@@ -131,7 +133,7 @@ type pacer struct {
 // nextPause returns the time until the next look. It is short at first and grows with each look. It
 // has a random part, so that two waiters do not look at the same time. If the reason for the
 // refusal has a known end, the next look waits for that end.
-func (p *pacer) nextPause(l look) time.Duration {
+func (p *pacer) nextPause(l lookResult) time.Duration {
 	limit := pollLook
 	if l.ahead > 0 {
 		return p.pauseBehind(l)
@@ -150,8 +152,9 @@ func (p *pacer) nextPause(l look) time.Duration {
 }
 
 // pauseBehind does the same as nextPause, but for a waiter that is not the first. Such a waiter is
-// woken when its turn comes. It looks only to find dead and stopped processes ahead of it.
-func (p *pacer) pauseBehind(l look) time.Duration {
+// woken when its turn comes. It looks at the lock only in case the processes ahead of it are dead
+// or stopped.
+func (p *pacer) pauseBehind(l lookResult) time.Duration {
 	p.delay = p.slow // used once the waiter is the first
 	d := time.Duration(min(l.ahead, behindLooks)) * p.slow
 	switch no := l.refusal; {
@@ -163,8 +166,8 @@ func (p *pacer) pauseBehind(l look) time.Duration {
 	return d + rand.N(d/8+1)
 }
 
-// look is the result of a waiter's look at the lock.
-type look struct {
+// lookResult is what a waiter found out when it looked at the lock.
+type lookResult struct {
 	done       bool
 	grant      driver.Grant
 	refusal    *refusal // why the lock was refused; nil if done is true
@@ -172,9 +175,10 @@ type look struct {
 	ahead      int      // how many waiters with tickets are ahead of this one
 }
 
-// lookOnce tries the lock. A waiter that has no ticket, or whose ticket is the first in the queue,
-// subscribes to wake-ups before its last try. So the waiter misses no release.
-func (s *Store) lookOnce(ctx context.Context, w *waiter, r *driver.Request) (l look, err error) {
+// lookAtLock tries the lock. A waiter that has no ticket, or whose ticket is the first, also
+// subscribes to wake-ups, and tries the lock after that. So the waiter misses no release between
+// its try and its subscription.
+func (s *Store) lookAtLock(ctx context.Context, w *waiter, r *driver.Request) (l lookResult, err error) {
 	f, err := s.beginCall(ctx, r.Name)
 	if err != nil {
 		return l, err
@@ -210,7 +214,7 @@ func (s *Store) lookOnce(ctx context.Context, w *waiter, r *driver.Request) (l l
 }
 
 // settle is called after a try that failed. It reports whether another try should follow at once.
-func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
+func (s *Store) settle(f *file, w *waiter, l *lookResult) (again bool) {
 	if w.ticket.queue == nil {
 		return l.subscribed && !s.notify.watches(f) // true if the path leads to another file by now
 	}
@@ -232,8 +236,8 @@ func (s *Store) settle(f *file, w *waiter, l *look) (again bool) {
 	return l.refusal.queued || !s.notify.watches(f)
 }
 
-// reserve tries once to get the lock. If it gets the lock, the store keeps the hold for as long as
-// a reservation lasts.
+// reserve tries once to get the lock. If the try succeeds, the hold is a reservation: it ends after
+// driver.MaxReservation unless the caller claims it with Acquire.
 func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
 	plain := *r
 	plain.AtLeast = 0 // the claim sets AtLeast
@@ -295,9 +299,9 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	return nil
 }
 
-// peekRecord looks for a cool-down, a promotion that is under way, and waiters that are about to
-// get the lock. If the caller is a reader that waits to be promoted, peekRecord ignores all these,
-// because the reader's own try finds them.
+// peekRecord returns a refusal if the file shows a cool-down, a promotion that is under way, or a
+// waiter that is about to get the lock. If the caller is a reader that waits to be promoted,
+// peekRecord returns nil, because the promotion itself checks all this.
 func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)

@@ -414,7 +414,7 @@ func TestPaceOfPolling(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		p := pacer{first: firstLook, slow: slowLook}
 		for range 20 {
-			d := p.nextPause(look{refusal: &refusal{}, subscribed: told})
+			d := p.nextPause(lookResult{refusal: &refusal{}, subscribed: told})
 			if d < time.Millisecond || d > slowLook*3/2+1 || !told && d > pollLook*3/2+1 {
 				t.Errorf("told %v: a look after %v", told, d)
 			}

@@ -17,8 +17,8 @@ import (
 // A wakePipe is a named FIFO through which other processes wake the waiters of one store. It is in
 // the directory "waiters", next to the lock files. The store keeps it open while a waiter has a
 // ticket, and for pipeIdle after that. To wake a waiter, a process opens the FIFO for writing and
-// writes the ticket. If no process has the FIFO open for reading, opening it fails with ENXIO. Then
-// the waiter is dead, and its FIFO is removed.
+// writes the ticket. If the store's process is dead, the kernel refuses to open the FIFO (ENXIO).
+// Then the FIFO is removed.
 //
 //	state   what happens                            next state
 //	none    a waiter of the store takes a ticket    open
@@ -113,8 +113,8 @@ func (p *wakePipe) close() {
 	p.running.Wait()
 }
 
-// isLost reports whether other processes cannot find the pipe, because its file was removed. In
-// that case, isLost also closes the pipe.
+// isLost reports whether the store has no pipe that other processes can open. If the file of the
+// pipe was removed, isLost also closes the pipe.
 func (p *wakePipe) isLost() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,8 +151,8 @@ func (p *wakePipe) remove(t ticket) {
 	}
 }
 
-// wakeOwn reports whether id is the number of this store's pipe. If it is, and wake is true,
-// wakeOwn wakes the waiter of key.
+// wakeOwn reports whether id is the number of this store's own pipe. If it is this store's pipe and
+// the argument wake is true, wakeOwn also wakes the waiter that key identifies.
 func (p *wakePipe) wakeOwn(id uint64, key wakeKey, wake bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,8 +208,8 @@ func (s *Store) makePipe() (id uint64, file *os.File, err error) {
 	return id, file, err
 }
 
-// makePipeIn opens the FIFO before it gives the FIFO its final name. So if a FIFO has a final name
-// and no process has it open, its owner is dead.
+// makePipeIn makes a FIFO with a temporary name, opens it, and then renames it. So a FIFO that has
+// its final name belongs to a dead process if no process has the FIFO open.
 func (s *Store) makePipeIn(dir *os.File) (uint64, *os.File, error) {
 	id := 1 + rand.Uint64N(pipeMask)
 	name, temporary := pipeName(id), newPipe+pipeName(id)
@@ -291,9 +291,9 @@ func openPipe(path string) (int, error) {
 type reached int
 
 const (
-	reachedLiving  reached = iota // the waiter is awake, or will be when its process runs
+	reachedLiving  reached = iota // the waiter's process is alive; a wake-up that was sent will reach it
 	reachedDead                   // the waiter's process is dead
-	reachedUnknown                // the waiter cannot be woken now, but will look without a wake-up
+	reachedUnknown                // no wake-up could be sent; the waiter looks at the lock now and then
 )
 
 // reachWaiter finds out whether the waiter of a ticket is alive. If wake is true, it also wakes the
