@@ -7,10 +7,9 @@ import (
 )
 
 // Acquire implements driver.Store. It asks all members at once. Under [All], it asks them one after
-// the other. It decides as soon as a quorum has granted the lock, or so many members have refused
-// it that the others are fewer than a quorum. If Acquire fails, it first releases the hold at the
-// members that granted it. At members whose answer is unknown, it releases the hold in the
-// background.
+// the other. It stops as soon as a quorum has granted the lock, or too many members have refused it
+// for a quorum. If Acquire fails, it first releases the hold at the members that granted it. At
+// members whose answer is unknown, it releases the hold in the background.
 //
 // If this process has the hold already, a repeated request renews it.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -23,9 +22,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer s.finishCall(h)
 	if s.isLive(h) {
-		// A member that lost the hold would grant it anew. If a quorum has only new grants, another
-		// caller may have had the lock in between. So the members are asked to confirm the hold,
-		// not to grant it.
+		// A member that has lost the hold would grant a new one. Another caller may have had the
+		// lock before that new grant. So the members are asked only to confirm the hold.
 		g, err := s.confirm(ctx, h, r.TTL)
 		if err == nil && r.AtLeast > 0 {
 			g, err = s.arm(ctx, h, r)

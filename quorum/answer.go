@@ -14,13 +14,13 @@ const (
 	pending                 // asked, no answer yet
 	yes                     // granted, confirmed or done
 	held                    // refused: others hold the name, or it cools down
-	leftover                // refused, perhaps only because an earlier try of this caller left something behind
+	leftover                // refused, perhaps only because an earlier try of this caller left something there
 	conflict                // another reader is being promoted
 	gone                    // the member has no hold with this token
-	never                   // it is certain that nothing was done
+	never                   // the request has certainly changed nothing
 	busy                    // not asked, because an earlier request for the token is unsettled
 	refused                 // the request is invalid or unsupported
-	unsure                  // it is not known whether it was done
+	unsure                  // the request may or may not have been carried out
 )
 
 // judge returns the meaning of err. An error counts as unsure unless it says that nothing was done.
@@ -91,7 +91,7 @@ func (s *Store) reachesQuorum(answers []answer) func() bool {
 	return func() bool { return count(answers, yes) >= s.need }
 }
 
-// refuses reports whether a quorum is impossible after n members have refused.
+// refuses reports whether n refusals make a quorum impossible.
 func (s *Store) refuses(n int) bool { return n > len(s.members)-s.need }
 
 // refusal returns the error of the first member that rejected the request as invalid or

@@ -9,10 +9,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Convert implements driver.Converter. A promotion needs a quorum of members at which this hold is
-// the only one. If the promotion fails, the members that had promoted the hold convert it back. If
-// two readers want to be promoted, the first member notes the intent of only one of them. That
-// reader may wait, and the other reader gets ErrPromotionConflict.
+// Convert implements driver.Converter. A promotion needs a quorum of members that promote the hold.
+// A member promotes the hold only if no other caller has the name there. If the promotion fails,
+// Convert makes the hold shared again at the members that promoted it. If two readers want to be
+// promoted, the first member decides between them: one reader may wait, and the other gets
+// ErrPromotionConflict.
 //
 // If a demotion returns ErrUncertain, other readers may already share the lock.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -54,10 +55,10 @@ type conversion struct {
 	answers  []answer
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // set together with stage when enough members have agreed; final
+	fence uint64 // the new fence; known once stage is won
 }
 
-// convertMember is the memberCall that converts the hold at one member.
+// convertMember converts the hold at one member. It is a memberCall.
 func (c *conversion) convertMember(ctx context.Context, i int, m *member, report func(answer)) {
 	var a answer
 	a.grant, a.err = c.s.convertAt(ctx, c.h, i, c.r)
@@ -74,16 +75,16 @@ func (c *conversion) convertMember(ctx context.Context, i int, m *member, report
 	}
 }
 
-// convertAt converts the hold at member i. The caller must have entered the gate slot.turn, which
-// lets only one request of the hold at a time go to the member.
+// convertAt converts the hold at member i. The caller has entered the gate slot.turn, so no other
+// request of the hold is going to the member.
 //
-// If the outcome of an earlier demotion is unknown, the member may still receive that request.
-// convertAt refuses to promote the hold until it is certain that the request can no longer arrive.
-// Otherwise the demotion could take effect after the promotion, and let readers in.
+// An earlier demotion with an unknown outcome may still be on its way to the member. Until it can
+// no longer arrive, convertAt refuses to promote the hold. Otherwise the demotion could take effect
+// after the promotion, and let readers in.
 func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
 	sl := &h.slots[i]
 	s.mu.Lock()
-	early := !r.Shared && time.Now().Before(sl.demotes)
+	early := !r.Shared && time.Now().Before(sl.demotesUntil)
 	s.mu.Unlock()
 	if early {
 		return driver.Grant{}, errUnsettled
@@ -99,7 +100,7 @@ func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request)
 	case unsure:
 		sl.otherMode = true
 		if r.Shared {
-			sl.demotes = time.Now().Add(lateRequest)
+			sl.demotesUntil = time.Now().Add(lateRequest)
 		}
 	case held, conflict:
 		sl.otherMode = true
@@ -107,8 +108,9 @@ func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request)
 	return g, err
 }
 
-// convertAll asks every member. Under All, a promotion asks the members in order, as long as they
-// say yes, so that two promotions cannot each get a part of the members.
+// convertAll asks every member to convert the hold. Under the rule All, a promotion asks the
+// members in order, and stops at the first member that does not agree. So two promotions cannot
+// each succeed at some of the members.
 func (c *conversion) convertAll(ctx context.Context) error {
 	s := c.s
 	c.sent = s.clock.Now()
@@ -256,13 +258,13 @@ func (c *conversion) raiseFence(ctx context.Context) bool {
 	return count(raised, yes) >= s.need
 }
 
-// revert makes the hold shared again at the members that promoted it. Other members may only have
-// noted that this hold wants to be promoted (its intent). Such a member promotes no other reader
-// until it forgets the intent. If the argument intents is true, revert makes these members forget
-// it.
+// revert makes the hold shared again at the members that promoted it. Other members have only noted
+// that this hold wants to be promoted (its intent). A member with an intent promotes no other
+// reader. If the argument intents is true, revert asks these members, too, so that they forget the
+// intent.
 //
-// revert returns one answer for each member. The verdict in this answer is yes if the member has
-// the shared hold now.
+// revert returns one answer for each member. The verdict of an answer is yes if the member has the
+// shared hold now.
 func (c *conversion) revert(intents bool) []answer {
 	s := c.s
 	back := s.ballot(pending)

@@ -65,8 +65,8 @@ func (t *try) isSecure(g driver.Grant) bool {
 
 // secure completes the grant at one member that has granted the hold. It raises the member's fence
 // to the fence of the grant. If the request asks to keep the name for a minimum time
-// (Request.AtLeast), secure sets that time at the member. The caller must have entered the gate
-// slot.turn, which lets only one request of the hold at a time go to the member.
+// (Request.AtLeast), secure also sets that time. The caller has entered the gate slot.turn, so no
+// other request of the hold is going to the member.
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
 	if t.isSecure(g) {
@@ -84,8 +84,8 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	return a
 }
 
-// arm makes the name of a live hold stay taken for a minimum time (Request.AtLeast). The hold was
-// confirmed just before.
+// arm sets a minimum time for which the name of a live hold stays taken (Request.AtLeast). The hold
+// was confirmed just before.
 func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
 	sent, patience := s.clock.Now(), s.timeout(r.TTL)
 	round := s.newRound(ctx, h, patience, len(s.members))
@@ -161,9 +161,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.timeout)
 	if unknown > 0 {
-		// Other callers need a quorum of members too. A member that may still have the hold refuses
-		// them. A member whose verdict is "never" cannot be asked now, so other callers cannot use
-		// it either. Therefore both kinds of members are counted.
+		// Other callers cannot use a member that may still have the hold. They cannot use a member
+		// that cannot be asked now, either (verdict never). So both kinds are counted.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {
@@ -185,21 +184,20 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	return s.fail(driver.ErrUnavailable, t.answers, nil)
 }
 
-// contended reports whether another try may succeed. That is so in two cases:
+// contended reports whether another try may succeed. There are two cases:
 //
 //   - A member refused because an earlier try of this caller may have left a hold there.
-//   - The members that granted the lock, together with the members that refused it because of other
-//     callers, are a quorum. Then this caller and the others have usually split the vote. But it is
-//     also possible that another caller holds the name.
+//   - Enough members for a quorum either granted the lock or refused it because of other callers.
+//     Usually several callers have then split the vote. But another caller may also hold the name.
 func (t *try) contended() bool {
 	refusals := count(t.answers, held)
 	return count(t.answers, leftover) > 0 || refusals > 0 && refusals+count(t.answers, yes) >= t.s.need
 }
 
-// swapOpen returns the error of a hand-over that a quorum may or may not have carried out. The
-// hand-over gives the hold a new token, and some members may have the new token already. They keep
-// it. If the caller repeats the request with the new token, the other members may follow. The hold
-// cannot go back to the old token, because that would need the members that do not answer.
+// swapOpen returns the error of a hand-over whose outcome is not known. A hand-over gives the hold
+// a new token. Some members may have the new token already, and they keep it. The hold cannot go
+// back to the old token, because that would need the members that do not answer. But if the caller
+// repeats the request with the new token, the other members may follow.
 func (t *try) swapOpen(cause error) error {
 	if err := refusal(t.answers); err != nil && count(t.answers, yes) == 0 {
 		return err

@@ -11,10 +11,10 @@
 // # What is promised
 //
 // The members must fail independently: a member that is itself replicated counts as one. Every
-// member gets the same token. A hold counts from the instant before the first request was sent. It
-// lasts as long as the shortest lease among the members that are needed. If a member cannot be
-// reached or does not answer in time, nobody knows whether it has granted the lock. The quorum
-// never takes this to mean that somebody else holds the lock.
+// member gets the same token. The lease of a hold begins just before the first request is sent. It
+// ends when too few members for a quorum still have the hold. If a member cannot be reached or does
+// not answer in time, nobody knows whether it has granted the lock. The quorum never takes this to
+// mean that somebody else holds the lock.
 //
 // Any two quorums have a member in common. So there is at most one exclusive hold as long as that
 // member does not forget a hold before its lease is over. If a member forgets a hold, for example
@@ -23,12 +23,14 @@
 //
 // # Fences
 //
-// The fence of a grant is the greatest that the granting members minted. Before Acquire returns,
-// this fence is written to a quorum: each member raises its own fence to it. A later grant of the
-// name needs at least one of these members, and that member mints a greater fence. Without this
-// step the fence could become smaller from one quorum to the next. For example, if {1,2,3} granted
-// first and the greatest fence came from member 1, a later grant from {3,4,5} would not know that
-// fence. The idea comes from the second phase of a read in Attiya, Bar-Noy and Dolev, "Sharing
+// Each member mints its own fence. The greatest of these becomes the fence of the grant. Before
+// Acquire returns, it writes this fence to a quorum of members. From then on, these members mint
+// only greater fences. A later grant of the name needs at least one of these members, so its fence
+// is greater.
+//
+// Without this step, a later fence could be smaller. For example, members 1, 2 and 3 grant a lock,
+// and member 1 mints the greatest fence. Members 3, 4 and 5, which grant the next lock, do not know
+// that fence. The idea comes from the second phase of a read in Attiya, Bar-Noy and Dolev, "Sharing
 // Memory Robustly in Message-Passing Systems", Journal of the ACM 42(1), 1995. The option
 // [NoFences] turns fences off.
 //

@@ -15,32 +15,32 @@ import (
 // failure is an error that quotes the members' errors in its text and does not wrap them. An error
 // of one member, such as ErrHeld or ErrUncertain, may be wrong for the quorum as a whole.
 type failure struct {
-	is   error // an error of package driver
-	text string
-	also error // the error of the caller's context, driver.ErrSpent, or nil
+	kind  error // an error of package driver
+	text  string
+	extra error // nil, or the error of the caller's context, or driver.ErrSpent
 }
 
 func (f *failure) Error() string {
-	text := f.is.Error()
+	text := f.kind.Error()
 	if f.text != "" {
 		text += ": " + f.text
 	}
-	if f.also != nil {
-		text += "; " + f.also.Error()
+	if f.extra != nil {
+		text += "; " + f.extra.Error()
 	}
 	return text
 }
 
 func (f *failure) Unwrap() []error {
-	if f.also == nil {
-		return []error{f.is}
+	if f.extra == nil {
+		return []error{f.kind}
 	}
-	return []error{f.is, f.also}
+	return []error{f.kind, f.extra}
 }
 
-// fail returns a failure. The failure wraps the given error of package driver, and quotes the
-// answer of each member that did not say yes.
-func (s *Store) fail(is error, answers []answer, also error) error {
+// fail returns an error that wraps kind and, if it is not nil, extra. The text of the error quotes
+// the answer of each member that did not say yes.
+func (s *Store) fail(kind error, answers []answer, extra error) error {
 	var parts []string
 	for i := range answers {
 		a := &answers[i]
@@ -57,19 +57,19 @@ func (s *Store) fail(is error, answers []answer, also error) error {
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, "; ") + ")"
 	}
-	return &failure{is, strings.ReplaceAll(text, "\n", ", "), also}
+	return &failure{kind, strings.ReplaceAll(text, "\n", ", "), extra}
 }
 
 // openError returns ErrUncertain if the request may have changed something at a member, else
 // ErrUnavailable.
-func (s *Store) openError(answers []answer, also error) error {
+func (s *Store) openError(answers []answer, extra error) error {
 	for i := range answers {
 		switch answers[i].verdict {
 		case yes, unsure, pending, busy:
-			return s.fail(driver.ErrUncertain, answers, also)
+			return s.fail(driver.ErrUncertain, answers, extra)
 		}
 	}
-	return s.fail(driver.ErrUnavailable, answers, also)
+	return s.fail(driver.ErrUnavailable, answers, extra)
 }
 
 // undecided is called when it is not known whether a quorum accepts a request. It returns the error
@@ -84,10 +84,10 @@ func (s *Store) undecided(answers []answer, isChange bool, cause error) error {
 	return s.openError(answers, cause)
 }
 
-// loss returns an error if the hold is lost, and otherwise nil. The hold is lost if so many members
-// deny it that the others are too few for a quorum. Usually the error is ErrLost. If so many
-// members return ErrExpired, the error is ErrExpired. In that case, no other caller can have had
-// the lock since the lease expired.
+// loss returns the error of a lost hold, or nil if the hold is not lost. The hold is lost if the
+// members that do not deny it are too few for a quorum. The error is ErrLost, or ErrExpired if
+// enough members return ErrExpired. ErrExpired means that no other caller can have had the lock
+// since the lease expired.
 func (s *Store) loss(answers []answer) error {
 	if !s.refuses(count(answers, gone)) {
 		return nil
@@ -135,10 +135,9 @@ func (s *Store) heldError(answers []answer) error {
 // member reports two such holds, they count as two.
 type merger struct{ groups []group }
 
-// dropReleased drops holds that have been released, if the release has not reached all members yet.
-// The members that it has reached report a cool-down of the same holder. The other members still
-// report the hold. If at least as many members report the cool-down as report the hold,
-// dropReleased drops the hold.
+// dropReleased drops holds that have been released but are still reported by some members. The
+// members that the release has reached report a cool-down of the same holder. The others still
+// report the hold. The hold is dropped if it has no more reports than the cool-down.
 func (m *merger) dropReleased() {
 	left := func(g group) bool {
 		return !g.who.cooling && slices.ContainsFunc(m.groups, func(c group) bool {
@@ -196,8 +195,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // holdsOf returns the holds that at least minReports members report. The members may report
-// different ends of a hold. holdsOf sets Until to the time after which fewer members than a quorum
-// still have the hold.
+// different ends of one hold. After the time Until, too few members for a quorum have the hold.
 func (m *merger) holdsOf(minReports, need int) []driver.Hold {
 	var out []driver.Hold
 	for _, g := range m.groups {

@@ -8,10 +8,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store. A quorum must confirm the hold. If so many members deny the hold
-// that no quorum is left, it is lost at once. A member that does not answer does not count as
-// denying it. If a member denies the hold, for example because the member restarted empty, it gets
-// the hold back if a quorum of other members confirms the hold in the same round.
+// Extend implements driver.Store. A quorum must confirm the hold. The hold is lost at once if the
+// members that do not deny it are too few for a quorum. A member that does not answer does not
+// count as denying the hold. A member may deny the hold because the member restarted empty. Such a
+// member gets the hold back if a quorum of other members confirms the hold in the same round.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Grant{}, err
@@ -77,9 +77,9 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 	return s.grant(h, sent, answers)
 }
 
-// extendMember is the memberCall that extends the hold at one member. If the member denies the
-// hold, extendMember waits until the round is decided. If a quorum of the other members has
-// confirmed the hold, extendMember then asks the member to grant the hold again (mend).
+// extendMember extends the hold at one member. It is a memberCall. A member may have lost the hold,
+// or have it in the wrong mode. Then extendMember waits for the result of the round. If a quorum of
+// other members has confirmed the hold, extendMember repairs the hold at this member (see mend).
 func (c *confirmation) extendMember(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.slots[i]
 	var a answer
@@ -139,14 +139,13 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	}()
 }
 
-// mend gives the hold back to member i, which does not have it any more or has it in another mode.
-// In the first case, mend asks the member to grant the hold again. In the second case, mend
-// converts the hold there. The caller must have entered the gate slot.turn, which lets only one
-// request of the hold at a time go to the member.
+// mend repairs the hold at member i. If the member has lost the hold, mend asks the member to grant
+// it again. If the member has the hold in the wrong mode, mend converts the hold. The caller has
+// entered the gate slot.turn, so no other request of the hold is going to the member.
 //
-// mend is called only right after a quorum of other members confirmed the hold. That shows that no
-// other caller can have had the name in the meantime. At any other time, another caller may have
-// had the name since the last confirmation, and then the hold must not come back.
+// mend is called only right after a quorum of other members confirmed the hold, because then no
+// other caller can have had the name. At any other time, another caller may have had the name, and
+// then the hold must not come back.
 func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	m, sl := s.members[i], &h.slots[i]
 	s.mu.Lock()

@@ -74,8 +74,8 @@ func (s *Store) counted(is func(*member) bool) (n int) {
 // may still be lost because of a clock jump.
 //
 // Any two quorums have at least 2×need−n members in common, where n is the number of all members.
-// If fewer than 2×need−n members are unsafe, at least one of the common members is safe. That
-// member lets no second holder in, even if the clocks of the other members jump.
+// If fewer members than that are unsafe, one of the common members is safe. The safe member lets no
+// second holder in, whatever the clocks of the other members do.
 func (s *Store) safeClockJump() driver.Promise {
 	for p := driver.Yes; p > driver.No; p-- {
 		unsafe := s.counted(func(m *member) bool { return m.g.SafeClockJump < p })
@@ -96,11 +96,10 @@ func smallestLimit[T int | time.Duration](s *Store, of func(*member) T) (limit T
 	return limit
 }
 
-// promotion returns Atomic if enough members for a quorum promote a hold in one step. Such members
-// keep the hold during the promotion, so no other caller can get the name at a quorum. The
-// remaining members use two steps (Regrant): they end the shared hold, and then grant an exclusive
-// one. If the second step fails, the remaining members lose the shared hold, but the hold still has
-// its quorum.
+// promotion returns Atomic if a quorum of the members promotes a hold in one step. These members
+// keep the hold during the promotion, so no other caller can get a quorum. The remaining members
+// use two steps (Regrant): they end the shared hold, and then grant an exclusive one. If the second
+// step fails there, the hold still has its quorum.
 func (s *Store) promotion() driver.Promotion {
 	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
 	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })

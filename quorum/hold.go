@@ -11,16 +11,16 @@ import (
 
 type id struct{ name, token string }
 
-// hold has what this process knows of the hold with one name and one token. It exists from the
-// first request with the token until the hold has ended and no request is under way. This process
-// may not know everything about the hold, so the members are asked, too.
+// hold is what this process knows of one hold, which a name and a token identify. The value exists
+// from the first request with the token until the hold has ended and no request is under way. The
+// members may know more about the hold, so they are asked, too.
 type hold struct {
 	id
 	refs  int    // how many calls and requests use it
 	turn  gate   // lets one call in at a time; only that call may change the hold
 	slots []slot // one for each member
 
-	tried   bool // this process took the hold, so slots are complete
+	tried   bool // this process sent the request to take the hold, so slots shows which members may have it
 	live    bool // granted, and not over as far as this process knows
 	mending bool // mendSoon will renew the hold
 	request driver.Request
@@ -155,8 +155,8 @@ func (h *hold) unwatch() {
 }
 
 // watch makes this process notice when member i loses the hold because a connection or a process
-// has ended. The member provides the context bound, which ends at that moment. Then watch calls
-// boundEnded. The caller of watch holds mu.
+// has ended. The argument bound is a context that the member ends at that moment. Then boundEnded
+// is called. The caller of watch holds mu.
 func (s *Store) watch(h *hold, i int, bound context.Context) {
 	sl := &h.slots[i]
 	if bound == nil || bound == sl.bound {

@@ -17,11 +17,12 @@ import (
 // while this Store is open.
 //
 // StoreID returns driver.ErrUnavailable while the id of a member is not known, and
-// errors.ErrUnsupported if a member has no id. Under the rule Majority it always returns
-// errors.ErrUnsupported. The reason is that a caller can export a lock as a key, and the key
-// contains the id of the store. If a member loses its data, it gets a new id, and the id of the
-// whole store would change as well. The key would then be refused, although a majority of the
-// members still has the hold.
+// errors.ErrUnsupported if a member has no id.
+//
+// Under the rule Majority, StoreID always returns errors.ErrUnsupported. If a member loses its
+// data, it gets a new id, so an id made from all members would change. The key of an exported lock
+// contains the id of the store. Such a key would be refused although a majority of the members
+// still has the hold.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.rule == Majority || s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)

@@ -10,8 +10,8 @@ import (
 )
 
 // Inspect implements driver.Inspector. Under [Majority] it reports the holds that a quorum may
-// have. Under [All] it reports every hold at any member. No grant so far has a fence greater than
-// State.Fence, even if some members do not answer.
+// have. Under [All] it reports every hold at any member. State.Fence is at least as great as the
+// fence of every grant so far, even if some members do not answer.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
@@ -76,10 +76,10 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 	return out
 }
 
-// fenceOf returns a fence that no grant so far has exceeded. A grant writes its fence to a quorum
-// of members, and some of these members may not have answered now. fenceOf takes that into account:
-// it assumes that every silent member was in this quorum. If all members answered, the fence of
-// every later grant is at least as great as the result.
+// fenceOf returns a number that is at least as great as the fence of every grant so far. A grant
+// writes its fence to a quorum. That quorum may include members that have not answered now, so
+// fenceOf assumes that it includes all of them. If all members answered, the fence of every later
+// grant is at least as great as the result.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {
@@ -144,9 +144,9 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 }
 
 // Break implements driver.Breaker. seenFence is the fence that Inspect reported. Break first asks
-// each member for its present hold, and then makes the member break exactly that hold. Break
-// succeeds if the members that may still have the hold are fewer than a quorum. It returns a fence
-// that is greater than the former holder's fence and less than all later fences.
+// each member for its present hold, and then makes the member break exactly that hold. Some members
+// may still have the hold after that. Break succeeds if they are too few for a quorum. It returns a
+// fence that is greater than the former holder's fence and less than all later fences.
 //
 // ErrUncertain means that too few members are known to have broken the hold. It can also mean that
 // no fence fits between the former holder's fence and all later fences, because the members' clocks
@@ -193,7 +193,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 			minted = append(minted, answers[i].grant.Fence)
 		}
 	}
-	overlap := len(answers) - s.need + 1 // any set of this many members has a member in common with every quorum
+	overlap := len(answers) - s.need + 1 // so many members that every quorum includes at least one of them
 	switch {
 	case len(minted) >= overlap:
 		slices.Sort(minted)

@@ -76,15 +76,15 @@ type config struct {
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. The default is
-// a twentieth of the lease, but at least 25 ms and at most 500 ms. It must be longer than a round
-// trip. A member that does not answer may delay a call by a few times this timeout.
+// a twentieth of the lease, but at least 25 ms and at most 500 ms. The timeout must be longer than
+// a round trip. A member that does not answer may delay a call by a few times this timeout.
 func MemberTimeout(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
 // WithClock makes the store measure time with clock instead of driver.SystemClock. The members must
 // use the same clock.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
-// New makes one store of the given stores, with fences unless NoFences is given. The new store owns
+// New combines the given stores into one, with fences unless NoFences is given. The new store owns
 // its members: Close closes them. Every process must use the same stores and the same rule.
 //
 // New returns driver.ErrInvalid, and leaves the stores open, in these cases:
@@ -92,7 +92,7 @@ func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = c
 //   - two stores keep their locks in the same place, as far as driver.SamePlace can know. Examples
 //     are the same value twice, two handles on one memory, and two prefixes on one server;
 //   - a store has no durable fences or cannot raise them, and NoFences is not given;
-//   - the stores allow no common length of a lease;
+//   - the shortest lease of one store is longer than the longest lease of another;
 //   - the rule does not exist, or MemberTimeout is out of its range.
 func New(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
 	s := &Store{
@@ -230,8 +230,8 @@ const (
 	minPatience = 25 * time.Millisecond
 	maxPatience = 500 * time.Millisecond
 
-	// grace is added to the time for which a call waits for replies, because a reply may come just
-	// before the timeout of its request.
+	// grace is how much longer than the timeout of a request a call waits for the reply. A reply
+	// may come just before the timeout ends.
 	grace = 10 * time.Millisecond
 )
 

@@ -62,7 +62,7 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	for i := range h.slots {
 		switch sl := &h.slots[i]; {
 		case h.tried && !sl.sent && !sl.turn.taken && sl.settling == nil:
-			answers[i].verdict, answers[i].outcome, answers[i].released = yes, driver.Gone, sl.given
+			answers[i].verdict, answers[i].outcome, answers[i].released = yes, driver.Gone, sl.mayBeReleased
 		default:
 			ask = append(ask, i)
 		}
@@ -70,13 +70,13 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	return answers, ask
 }
 
-// outcome returns what became of the hold, and whether that is certain. When Release succeeds, the
-// name must be free for other callers. So it is not enough to know that this hold has ended: if
-// some members have not answered, another caller may not find enough free members for a quorum.
+// outcome returns what became of the hold, and whether that is certain. When Release succeeds,
+// other callers must be able to get the name. So it is not enough to know that this hold has ended:
+// members that have not answered may still have the hold, and refuse other callers.
 //
-// A member may answer that it does not have the hold. Usually this shows that the hold ended before
-// the release. It shows nothing if this process had already asked that member to release the hold,
-// so such an answer does not count.
+// A member may answer that it does not have the hold. Usually this means that the hold ended before
+// the release. But this process may have sent a release to that member before, which ended the
+// hold. Then the answer does not count.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
 	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
@@ -88,8 +88,8 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	case !s.refuses(count(answers, yes) - released - passed):
 		return driver.Gone, false
 	case s.refuses(expired):
-		// No other caller can have taken the name since the lease expired, because it would have
-		// needed at least one of these members.
+		// Another caller would have needed at least one of these members. So no other caller has
+		// taken the name since the lease expired.
 		return driver.Expired, true
 	case s.refuses(taken):
 		return driver.Taken, true
@@ -115,9 +115,9 @@ func countOutcome(answers []answer, o driver.Outcome) (n int) {
 	return n
 }
 
-// withdraw releases the holds that members may have granted to a lost try. It waits only for the
-// members that granted, because the others probably do not answer. It returns the number of members
-// at which something may still be left.
+// withdraw releases everything that a lost try may have left at the members. It waits only for the
+// members that have granted the hold, because the others probably do not answer. It returns the
+// number of members at which something may still be left.
 func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 	answers := s.ballot(unasked)
 	granted := s.ballot(unasked)
@@ -161,16 +161,18 @@ func countSettled(answers []answer) (n int) {
 	return n
 }
 
-// freeAt begins to release h at the members whose indexes are in ask. Under [All], it begins with
-// the last member and ends with the first. If a member has the hold, freeAt waits for its answer
-// before it goes on to the next member, as long as the members answer in time. Without this order,
-// a caller that asks the members in order could find the first member free and the second one
-// taken.
-func (s *Store) freeAt(ctx context.Context, h *hold, ask []int, keep, patience time.Duration, answers []answer) *round {
+// freeAt begins to release h at the members with the given indexes. Under [All], it begins with the
+// last member and ends with the first. Before it goes on to the next member, it waits for the
+// answer of a member that has the hold. It stops waiting in this way when a member does not answer
+// in time.
+//
+// The order matters, because callers ask the first member first. A caller that finds the first
+// member free should find the others free, too.
+func (s *Store) freeAt(ctx context.Context, h *hold, indexes []int, keep, patience time.Duration, answers []answer) *round {
 	r := s.newRound(ctx, h, patience, 2*len(s.members))
 	inOrder := s.rule == All
-	for n := len(ask) - 1; n >= 0; n-- {
-		i := ask[n]
+	for n := len(indexes) - 1; n >= 0; n-- {
+		i := indexes[n]
 		answered := func() bool { return answers[i].verdict != pending }
 		if granted := s.settle(r, i, keep); granted && inOrder && n > 0 {
 			r.collect(ctx, answers, patience+grace, answered)
@@ -185,13 +187,13 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// settlement is the work of releasing a hold at one member. The release is repeated until the
-// member has nothing left of the hold and no earlier request can arrive there any more. Late
-// requests would do harm: a late request to acquire could grant the hold again, and a late release
-// could end a later grant of the same token. Until the settlement ends, it occupies the gate
-// slot.turn. So no new request with the token goes to the member.
+// settlement is the work of releasing a hold at one member. It sends the release again until
+// nothing of the hold is left at the member, and no earlier request can arrive there any more. A
+// late request would do harm: it could grant the hold again, or end a later grant of the same
+// token. Until the settlement ends, it occupies the gate slot.turn, so no other request with the
+// token goes to the member.
 //
-// The struct slot has what this process knows of one hold at one member. It has these states:
+// A slot has what this process knows of one hold at one member. These are the states of a slot:
 //
 //	state      fields of the slot           what the member may have
 //	unasked    sent is false                It has nothing, and no request can arrive.
@@ -267,9 +269,9 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	return sl.has
 }
 
-// join is called when the same token is released a second time while this settlement is under way.
-// The second release has its own round r. join waits until the member does not have the hold any
-// more, but no longer than the timeout of r. Then it puts an answer into r.
+// join is called if the same token is released a second time while this settlement is under way. It
+// sends no request. It waits until the member does not have the hold any more, but no longer than
+// the timeout of r. Then it puts an answer into r, the round of the second release.
 func (x *settlement) join(r *round) {
 	defer x.s.work.Done()
 	defer x.s.removeUser(x.h)
@@ -320,9 +322,9 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 	for !a.settled && a.verdict != refused {
 		switch {
 		case a.verdict == yes:
-			// Nothing is left at the member, but an earlier request may still arrive there. The
-			// time until it can no longer arrive is short, so askAgain waits even if the store
-			// closes.
+			// Nothing is left at the member, but an earlier request may still arrive there. It can
+			// do so only for a short time (lateRequest). So askAgain waits for the end of that
+			// time, even if the store closes.
 			<-time.After(late)
 		case last || x.s.clock.Now() > x.until:
 			return
@@ -344,12 +346,12 @@ func (x *settlement) askOnce() (a answer, late time.Duration) {
 	a.verdict = judge(a.err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.released = sl.given && a.outcome == driver.Gone
+	a.released = sl.mayBeReleased && a.outcome == driver.Gone
 	switch {
 	case a.verdict == unsure:
-		sl.lateUntil, sl.given = time.Now().Add(lateRequest), true
+		sl.lateUntil, sl.mayBeReleased = time.Now().Add(lateRequest), true
 	case a.verdict == yes && a.outcome == driver.Released:
-		sl.given = true
+		sl.mayBeReleased = true
 	}
 	late = time.Until(sl.lateUntil)
 	if a.verdict == yes {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// round is a group of requests to members that are under way at once. The requests do not end with
-// the caller's context, so a request is completed even if the caller stops waiting for it. Each
-// request ends after the round's timeout.
+// round is a group of requests that go to the members at the same time. A request does not end with
+// the caller's context, so it is completed even if the caller stops waiting for it. Each request
+// ends after the round's timeout.
 type round struct {
 	s       *Store
 	h       *hold           // the hold that the requests are for; nil if the requests may arrive in any order
@@ -20,9 +20,9 @@ type round struct {
 	running atomic.Int32
 }
 
-// memberCall sends requests to one member and reports one answer. It may continue after that. If
-// the round has a hold, memberCalls for this hold and the same member run one after the other,
-// because each of them first waits for slot.turn.
+// memberCall sends requests to one member and reports one answer. It may send more requests after
+// the report. If the round has a hold, the memberCalls for this hold at one member run one after
+// the other, because each of them first waits for slot.turn.
 type memberCall func(ctx context.Context, i int, m *member, report func(answer))
 
 // newRound returns a round for at most n answers.
@@ -43,9 +43,8 @@ func (r *round) endRound() {
 	}
 }
 
-// askMember runs f for member i in a new goroutine. If several requests of one hold go to the same
-// member, they arrive there in the order of the calls of askMember: before askMember returns, it
-// joins the queue of slot.turn.
+// askMember runs f for member i in a new goroutine. It joins the queue of slot.turn before it
+// returns. So the requests of one hold reach a member in the order of the calls of askMember.
 func (r *round) askMember(i int, f memberCall) { r.beginAt(r.ctx, i, f) }
 
 // askLater is like askMember, but the timeout begins now, not when the round began.

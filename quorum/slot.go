@@ -7,18 +7,18 @@ import (
 
 // slot is what this process knows of a hold at one member.
 type slot struct {
-	turn       gate        // lets one request at a time go to the member, in the order of arrival
-	waiting    bool        // Wait is under way
-	sent       bool        // a request was sent that may have granted the hold
-	sentBefore bool        // a copy of the field above, made before the present request was sent
-	has        bool        // the member confirmed the hold in its last answer
-	otherMode  bool        // the member may have the hold in another mode
-	settling   *settlement // a release that is under way or will be repeated
-	given      bool        // a release succeeded, or may have succeeded
-	lateUntil  time.Time   // until this time, a request whose outcome is unknown may still arrive
-	demotes    time.Time   // until this time, a demotion whose outcome is unknown may still arrive
-	bound      context.Context
-	stop       func() bool // stops watching bound
+	turn          gate        // lets one request at a time go to the member, in the order of arrival
+	waiting       bool        // Wait is under way
+	sent          bool        // a request that may have granted the hold was sent
+	sentBefore    bool        // the value of sent before the present request
+	has           bool        // the member confirmed the hold in its last answer
+	otherMode     bool        // the member may have the hold in the wrong mode
+	settling      *settlement // a release that is under way or will be repeated
+	mayBeReleased bool        // a release has succeeded, or may have succeeded
+	lateUntil     time.Time   // until this time, a request with an unknown outcome may still arrive
+	demotesUntil  time.Time   // until this time, a demotion with an unknown outcome may still arrive
+	bound         context.Context
+	stop          func() bool // stops watching bound
 }
 
 // lateRequest is how long a request can stay on its way to the member after the call in this
@@ -26,7 +26,7 @@ type slot struct {
 const lateRequest = 500 * time.Millisecond
 
 // noteSending records that a request is being sent. The request may grant the hold.
-func (sl *slot) noteSending() { sl.sentBefore, sl.sent, sl.given = sl.sent, true, false }
+func (sl *slot) noteSending() { sl.sentBefore, sl.sent, sl.mayBeReleased = sl.sent, true, false }
 
 // noteAnswer records the answer to a request that may have granted the hold.
 func (sl *slot) noteAnswer(v verdict) {

@@ -25,12 +25,13 @@ type try struct {
 	asksUntil time.Time     // until this time, members that refused are asked again
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // set together with stage when enough members have granted; final
+	fence uint64 // the fence of the hold; known once stage is won
 }
 
-// stage is how far a try to take a hold has come. A conversion of a hold has the same stages. Each
-// row of the two tables has a test in stages_test.go. In the tables, AtLeast is the minimum time
-// for which the name stays taken (Request.AtLeast).
+// stage says how far the vote of the members has come, in a try to take a hold or to convert it.
+// The first table shows how a vote goes on. The second table shows what the answer of one member
+// does. Each row has a test in stages_test.go. AtLeast is the minimum time for which the name stays
+// taken (Request.AtLeast).
 //
 //	stage       event                                    next stage and result
 //	undecided   enough members granted                   won
@@ -103,8 +104,8 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 }
 
 // leftAt reports whether an earlier try of this caller may have left something at member i: a hold,
-// or a request that may still arrive. No request with the token of an earlier try is sent any more.
-// So once nothing is left at a member, nothing can be left there later. The caller holds mu.
+// or a request that may still arrive. An earlier try sends no more requests. So once leftAt has
+// returned false for a member, it always does. The caller holds mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.slots[i]
@@ -112,8 +113,9 @@ func (t *try) leftAt(i int) bool {
 	})
 }
 
-// isOwn reports whether possibly only the caller's own holds caused the refusal err. That is so if
-// no hold in err certainly belongs to another caller. r is the caller's request.
+// isOwn reports whether the caller itself may have all the holds because of which a member refused.
+// err is the member's error, and r is the caller's request. The result is false if a hold in err
+// certainly belongs to another caller.
 func isOwn(err error, r *driver.Request) bool {
 	var e *driver.HeldError
 	if !errors.As(err, &e) || isFirm(err) {
@@ -153,14 +155,13 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, t.lose(ctx, err)
 }
 
-// inOrder reports whether members are asked one after the other. A swap needs no order, because two
-// callers cannot both have the hold that is to be replaced.
+// inOrder reports whether members are asked one after the other. A swap needs no order: it replaces
+// a hold, and only one caller has that hold.
 func (t *try) inOrder() bool { return t.s.rule == All && !t.swap }
 
-// probe returns the first request to a member. Even if the caller wants to keep the name for a
-// minimum time (Request.AtLeast), the first request does not ask for that. Otherwise a try that
-// loses the vote would leave cool-downs behind. Members are asked for the minimum time when the
-// vote is won.
+// probe returns the first request to a member. If the caller wants to keep the name for a minimum
+// time (Request.AtLeast), the first request leaves that out. Otherwise a try that loses the vote
+// would leave cool-downs behind. When the vote is won, secure sets the minimum time.
 func (t *try) probe() driver.Request {
 	r := t.r
 	if !t.swap {
@@ -169,11 +170,10 @@ func (t *try) probe() driver.Request {
 	return r
 }
 
-// acquireMember is the memberCall that asks one member to grant the hold. Sometimes the vote is
-// already decided when the member grants the hold. If the vote was won, acquireMember sets the
-// fence and the minimum time of the hold at this member, too (see secure). If the vote was lost,
-// acquireMember does nothing, because a release of the hold already waits in the queue for this
-// member.
+// acquireMember asks one member to grant the hold. It is a memberCall. The vote may be decided
+// before the member answers. If the vote was won and the member grants the hold, acquireMember also
+// sets the fence and the minimum time there (see secure). If the vote was lost, a release of the
+// hold already waits in the queue for this member.
 func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
@@ -194,9 +194,9 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
 	}
-	// mu must stay locked from the reading of t.stage until the answer has been reported. t.win and
-	// t.lose lock mu, change the stage, and then read all answers that have been reported. So if
-	// the stage had not changed yet, t.win or t.lose will read this answer.
+	// mu stays locked from the reading of t.stage until the answer is reported. t.win and t.lose
+	// also lock mu while they change the stage and read the reported answers. So no answer is
+	// missed: either they read it, or the stage is the new one here.
 	report(a)
 	s.mu.Unlock()
 	if stage != won {
@@ -208,13 +208,13 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	case held, leftover, unsure, gone:
 		s.mendSoon(t.h, t.round.timeout)
 	}
-	t.second.answers <- a // this member may be one of the quorum to which the fence must be written
+	t.second.answers <- a // declare may be waiting for this member
 }
 
 // mayAsk reports whether a request may be sent to member i. If so, it records that the request is
-// being sent. If not, it puts the reason into the answer a. The result mayHaveLeft says whether an
-// earlier try of this caller may have left a hold or a request at the member (see leftAt).
-func (t *try) mayAsk(i int, m *member, a *answer) (may, mayHaveLeft bool) {
+// being sent. If not, it puts the reason into the answer a. The result left says whether an earlier
+// try of this caller may have left something at the member (see leftAt).
+func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	switch {
@@ -263,10 +263,10 @@ func (t *try) vote(ctx context.Context) error {
 // minRest is the shortest time for which a reader that has a quorum waits for the other members.
 const minRest = 2 * time.Millisecond
 
-// hearRest makes a reader that has a quorum wait a little for the other members. Each member mints
-// a fence for the first reader, and gives that same fence to the readers that follow. So all
-// readers that get answers from all members find the same greatest fence. If the member with the
-// greatest fence answers too late, this reader does not get that fence, but the next reader may.
+// hearRest makes a reader that has a quorum wait a little for the other members, so that all
+// readers get the same fence. Each member gives its fence to all readers. A reader that hears all
+// members gets the greatest of these fences. If the member with the greatest fence answers too
+// late, this reader gets a smaller fence than a later reader may get.
 func (t *try) hearRest(ctx context.Context, limit time.Duration) {
 	if count(t.answers, yes) >= t.s.need {
 		t.round.collect(ctx, t.answers, limit, func() bool { return false })
@@ -283,8 +283,8 @@ func (t *try) askFirst() {
 	}
 }
 
-// askNext asks the next member in order, if the answer a is a grant and does not come from the last
-// member.
+// askNext asks the next member in order, and returns true. If the answer a is not a grant, or comes
+// from the last member, askNext does nothing and returns false.
 func (t *try) askNext(a answer) bool {
 	i := a.member + 1
 	if a.verdict != yes || i == len(t.answers) {
@@ -328,8 +328,8 @@ func (t *try) standing(now time.Time) stage {
 	case pending:
 		return undecided
 	case held:
-		// Wait for the missing answers. They may show that so many members refuse the hold that the
-		// error is ErrHeld.
+		// Wait for the missing answers, because they decide the error: if enough members refuse the
+		// hold, the error is ErrHeld.
 		if count(t.answers, pending) > 0 && !s.refuses(count(t.answers, held)) {
 			return undecided
 		}
@@ -341,8 +341,8 @@ func (t *try) standing(now time.Time) stage {
 	return lost
 }
 
-// lead returns the verdict of the first member whose verdict is yes, held or pending, in the order
-// of the members. If there is no such member, lead returns unasked.
+// lead returns the verdict of the first member, in the order of the members, that has granted the
+// hold, refused it or not answered yet. If there is no such member, lead returns unasked.
 func (t *try) lead() verdict {
 	for i := range t.answers {
 		if v := t.answers[i].verdict; v == yes || v == held || v == pending {
@@ -366,8 +366,8 @@ func (t *try) firmRefusals() (n int) {
 const firmAge = 2 * driver.MaxSilence
 
 // isFirm reports whether err says that the name is cooling down, or that a holder has had it for
-// longer than firmAge. Such a holder no longer takes part in a vote, so it is of no use to ask
-// again.
+// longer than firmAge. Such a holder has won its vote long ago, so it is of no use to ask the
+// member again.
 func isFirm(err error) bool {
 	var h *driver.HeldError
 	if !errors.As(err, &h) {

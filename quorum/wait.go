@@ -107,8 +107,8 @@ func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, re
 	}()
 }
 
-// poll is how long the store sleeps instead of waiting at a member that has no Wait. Up to a half
-// of poll is added or subtracted at random.
+// poll is how long Wait sleeps, on average, for a member that has no Wait. The sleep is up to a
+// half shorter or longer, at random.
 const poll = 200 * time.Millisecond
 
 func (m *member) wait(ctx context.Context, r driver.Request) error {
