@@ -12,8 +12,8 @@ import (
 )
 
 // Store opens the store that a URL names, such as file:///var/lib/locks. If the URL begins with
-// symfony+, the rest is a DSN of PHP's Symfony Lock, and means the store and the layout that PHP
-// uses.
+// symfony+, the rest is a DSN of PHP's Symfony Lock. Store then opens the store that PHP would
+// open, and keeps locks in the same form as PHP.
 //
 // If the URL names no store, the error is driver.ErrInvalid and says what to write. Other errors
 // are those of the store. No error contains a user or a password from the URL, the value of a
@@ -87,5 +87,5 @@ func newOpener(opts []Option) *opener {
 }
 
 // Redacted returns a URL in a form that may be shown, without user, password and parameters. Pass
-// the same options as to Store. A DSN after symfony+ is shown as the URL that it stands for.
+// the same options as to Store. A DSN with "symfony+" before it is first translated to a URL.
 func Redacted(rawURL string, opts ...Option) string { return newOpener(opts).redacted(rawURL) }

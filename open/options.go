@@ -21,9 +21,9 @@ func Schemes(schemes ...driver.Scheme) Option {
 func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = true } }
 
 // StateDir sets a directory in which a store may remember its server from one process to the next.
-// For example, redisstore notices that a Redis server was restarted, because the restart may have
-// lost locks. A program that cron starts is a new process each time, and notices a restart only if
-// it has such a directory. The store makes the directory when it needs it.
+// For example, redisstore needs it to notice that a Redis server was restarted and may have lost
+// locks. A program that cron starts is a new process each time. Without such a directory, it does
+// not notice restarts. The store makes the directory when it needs it.
 func StateDir(dir string) Option { return func(o *opener) { o.opening.StateDir = dir } }
 
 // Lazy opens a store without connecting to its server, which may be down. If the URL or the server
@@ -38,7 +38,7 @@ func Lenient() Option { return func(o *opener) { o.opening.Lenient = true } }
 // only once.
 func ForgetSoon() Option { return func(o *opener) { o.opening.ForgetSoon = true } }
 
-// opener is one call of Store.
+// opener has the options of one call of Store.
 type opener struct {
 	schemes          []driver.Scheme
 	betweenProcesses bool

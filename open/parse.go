@@ -91,8 +91,8 @@ func (o *opener) misspelt(text string) error {
 	return nil
 }
 
-// orSymfony returns the end of an error message. It helps a user who wrote a DSN of PHP's Symfony
-// Lock: it says how to write that DSN for padlock. It is empty if the text is no such DSN, or if a
+// orSymfony returns the end of an error message for a user who wrote a DSN of PHP's Symfony Lock.
+// The end says how to write that DSN for padlock. The result is "" if text is not a DSN, or if a
 // store of the scheme s cannot share locks with PHP.
 func orSymfony(s driver.Scheme, text string) string {
 	name, _, _ := strings.Cut(text, ":")
@@ -117,10 +117,10 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 	return nil, driver.Scheme{}, o.unknownDSN(name)
 }
 
-// misplacedAt reports whether the URL seems to have a password in the wrong place, because there is
-// an @ behind the host. A password may be in the wrong place if the URL has a slash too many or too
-// few, or if a character of the password is not escaped. Padlock would not recognise such a
-// password as a secret. An @ is allowed in the name of a directory.
+// misplacedAt reports whether a part of the URL after the host contains an @. That part may then be
+// a password, which padlock would not recognise as a secret. It happens if the URL has a slash too
+// many or too few, or if a character of the password is not escaped. An @ is allowed in the name of
+// a directory.
 func misplacedAt(u *url.URL) bool {
 	behind := u.EscapedPath() + u.Opaque + u.Fragment
 	if u.Scheme != "file" && u.User == nil && strings.Contains(behind, "@") {
@@ -129,10 +129,10 @@ func misplacedAt(u *url.URL) bool {
 	return u.Host != "" && u.User == nil && strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
 }
 
-// distinct returns an error if a member of a composite store is named twice, because that member
-// would have two votes. In a store with the scheme "all", two layouts of one place count as two
-// members; see twin. The returned map contains both members of each such pair: the key is the index
-// of one member, and the value is the index of the other.
+// distinct returns an error if two members of a composite store are the same, because that member
+// would have two votes. The exception is a store with the scheme "all": two of its members may keep
+// locks in one place in two layouts (see twin). Such members are in the map twins: the key is the
+// index of one member, and the value is the index of its twin.
 func (o *opener) distinct(scheme string, members []string) (twins map[int]int, err error) {
 	seen, layouts := map[string]int{}, map[int]string{}
 	twins = map[int]int{}

@@ -8,21 +8,20 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A twin is the second of two stores that keep their locks in one table in different layouts. Such
-// a pair is used during a move from one layout to the other. For most names the two layouts have
-// different rows of the table, so a lock needs both rows. For other names, both layouts have the
-// same row. Then the lock in the first store is enough, and the twin does nothing.
+// A twin stands for the second of two stores that keep their locks in one table, in two layouts.
+// Such a pair is used during a move from one layout to the other. For most names the layouts use
+// different rows of the table, so a lock needs both rows. For other names the layouts use the same
+// row. Then the lock in the first store is enough, and the twin does nothing.
 //
-// A twin has no method Unwrap. With Unwrap, callers could bypass the twin and use the second store
-// directly, even for a name for which the twin sends no request to the second store.
+// A twin has no method Unwrap, because callers could then use the second store without the twin.
 type twin struct {
 	driver.Store
 	first, second driver.Locator
 	waiter        driver.Waiter
 }
 
-// newTwin returns a twin that uses the second store together with the first. If the stores cannot
-// tell which names share a lock, newTwin closes the second store and returns an error.
+// newTwin returns a twin for the second store. If a store cannot tell where it keeps the lock of a
+// name, newTwin closes the second store and returns an error.
 func newTwin(first, second driver.Store) (driver.Store, error) {
 	a, ok := driver.As[driver.Locator](first)
 	b, also := driver.As[driver.Locator](second)
@@ -34,7 +33,7 @@ func newTwin(first, second driver.Store) (driver.Store, error) {
 	return &twin{second, a, b, w}, nil
 }
 
-// sameLock reports whether a name has one lock in both stores.
+// sameLock reports whether both stores keep the lock of a name in the same row.
 func (t *twin) sameLock(name string) bool {
 	a, err := t.first.Location(name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // The sum of these two times is less than driver.MaxSilence.
 const (
 	acquirePatience = time.Second     // a try ends after this time if other programs keep removing and making the semaphore
-	guardPatience   = 2 * time.Second // how long a try waits at most for a program that is opening the semaphore
+	guardPatience   = 2 * time.Second // a try ends after this time if another program is opening the semaphore
 )
 
 // Acquire implements driver.Store. It makes one try. Normally the try takes some microseconds. It
@@ -72,8 +72,8 @@ func (s *Store) Location(name string) (string, error) {
 	return strconv.FormatInt(int64(key), 10), err
 }
 
-// claim reports whether a hold is live. If the hold is a reservation, claim makes it an ordinary
-// hold.
+// claim reports whether h is still held. If h is a reservation, claim first turns it into an
+// ordinary hold.
 func (s *Store) claim(h *hold) bool {
 	s.mu.Lock()
 	if s.holds[h.id] != h {

@@ -5,15 +5,15 @@ import "errors"
 // PHP keeps a lock in a set of three semaphores. The first program that wants the lock makes the
 // set, and the program that releases the lock removes it.
 //
-// The values of the three semaphores tell the state of the set. In this table, n is at least 1,
-// and guard is 1 while a program is opening the set:
+// The first three columns of this table are the values of the three semaphores, where n is 1 or
+// more. The semaphore guard is 1 while a program is opening the set:
 //
 //	lock  users   guard  state    how the state begins                what ends it
 //	0     0       0      new      semget made the set                 the next program opens it
 //	0     1       1      opening  a program opens a new set           that program sets the lock to 1
 //	1     n       1      opening  a program opens a set that is free  that program sets guard to 0
 //	0     n       1      opening  a program opens a set that is held  that program sets guard to 0
-//	1     n       0      open     n programs opened it, none holds    one of them takes the lock
+//	1     n       0      open     n programs opened it, no holder     one of them takes the lock
 //	0     n       0      held     one of n programs has the lock      its release, which removes the set
 //	1     0       0      left     the set was left behind, see below  the next release of the name
 //

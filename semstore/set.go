@@ -65,8 +65,8 @@ func await(id int, maxWait time.Duration) error {
 }
 
 // leaveSet closes the set for a caller that gives up without having the lock. If the lock is free,
-// the caller may be the only one that has the set open. So leaveSet then takes the lock and removes
-// the set, as a release does.
+// it may be that no other program has the set open and would remove it. So leaveSet then takes the
+// lock and removes the set, as a release does.
 func leaveSet(id int) {
 	if takeLock(id) == nil {
 		_ = giveBack(id) // an error means that somebody else removed the set
@@ -75,8 +75,8 @@ func leaveSet(id int) {
 	_ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait})
 }
 
-// giveBack frees the lock as PHP does, by removing the set. If another Unix user made the set, it
-// cannot be removed, and giveBack frees only its lock.
+// giveBack frees the lock as PHP does, by removing the set. If another Unix user made the set, this
+// process cannot remove the set. Then giveBack only sets the lock free.
 func giveBack(id int) error {
 	err := remove(id)
 	if err == errNotAllowed {
@@ -90,14 +90,14 @@ func putBack(id int) error {
 }
 
 // forfeit closes a set whose lock somebody freed by force. Another process may have the lock now.
-// But the kernel still remembers that this process took the lock, and it would free the lock when
-// this process ends. forfeit makes the kernel forget that, and does not change the value of the
-// lock. For this, it adds 1 with flagUndo, which the kernel notes, and subtracts 1 without
-// flagUndo, which the kernel does not note.
+// But the kernel still remembers that this process took the lock, and would free the lock when this
+// process ends. forfeit makes the kernel forget that, and leaves the value of the lock as it is: it
+// adds 1 and then subtracts 1. Only the addition has flagUndo, so the kernel remembers only the
+// addition.
 //
-// These operations make this process the last one that changed the lock. If another padlock has the
-// lock now, that padlock therefore finds its hold lost as well. That is intended: after a lock was
-// freed by force, nobody can be sure of it.
+// After that, this process is the last one that changed the lock. If another padlock has the lock
+// now, it finds its hold lost, too. That is intended: after a lock was freed by force, nobody can
+// be sure of it.
 func forfeit(id int) {
 	_ = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semLock, -1, flagNoWait}, operation{semUsers, -1 - padlockMark, flagUndo | flagNoWait})
 }

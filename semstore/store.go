@@ -189,7 +189,7 @@ func (s *Store) live(h *hold) bool {
 	return false
 }
 
-// freeLock releases the lock of a hold that drop has removed.
+// freeLock releases the lock of h. The store has already forgotten h (see drop).
 func (s *Store) freeLock(h *hold) (driver.Outcome, error) {
 	switch err := giveBack(h.set); err {
 	case nil:

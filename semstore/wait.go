@@ -13,11 +13,11 @@ const (
 	// after which the store releases the lock.
 	reservation = driver.MaxReservation - 50*time.Millisecond
 
-	guardForever = 24 * time.Hour // how long a waiter waits for a program that is opening the semaphore
+	guardForever = 24 * time.Hour // the longest wait for a program that is opening the semaphore
 
-	kernelWait = time.Minute           // how long one system call waits; a signal ends it earlier
-	nudgeEach  = time.Millisecond      // how often the signal is repeated; a signal before the system call begins has no effect
-	watchEach  = 25 * time.Millisecond // how often a waiter looks if the kernel does not wake it
+	kernelWait = time.Minute           // how long one system call waits for the lock
+	nudgeEach  = time.Millisecond      // how often interrupt sends its signal
+	watchEach  = 25 * time.Millisecond // how often watch looks at the lock
 )
 
 // Wait implements driver.Waiter. If reserve is true, the kernel hands the lock over, and the call
@@ -108,8 +108,8 @@ func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	}
 }
 
-// awaitUntil waits for the lock of a set that join has opened. It stops waiting when checkEnd
-// returns an error. If awaitUntil does not get the lock, it leaves the set.
+// awaitUntil waits for the lock of a set, until checkEnd returns an error. The caller has opened
+// the set with join. If awaitUntil does not get the lock, it closes the set (leaveSet).
 func awaitUntil(set int, checkEnd func() error) error {
 	for {
 		err := checkEnd()
@@ -127,10 +127,10 @@ func awaitUntil(set int, checkEnd func() error) error {
 	}
 }
 
-// interrupt lets a waiter stop waiting in the kernel when ctx ends or the store is closed. From
-// then on, it sends signals to the waiter's thread, so that the thread's system calls return. The
-// caller must call stop when it no longer waits. After stop has returned, the thread gets no more
-// signals.
+// interrupt makes a waiter stop waiting in the kernel when ctx ends or the store is closed. It then
+// sends signals to the waiter's thread, so that the thread's system calls return. It repeats the
+// signal, because a signal that comes before a system call has no effect. When the waiter stops
+// waiting, it must call stop. After stop has returned, the thread gets no more signals.
 func (s *Store) interrupt(ctx context.Context, thread int) (stop func()) {
 	awake, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -5,7 +5,7 @@ import (
 	"database/sql/driver"
 )
 
-// A Connector is a driver.Connector whose errors are those of Explain.
+// A Connector makes connections with Inner. It passes the errors of Inner through Explain.
 type Connector struct {
 	Inner driver.Connector
 	// Secrets returns the user and the password.

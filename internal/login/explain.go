@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// Explain returns an error for an attempt to connect. Its text is one line, has none of the
-// secrets, and says what to do. If a driver has tried several addresses, err may join one error for
-// each address. Then the text has the reply of a server if there is one, and otherwise the errors
-// of all addresses.
+// Explain returns an error for a failed attempt to connect. Its text is one line, has none of the
+// secrets, and says what to do. A driver that has tried several addresses joins one error for each
+// address. If one of these is a reply of a server, the text has only that reply. Otherwise the text
+// has all errors.
 func Explain(err error, secrets ...string) error {
 	reasons := reasonsOf(err)
 	text := Hide(errors.New(strings.Join(reasons, "; ")), secrets...).Error()
@@ -63,8 +63,8 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-// oneLine returns the text of err with one blank for each line break. pgx formats a missing error
-// as %!w(<nil>).
+// oneLine returns the text of err with one blank for each line break. It also removes "%!w(<nil>)",
+// which pgx writes where it expected an error and there was none.
 func oneLine(err error) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(err.Error()), " "), ": %!w(<nil>)", "")
 }

@@ -1,5 +1,5 @@
-// Package login makes connections to databases. It hides the user and the password in their errors,
-// and says what to do about an error.
+// Package login makes connections to databases. The errors of this package hide the user and the
+// password, and say what to do.
 package login
 
 import (

@@ -1,9 +1,10 @@
-// Package recordfile keeps the records of driver.Recorder in a directory. Package history uses it
-// for the history of one machine, and package filestore for that of a directory of locks.
+// Package recordfile keeps the records of driver.Recorder in a directory. The packages history and
+// filestore use it.
 //
-// Each name has a directory, and each record has a file in that directory. The file is written
-// under another name and then renamed. So writers need no lock, a reader sees whole records only,
-// and a process that is killed leaves at most a file that the next writer removes.
+// Each name has a directory, and each record is a file in that directory. A writer gives the file a
+// temporary name, and renames the file when it is complete. So writers need no lock, and a reader
+// sees whole records only. A process that is killed may leave a temporary file, which a later
+// writer removes.
 package recordfile
 
 import (
@@ -139,7 +140,7 @@ func overwrite(path, text string) error {
 }
 
 // trim keeps the last driver.MaxRecords records of each series, in the order of their IDs, and
-// removes the others. It also removes files that killed processes left behind.
+// removes the others. It also removes old temporary files, which were left by killed processes.
 func trim(dir string) error {
 	entries, err := os.ReadDir(dir) // sorted by file name
 	if err != nil {
@@ -156,7 +157,7 @@ func trim(dir string) error {
 		}
 	}
 	for _, ids := range series {
-		slices.Sort(ids) // file names sort differently if an ID contains '-', which is below '.'
+		slices.Sort(ids) // ReadDir sorts whole file names, so it returns "a-b.run" before "a.run"
 		for _, id := range ids[:max(0, len(ids)-driver.MaxRecords)] {
 			_ = os.Remove(filepath.Join(dir, id+fileSuffix)) // another process may have removed it
 		}
