@@ -1,0 +1,119 @@
+package all_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+)
+
+// packageOf says which package has the store of a scheme, where the name of the scheme does not.
+var packageOf = map[string]string{
+	"memory": "memstore", "file": "filestore", "redis": "redisstore", "postgres": "sqlstore", "mysql": "sqlstore", "sqlite": "sqlstore",
+	"postgres+advisory": "pgstore", "mysql+advisory": "mysqlstore", "semaphore": "semstore", "memcached": "memcachestore",
+	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore",
+}
+
+// The README's table of stores agrees with their Guarantees about the end of a lock and about a
+// restart. The text below the table agrees with them about fences, order and shared locks.
+func TestReadmeSaysWhatIsPromised(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(text)
+	found := map[string]driver.Guarantees{}
+	for _, s := range open.Known(every()) {
+		if s.Composite {
+			continue
+		}
+		name := packageOf[s.Names[0]]
+		if name == "" {
+			t.Errorf("packageOf has no row for %s", s.Names[0])
+			continue
+		}
+		found[name] = s.Guarantees()
+	}
+	for name, g := range found {
+		row := readmeRow(readme, name)
+		if len(row) != 6 {
+			t.Errorf("the README has no row for %s: %q", name, row)
+			continue
+		}
+		if want := endOf(name, &g); row[3] != want {
+			t.Errorf("the README says that a lock of %s ends with %q; its promises say %q", name, row[3], want)
+		}
+		if !fitsRestart(row[4], &g) {
+			t.Errorf("the README says of %s after a restart: %q; the store promises SurvivesRestart %v", name, row[4], g.SurvivesRestart)
+		}
+	}
+	without := func(keep func(driver.Guarantees) bool) (names []string) {
+		for name, g := range found {
+			if !keep(g) {
+				names = append(names, name)
+			}
+		}
+		return slices.Sorted(slices.Values(names))
+	}
+	says := strings.Join(strings.Fields(readme), " ")
+	for sentence, names := range map[string][2][]string{
+		"All of them but `memcachestore` and `semstore` tell which holder came later": {
+			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.NoFence })},
+		"(`quorum` and `mongostore` without order, `pgstore` and `mysqlstore` in the order of the server's queue)": {
+			{"memcachestore", "mongostore", "mysqlstore", "pgstore", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
+		"All but these two and `mysqlstore` can share a lock among readers": {
+			{"memcachestore", "mysqlstore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Shared })},
+	} {
+		if !strings.Contains(says, sentence) {
+			t.Errorf("the README does not say %q any more: change this test, too", sentence)
+		}
+		if !slices.Equal(names[0], names[1]) {
+			t.Errorf("the README says %q; the promises except %v", sentence, names[1])
+		}
+	}
+}
+
+// readmeRow returns the cells of a row of the README's table of stores.
+func readmeRow(readme, name string) []string {
+	for line := range strings.Lines(readme) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) > 1 && strings.Contains(cells[1], "`"+name+"`") {
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			return cells
+		}
+	}
+	return nil
+}
+
+func endOf(name string, g *driver.Guarantees) string {
+	switch {
+	case g.Bound == driver.ToProcess:
+		return "its release or the process"
+	case g.Bound == driver.ToConnection && name == "zkstore":
+		return "its release or its session"
+	case g.Bound == driver.ToConnection:
+		return "its release or its connection"
+	}
+	return "its release or its time"
+}
+
+func fitsRestart(cell string, g *driver.Guarantees) bool {
+	switch {
+	case cell == "": // a store of one process, which has no server
+		return g.InProcess
+	case strings.Contains(cell, "runbook"):
+		return g.SurvivesRestart != driver.Yes
+	}
+	switch g.SurvivesRestart {
+	case driver.Yes:
+		return cell == "locks are kept"
+	case driver.No:
+		return cell == "all locks are free"
+	}
+	return strings.HasPrefix(cell, "locks are kept if ")
+}
