@@ -10,6 +10,9 @@ import (
 // Commit saves the session and releases its lock before the answer begins. It is for handlers that
 // continue to work after that, or that stream. Afterwards reading and Update still work; other
 // writes return ErrClosed. A second Commit returns the same as the first.
+//
+// If a write of the request was refused, Commit saves nothing and returns the error of that write.
+// The handler can then call IgnoreRefused and Commit again.
 func (s *Session) Commit(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,6 +31,10 @@ func (s *state) saveState(ctx context.Context) error {
 	err := s.saveHeld(ctx)
 	if errors.Is(err, ErrClosed) {
 		s.stage = open // the answer began while Commit waited; the writer of the answer will save the session
+		return err
+	}
+	if err != nil && s.failed == nil && s.refused != nil {
+		s.stage = open // nothing was saved; after IgnoreRefused, the other writes can still be saved
 		return err
 	}
 	s.release(ctx)

@@ -277,6 +277,38 @@ func TestModeOfARouteInside(t *testing.T) {
 	})
 }
 
+// TestIgnoreRefusedAfterCommit: a Commit that fails because of a refused write does not lose the
+// other writes of the request.
+func TestIgnoreRefusedAfterCommit(t *testing.T) {
+	for _, mode := range []session.Mode{session.Delta, session.Exclusive, session.LastWriteWins} {
+		b := newBrowser(t, newManager(t, session.NewMemory()))
+		b.putValue("k", 1)
+		refused := func(s *session.Session) {
+			noError(t, s.Put("k", 2))
+			s.Put("", 1)
+			for range 2 {
+				if err := s.Commit(bg); !errors.Is(err, session.ErrKey) {
+					t.Errorf("%v: Commit: %v", mode, err)
+				}
+			}
+		}
+		b.status(http.StatusServiceUnavailable, refused, mode)
+		has(b, "k", 1)
+		b.ok(func(s *session.Session) { refused(s); s.IgnoreRefused() }, mode)
+		has(b, "k", 2)
+		b.ok(func(s *session.Session) {
+			refused(s)
+			s.IgnoreRefused()
+			noError(t, s.Put("k", 3))
+			noError(t, s.Commit(bg))
+			if err := s.Put("k", 4); !errors.Is(err, session.ErrClosed) {
+				t.Errorf("%v: Put after Commit: %v", mode, err)
+			}
+		}, mode)
+		has(b, "k", 3)
+	}
+}
+
 func TestBigSession(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		big := strings.Repeat("x", 400_000)

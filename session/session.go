@@ -92,9 +92,12 @@ const (
 //	begun  the answer has begun, so no cookie can be sent
 //
 // In the stage open, reads and writes work. Later, a read works without the lock, and a write
-// returns ErrClosed, except in Update. The stage goes back only from saved to open: when Commit
-// waits for the lock and another goroutine begins the answer. Commit then returns ErrClosed, and
-// the goroutine that begins the answer saves the session.
+// returns ErrClosed, except in Update. The stage goes back only from saved to open, in two cases:
+//
+//   - Commit finds that a write was refused, so it saves nothing. After IgnoreRefused, the next
+//     Commit or the answer saves the other writes.
+//   - Commit waits for the lock, and another goroutine begins the answer. Then Commit returns
+//     ErrClosed, and the goroutine that begins the answer saves the session.
 type stage uint8
 
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,23 @@ func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) 
 			return 0, fmt.Errorf("sqlsession: %w", err)
 		}
 	}
+}
+
+// create runs a statement of the schema. If two processes run it at the same time, PostgreSQL
+// returns an error to one of them, even for IF NOT EXISTS. Then create runs the statement again.
+func (r *rows) create(ctx context.Context, q string) error {
+	for try := 0; ; try++ {
+		_, err := r.db.ExecContext(ctx, q)
+		if err == nil || !brokenOff(err) && !madeMeanwhile(err) || !waitToRetry(ctx, try) {
+			return err
+		}
+	}
+}
+
+// madeMeanwhile reports whether another process was making the same table or index.
+func madeMeanwhile(err error) bool {
+	var coded interface{ SQLState() string }
+	return errors.As(err, &coded) && slices.Contains([]string{"23505", "42P07", "42710"}, coded.SQLState())
 }
 
 // brokenOff reports whether the database aborted a statement because of a conflict with another

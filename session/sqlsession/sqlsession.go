@@ -111,11 +111,11 @@ func (s *Store) Schema() []string {
 	return all
 }
 
-// CreateTable creates the table if it does not exist. If the program may not create tables, an
-// administrator can run the statements of Schema.
+// CreateTable creates the table if it does not exist. Several processes may call it at the same
+// time. If the program may not create tables, an administrator can run the statements of Schema.
 func (s *Store) CreateTable(ctx context.Context) error {
 	for _, q := range s.Schema() {
-		if _, err := s.rows.db.ExecContext(ctx, q); err != nil {
+		if err := s.rows.create(ctx, q); err != nil {
 			return fmt.Errorf("sqlsession: create table: %w", err)
 		}
 	}

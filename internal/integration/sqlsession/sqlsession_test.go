@@ -84,6 +84,7 @@ func TestDatabases(t *testing.T) {
 			t.Run("PHP's empty session", d.phpEmpty)
 			t.Run("crowd", d.crowd)
 			t.Run("swept meanwhile", d.sweptMeanwhile)
+			t.Run("created at once", d.createdAtOnce)
 			t.Run("refused", d.refused)
 			if d.dialect == sqlsession.MySQL {
 				t.Run("autumn", d.autumn)
