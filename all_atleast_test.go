@@ -99,3 +99,67 @@ func TestCloseBeforeTheFunctionOfDoAll(t *testing.T) {
 		}
 	})
 }
+
+// Close during the last step of AcquireAll, which tells the store the minimum time, waits until the
+// step is done. Otherwise a request that arrives after the release would take the lock again, and
+// nobody would release that lock.
+func TestCloseWhileAcquireAllSetsTheMinimum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for at := 2; at < 4; at++ {
+			space := memstore.New()
+			store := connect(space.Open())
+			l := padlock.NewShared(store)
+			closed := make(chan error, 1)
+			store.request("acquire", func(ctx context.Context, n int) error {
+				if n == at {
+					go func() { closed <- l.Close(context.Background()) }()
+					synctest.Wait()
+				}
+				return nil
+			})
+			all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.HoldAtLeast(time.Second))
+			if !errors.Is(err, padlock.ErrClosed) {
+				t.Errorf("AcquireAll returned %v, %v", all, err)
+			}
+			if err := <-closed; err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			<-time.After(time.Second)
+			other := newLocker(t, space.Open())
+			for _, name := range []string{"a", "b"} {
+				if k, err := other.TryAcquire(t.Context(), name); err != nil {
+					t.Errorf("request %d: %s after the minimum time: %v", at, name, err)
+				} else {
+					release(t, k)
+				}
+			}
+		}
+	})
+}
+
+// If a lease ends before the request with the minimum time arrives, that request takes nothing.
+func TestAcquireAllSetsNoMinimumAfterTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		space := memstore.New()
+		store := connect(space.Open())
+		l := newLocker(t, store)
+		store.request("acquire", func(ctx context.Context, n int) error {
+			if n == 2 {
+				<-time.After(2 * time.Second)
+			}
+			return nil
+		})
+		opts := []padlock.Option{padlock.HoldAtLeast(time.Minute), padlock.TTL(time.Second), padlock.NoRenewal()}
+		if _, err := l.AcquireAll(t.Context(), []string{"a", "b"}, opts...); !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("AcquireAll returned %v", err)
+		}
+		other := newLocker(t, space.Open())
+		for _, name := range []string{"a", "b"} {
+			if k, err := other.TryAcquire(t.Context(), name); err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else {
+				release(t, k)
+			}
+		}
+	})
+}

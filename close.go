@@ -117,13 +117,13 @@ func (k *renewer) stopWork() {
 }
 
 // releaseAll releases all locks, several at a time. It does not release exported locks, nor the
-// locks of Do.
+// locks of Do, nor those that setMinimum still works on.
 func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold
 	for _, e := range k.heap {
 		h := e.h
-		if !h.exported && !h.within {
+		if !h.exported && !h.within && !h.unfinished {
 			held = append(held, h)
 		}
 	}

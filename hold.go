@@ -27,9 +27,10 @@ import (
 //	                                     reply to a conversion under way is ignored.
 //	           Release passes the lock   The hold becomes releasing. The next holder gets a hold of its
 //	           on to a waiter            own (handover.go).
-//	           Close                     Close releases the hold as Release does, with two exceptions.
+//	           Close                     Close releases the hold as Release does, with some exceptions.
 //	                                     An exported hold becomes over (ErrClosed), and the store keeps
 //	                                     the lock. A hold of Do stays held until its function returns.
+//	                                     An unfinished hold stays held until setMinimum releases it.
 //	           the lease or MaxHold      The hold becomes over (ErrLost or ErrMaxHold). Later replies to
 //	           ends                      a renewal or a conversion are ignored.
 //	           the store reports a loss  The hold becomes over (ErrLost or ErrExpired). Later replies to
@@ -74,6 +75,7 @@ type hold struct {
 	// Guarded by locker.mu.
 	shared       bool
 	exported     bool
+	unfinished   bool          // AcquireAll or DoAll is setting its minimum time; see setMinimum
 	unclaimed    bool          // a reservation that has not been claimed yet; see reservation.go
 	cutOff       bool          // the last renewal was cancelled by the Release of another hold
 	index        int32         // in the renewer's heap; -1 if h is not in the heap

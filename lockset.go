@@ -53,11 +53,11 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 		}
 	}
 	err := s.firstLoss()
-	if err == nil {
-		err = t.sendMinimum()
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		s.abandon()
+	case t.set.holdAtLeast != 0:
+		err = t.setMinimum()
 	}
 	return err
 }
@@ -208,17 +208,53 @@ func (s *lockSet) context() context.Context {
 	return s.lockCtx
 }
 
-// sendMinimum is for the option HoldAtLeast. It tells the store the minimum time, for which the
-// store keeps a name taken even if the lock is released. sendMinimum is called when all locks are
+// setMinimum is for the option HoldAtLeast. It tells the store the minimum time, for which the
+// store keeps a name taken even if the lock is released. setMinimum is called when all locks are
 // held. If AcquireAll told the store earlier and then failed, names would stay taken although
 // nobody holds them.
 //
-// sendMinimum sends the request of each hold again, now with the minimum time. It goes on if the
-// caller's context ends, so that not only some of the names stay taken.
-func (t *taking) sendMinimum() error {
-	if t.set.holdAtLeast == 0 {
-		return nil
+// If Close is called in the meantime, it leaves the holds to setMinimum and waits. If setMinimum
+// fails, it releases the holds.
+func (t *taking) setMinimum() error {
+	l, name := t.l, t.holds[0].name
+	l.mu.Lock()
+	var err error
+	if l.closed {
+		err = failed(OpAcquire, name, ErrClosed)
 	}
+	l.attempts++ // so that Close waits
+	t.leaveToCaller(true)
+	l.mu.Unlock()
+	if err == nil {
+		err = t.sendMinimum()
+	}
+	l.mu.Lock()
+	t.leaveToCaller(false)
+	if err == nil && l.closed && !t.within {
+		err = failed(OpAcquire, name, ErrClosed)
+	}
+	l.mu.Unlock()
+	if err != nil {
+		t.abandon()
+	}
+	l.mu.Lock()
+	l.attemptOver()
+	l.mu.Unlock()
+	return err
+}
+
+// leaveToCaller sets hold.unfinished of all holds. The caller holds Locker.mu.
+func (s *lockSet) leaveToCaller(unfinished bool) {
+	for i := range s.holds {
+		s.holds[i].unfinished = unfinished
+	}
+}
+
+// sendMinimum sends the request of each hold again, now with the minimum time. It goes on if the
+// caller's context ends, so that not only some of the names stay taken. A lease may end before the
+// request arrives, and the request must then do nothing. So, like a claim, it replaces the hold's
+// own token, if the store can do that.
+func (t *taking) sendMinimum() error {
 	if err := t.ctx.Err(); err != nil {
 		return failed(OpAcquire, t.holds[0].name, err)
 	}
@@ -231,6 +267,9 @@ func (t *taking) sendMinimum() error {
 		}
 		r := t.requests[i]
 		r.AtLeast = t.set.holdAtLeast
+		if r.Detached || t.l.guarantees.Bound == driver.ToNothing {
+			r.Replaces = r.Token
+		}
 		if err := r.Validate(&t.l.guarantees); err != nil {
 			return failed(OpAcquire, h.name, err)
 		}
