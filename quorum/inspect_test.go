@@ -46,6 +46,29 @@ func TestInspect(t *testing.T) {
 	})
 }
 
+// A member may forget the fence of a free name. Its answer then says nothing about the fences that it
+// has minted.
+func TestInspectWithForgottenFences(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		take(t, c[3].now(), request("n"))
+		take(t, c[4].now(), request("n"))
+		pass(time.Millisecond)
+		g := take(t, a, r)
+		wantOutcome(t, a, r, driver.Released) // members 1 to 3 forget the name
+		if s := inspect(t, a, "n"); s.Fence != 0 {
+			t.Errorf("told was %+v, although no fence is known of three members", s)
+		}
+		take(t, c[2].now(), request("n"))
+		list, err := a.List(t.Context(), "n")
+		for _, s := range append(list, inspect(t, a, "n")) {
+			if s.Fence < g.Fence || err != nil {
+				t.Errorf("after a grant with fence %d told was %+v, %v", g.Fence, s, err)
+			}
+		}
+	})
+}
+
 // Under All the holder of any one member is in the way, so Inspect reports it: during a move, a
 // process may still use the old store alone.
 func TestInspectUnderAll(t *testing.T) {
