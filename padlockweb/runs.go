@@ -27,6 +27,7 @@ const (
 	runsPatience = 3 * time.Second
 	maxRuns      = 25 // rows of the page
 	keepRuns     = 10 * time.Second
+	keepPartial  = time.Second // if a history could not be read, some figures are missing
 )
 
 // latestRuns returns the latest runs of a name. If there may be more runs, it also returns a
@@ -100,9 +101,9 @@ type runFigures struct {
 }
 
 type keptFigures struct {
-	mu   sync.Mutex // held while the histories are read, so that only one request reads them
-	made time.Time
-	text []byte
+	mu    sync.Mutex // held while the histories are read, so that only one request reads them
+	until time.Time
+	text  []byte
 }
 
 // writeRuns writes the figures of the past runs that the visitor sees.
@@ -114,13 +115,16 @@ func (w *Web) writeRuns(ctx context.Context, out io.Writer, v *visitor) error {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	var err error
-	if at := timeNow(); at.Sub(kept.made) > keepRuns {
+	if timeNow().After(kept.until) {
 		// The visitor may go away, but the figures are also for the next visitors.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
 		defer cancel()
 		var text bytes.Buffer
 		err = w.history.WriteMetrics(ctx, &text, v.prefix)
-		kept.text, kept.made = text.Bytes(), at
+		kept.text, kept.until = text.Bytes(), timeNow().Add(keepRuns)
+		if err != nil {
+			kept.until = timeNow().Add(keepPartial)
+		}
 	}
 	out.Write(kept.text)
 	return err

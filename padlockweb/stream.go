@@ -44,6 +44,9 @@ func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	s := &stream{w: rw, control: http.NewResponseController(rw)}
 	rw.Header().Set("Content-Type", "text/event-stream")
 	rw.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	if r.Method == http.MethodHead {
+		return // there is no body that could go on
+	}
 	w.followSampler(r, v, q, s)
 }
 
