@@ -17,7 +17,8 @@ import (
 // tx is a pgx.Tx or a *sql.Tx at READ COMMITTED, in the database of the store. At a higher
 // isolation level, tx might not see what the previous holder wrote, so LockTx returns
 // driver.ErrInvalid. Call LockTx at the start of the transaction. It returns a *driver.HeldError if
-// somebody else has the name, and driver.ErrAlreadyHeld if this store has it.
+// somebody else has the name, and driver.ErrAlreadyHeld if this store has it. A rollback to a
+// savepoint ends the lock if LockTx was called after the savepoint.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err

@@ -114,7 +114,7 @@ func (t *table) handOver(ctx context.Context, name, token string, joins *place) 
 	}
 	var mine []byte
 	if joins != nil {
-		if mine, err = json.Marshal(joins); err != nil {
+		if mine, err = asciiJSON(joins); err != nil {
 			return h, false, err
 		}
 	}
@@ -152,7 +152,7 @@ func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st
 	if t.sql.contended.enqueue == "" {
 		return nil, 0, 0, false, nil
 	}
-	mine, err := json.Marshal(newPlace(r, push, 0))
+	mine, err := asciiJSON(newPlace(r, push, 0))
 	if err != nil {
 		return nil, 0, 0, false, err
 	}

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 
 	"github.com/padlock-go/padlock/driver"
@@ -42,7 +41,7 @@ func (t *table) passHold(ctx context.Context, token string, r *driver.Request) (
 // grantRow runs a statement that gives the name to r. The statement does so only if the row has the
 // token fromToken.
 func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.Request) (g driver.Grant, ok bool, err error) {
-	holder, err := json.Marshal(r.Holder)
+	holder, err := asciiJSON(r.Holder)
 	if err != nil {
 		return g, false, err
 	}
@@ -82,7 +81,7 @@ func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Gran
 	if t.sql.claim == "" || r.Shared {
 		return g, false, false, nil
 	}
-	holder, err := json.Marshal(r.Holder)
+	holder, err := asciiJSON(r.Holder)
 	if err != nil {
 		return g, false, false, err
 	}

@@ -1,12 +1,15 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -68,7 +71,7 @@ func (s *state) values() ([]any, error) {
 		h = &hold{}
 	}
 	m := moreColumn{others, s.queue, s.lost, s.spent, s.intent, s.free, s.cool, s.cooled}
-	rest, err := json.Marshal(m)
+	rest, err := asciiJSON(m)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +93,28 @@ func encodeHolder(h *hold) (string, error) {
 	if h.Token == "" {
 		return "", nil
 	}
-	text, err := json.Marshal(h.Holder)
+	text, err := asciiJSON(h.Holder)
 	return string(text), err
+}
+
+// asciiJSON returns v in JSON. All other characters than those of ASCII are escaped, because the
+// character set of the database or of a connection may not have them.
+func asciiJSON(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil || !bytes.ContainsFunc(text, func(c rune) bool { return c >= utf8.RuneSelf }) {
+		return text, err
+	}
+	var out []byte
+	for _, c := range string(text) {
+		if c < utf8.RuneSelf {
+			out = append(out, byte(c))
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{c}) {
+			out = fmt.Appendf(out, "\\u%04x", unit)
+		}
+	}
+	return out, nil
 }
 
 // A table holds the rows of all names in one database.

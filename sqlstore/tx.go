@@ -31,6 +31,8 @@ type Granted interface {
 // renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so keep tx
 // shorter than a third of the TTL.
 //
+// A rollback to an earlier savepoint ends the protection, and CheckTx has to be called again.
+//
 // The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, and another
 // error if the database cannot tell. After any error, roll tx back. The lock must come from this
 // store, and tx must be of the same database. A lock that was acquired as a shared lock must not
@@ -43,6 +45,11 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 	if fence == 0 {
 		return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("check in a transaction: %w", err)
+	}
+	defer done()
 	saw, err := s.pinRow(ctx, tx, name, s.rows.sql.tx.share)
 	if errors.Is(err, errNoRow) {
 		err = driver.ErrLost
@@ -77,18 +84,23 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 // written. LockTx never waits. It returns driver.ErrAlreadyHeld if this process has the name. If
 // somebody else has the name or waits for it, LockTx returns a *driver.HeldError.
 //
-// While tx is open, others who try the name get a *driver.HeldError. Call LockTx at the start of
-// the transaction. With the isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as
-// they were at its first read. Another process may have held the lock after that read, and changed
-// data that tx does not see. LockTx then fails.
+// While tx is open, others who try the name get a *driver.HeldError. A rollback to an earlier
+// savepoint ends the lock. Call LockTx at the start of the transaction. With the isolation level
+// REPEATABLE READ or SERIALIZABLE, tx sees the data as they were at its first read. Another process
+// may have held the lock after that read, and changed data that tx does not see. LockTx then fails.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("lock in a transaction: %w", err)
+	}
+	defer done()
 	if err := s.makeRowsFor(ctx, tx, name); err != nil {
 		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
 	}
-	_, err := s.pinRow(ctx, tx, name, s.rows.sql.tx.own)
+	_, err = s.pinRow(ctx, tx, name, s.rows.sql.tx.own)
 	if err == nil && s.rows.dialect.numbers {
 		_, err = s.pinRow(ctx, tx, name, s.rows.sql.tx.share)
 	}

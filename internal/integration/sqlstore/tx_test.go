@@ -90,6 +90,7 @@ func transactions(t *testing.T, a, b *party, e sqlstore.Engine) {
 	t.Run("lapse in a transaction", func(t *testing.T) { lapseInTx(t, a, b) })
 	t.Run("lock", func(t *testing.T) { lockTx(t, a, b) })
 	t.Run("rollback frees nothing", func(t *testing.T) { rollback(t, a, b) })
+	t.Run("savepoint", func(t *testing.T) { savepoint(t, a, b) })
 	if e == sqlstore.SQLite {
 		return
 	}
@@ -321,4 +322,81 @@ func oldSnapshot(t *testing.T, a, b *party, level sql.IsolationLevel) {
 	tx = a.begin(t, level)
 	noError(t, a.store.LockTx(ctx, tx, name))
 	noError(t, tx.Commit())
+}
+
+// savepoint: a rollback to a savepoint does not end what was called before the savepoint.
+func savepoint(t *testing.T, a, b *party) {
+	lock := a.lapse(t, "savepoint", 300*time.Millisecond)
+	tx := a.begin(t, sql.LevelDefault)
+	noError(t, a.store.LockTx(t.Context(), tx, "savepoint too"))
+	noError(t, a.store.CheckTx(t.Context(), tx, lock))
+	for _, query := range []string{"SAVEPOINT here", "UPDATE padlock_meta SET value = value", "ROLLBACK TO SAVEPOINT here"} {
+		_, err := tx.Exec(query)
+		noError(t, err)
+	}
+	<-lock.Context().Done()
+	<-time.After(100 * time.Millisecond) // the rest of the lease after its margins
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	for _, name := range []string{"savepoint", "savepoint too"} {
+		if l, err := b.locker.TryAcquire(ctx, name); err == nil {
+			t.Errorf("%s was granted (fence %d) before the transaction ended", name, l.Fence())
+		}
+	}
+	noError(t, tx.Commit())
+}
+
+// TestTransactionsUseUpThePool: every connection of the pool is in a transaction of the caller's.
+// CheckTx and LockTx need another one, and give up as every call does.
+func TestTransactionsUseUpThePool(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"postgres", "mariadb"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := databases[name](t)
+			db, err := d.pool()
+			noError(t, err)
+			db.SetMaxOpenConns(2)
+			p := partyOver(t, db, d.engine)
+			lock := p.lapse(t, "name", time.Minute)
+			one, two := p.begin(t, sql.LevelDefault), p.begin(t, sql.LevelDefault)
+			got := make(chan error, 2)
+			go func() { got <- p.store.CheckTx(context.Background(), one, lock) }()
+			go func() { got <- p.store.LockTx(context.Background(), two, "another name") }()
+			for range 2 {
+				select {
+				case err := <-got:
+					wantError(t, "without a free connection", err, driver.ErrUnavailable)
+				case <-time.After(20 * time.Second):
+					t.Fatal("a call waits for a free connection for ever")
+				}
+			}
+		})
+	}
+}
+
+// TestLockTxFirst: LockTx is the first call of a store that has not asked the server yet. It does
+// not touch tables of a version that it does not know.
+func TestLockTxFirst(t *testing.T) {
+	t.Parallel()
+	for name, start := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := start(t)
+			a := d.party(t)
+			lazy := func() *sqlstore.Store {
+				s, err := sqlstore.Open(t.Context(), a.db, d.engine, sqlstore.Lazy())
+				noError(t, err)
+				t.Cleanup(func() { s.Close() })
+				return s
+			}
+			tx := a.begin(t, sql.LevelDefault)
+			noError(t, lazy().LockTx(t.Context(), tx, "name"))
+			noError(t, tx.Commit())
+			_, err := a.db.Exec("UPDATE padlock_meta SET value = '2' WHERE setting = 'schema'")
+			noError(t, err)
+			tx = a.begin(t, sql.LevelDefault)
+			wantText(t, "LockTx", lazy().LockTx(t.Context(), tx, "name"), driver.ErrUnavailable, "version 2")
+		})
+	}
 }

@@ -147,6 +147,7 @@ func readURL(u *url.URL) (*mysql.Config, error) {
 		query.Set("interpolateParams", "true")
 	}
 	query.Set("innodb_lock_wait_timeout", lockWait)
+	query.Set("autocommit", "1") // the server may have another default
 	cfg, err := mysql.ParseDSN(network + "(" + address + ")/?" + query.Encode())
 	if err != nil {
 		return nil, fmt.Errorf("%w: a parameter of the URL has a value that the driver does not know", driver.ErrInvalid)

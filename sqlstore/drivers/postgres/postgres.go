@@ -84,6 +84,7 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	if host := fallsBack(cfg); host != "" {
 		return nil, fmt.Errorf("%w: the connection to %s may fall back to plain text; write sslmode=verify-full (with sslrootcert=FILE for a CA of your own), sslmode=require, or sslmode=disable", driver.ErrInvalid, host)
 	}
+	cfg.RuntimeParams["client_encoding"] = "UTF8" // pgx's simple protocol needs it, and a database may have another default
 	return cfg, nil
 }
 

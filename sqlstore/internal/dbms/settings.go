@@ -75,6 +75,10 @@ var questions = map[string][]question{
 			name: "innodb_flush_log_at_trx_commit", sql: "SELECT @@global.innodb_flush_log_at_trx_commit",
 			advice: adviseUnless("locks of the last second are lost in a crash; set it to 1", "1"),
 		},
+		{
+			name: "autocommit", sql: "SELECT @@autocommit",
+			fatal: adviseUnless("its connections do not commit by themselves, so no lock would be kept; set autocommit=1 in the DSN of the pool", "1", "ON"),
+		},
 		{name: "isolation", sql: "SELECT @@global.tx_isolation"},
 	},
 	SQLite: {

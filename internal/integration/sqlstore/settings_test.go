@@ -1,0 +1,108 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/sqlstore/drivers/mysql"
+	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
+)
+
+// TestAutocommit is about a server on which connections do not commit by themselves. A grant would
+// be undone when the connection ends. So a pool with that setting is refused, and a URL changes the
+// setting.
+func TestAutocommit(t *testing.T) {
+	t.Parallel()
+	srv := server.MariaDB(t)
+	run(t, "mysql", srv.URL(), "SET GLOBAL autocommit = 0")
+	db, err := sql.Open("mysql", srv.URL())
+	noError(t, err)
+	defer db.Close()
+	_, err = sqlstore.Open(t.Context(), db, sqlstore.MySQL)
+	wantText(t, "Open", err, driver.ErrUnavailable, "autocommit=1")
+
+	rawURL := "mysql://root@" + srv.Addr() + "/mysql"
+	s, err := fromURL(t.Context(), rawURL, mysql.Opener())
+	noError(t, err)
+	noError(t, take(t, s, "name", "token"))
+	noError(t, s.Close()) // ends the connections
+	s, err = fromURL(t.Context(), rawURL, mysql.Opener())
+	noError(t, err)
+	defer s.Close()
+	wantError(t, "another token", take(t, s, "name", "other token"), driver.ErrHeld)
+}
+
+// TestCharacterSets: a holder can have any text, even if the database or the connection has a
+// smaller character set. The holder and the waiters see it as it was written.
+func TestCharacterSets(t *testing.T) {
+	t.Parallel()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		srv := server.Postgres(t, server.PostgresOptions{})
+		for _, set := range []string{"latin1", "sql_ascii", "utf8"} {
+			run(t, "pgx", srv.URL(), "CREATE DATABASE in_"+set+" ENCODING '"+set+"' TEMPLATE template0")
+			open := func() *sqlstore.Store {
+				db, l, err := postgres.Open(strings.Replace(srv.URL(), "/postgres?", "/in_"+set+"?", 1))
+				noError(t, err)
+				s, err := sqlstore.Open(t.Context(), db, sqlstore.PostgreSQL, sqlstore.Notify(l))
+				noError(t, err)
+				t.Cleanup(func() { s.Close(); db.Close() })
+				return s
+			}
+			t.Run(set, func(t *testing.T) { anyText(t, open(), open()) })
+		}
+	})
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		srv := server.MariaDB(t)
+		for _, set := range []string{"ascii", "utf8", "utf8mb4"} {
+			a := database{"mysql", srv.URL() + "?charset=" + set, sqlstore.MySQL}.party(t)
+			b := database{"mysql", srv.URL(), sqlstore.MySQL}.party(t)
+			t.Run(set, func(t *testing.T) { anyText(t, a.store, b.store) })
+		}
+	})
+}
+
+func anyText(t *testing.T, a, b *sqlstore.Store) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for _, label := range []string{"Zoë", "😀", "a\x00b", `"\u00eb`} {
+		r := driver.Request{Name: "job of " + label, Token: "first", TTL: time.Minute, Holder: driver.Holder{Label: label, Host: "höst"}}
+		_, err := a.Acquire(ctx, r)
+		noError(t, err)
+		wants := r
+		wants.Token = "second"
+		got := make(chan error, 1)
+		go func() {
+			g, err := a.Wait(ctx, wants, true)
+			if err == nil && g.TTL == 0 {
+				_, err = a.Acquire(ctx, wants)
+			}
+			got <- err
+		}()
+		eventually(t, "somebody waits", func() bool {
+			st, err := b.Inspect(ctx, r.Name)
+			noError(t, err)
+			if len(st.Holds) != 1 || st.Holds[0].Label != label || st.Holds[0].Host != "höst" {
+				t.Fatalf("the holder %q is shown as %+v", label, st.Holds)
+			}
+			return st.Waiters == 1
+		})
+		_, err = a.Release(ctx, r.Name, "first", 0)
+		noError(t, err)
+		noError(t, <-got)
+		st, err := b.Inspect(ctx, r.Name)
+		noError(t, err)
+		if len(st.Holds) != 1 || st.Holds[0].Label != label || st.Holds[0].Host != "höst" {
+			t.Errorf("the waiter %q is shown as %+v", label, st.Holds)
+		}
+		_, err = a.Release(ctx, r.Name, "second", 0)
+		noError(t, err)
+	}
+}
