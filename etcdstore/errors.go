@@ -115,15 +115,24 @@ func isDeadline(err error) bool {
 // the request was not sent.
 func unreached(err error) string {
 	text := err.Error()
-	switch {
-	case strings.Contains(text, "authentication handshake failed"):
-		return "TLS failed: check etcds:, ca=FILE and the name in the certificate of the server"
-	case strings.Contains(text, "Error while dialing"):
-		return "no member can be reached"
-	case strings.Contains(text, "error reading server preface"):
+	if _, cause, ok := strings.Cut(text, "authentication handshake failed: "); ok {
+		return "TLS failed: check etcds:, ca=FILE and the name in the certificate of the server: " + unquoted(cause)
+	}
+	if _, cause, ok := strings.Cut(text, "Error while dialing: "); ok {
+		return "no member can be reached: " + unquoted(cause)
+	}
+	if strings.Contains(text, "error reading server preface") {
 		return "what listens there does not speak etcd's protocol, or wants TLS; write etcds:// for TLS"
 	}
 	return ""
+}
+
+// unquoted returns the beginning of a text of gRPC, up to the quotation mark that ends it.
+func unquoted(text string) string {
+	if end := strings.LastIndexByte(text, '"'); end >= 0 {
+		text = text[:end]
+	}
+	return strings.TrimSpace(text)
 }
 
 // isLeaseGone reports whether the server refused a request because the lease in the request does

@@ -222,6 +222,49 @@ func TestIsHolder(t *testing.T) {
 	}
 }
 
+// TestIsHolderOfReaders: several readers of one process have the same fence. The transaction of each
+// of them is made while it holds the lock, even if another one has released its lock.
+func TestIsHolderOfReaders(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	s, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
+	write := func(cmps []clientv3.Cmp) bool {
+		t.Helper()
+		reply, err := c.Txn(t.Context()).If(cmps...).Then(clientv3.OpPut("report", "done")).Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.Succeeded
+	}
+	for round := range 20 {
+		name := fmt.Sprint("job ", round)
+		var fence uint64
+		for _, token := range []string{"one", "two", "three"} {
+			r := request(name, token)
+			r.Shared = true
+			fence = take(t, s, r).Fence
+		}
+		held := s.IsHolder(lock{name, fence})
+		for _, token := range []string{"one", "two"} {
+			if _, err := s.Release(t.Context(), name, token, 0); err != nil {
+				t.Fatal(err)
+			}
+			if !write(held) || !write(s.IsHolder(lock{name, fence})) {
+				t.Fatalf("after the release of another reader, %q, a reader cannot write", token)
+			}
+		}
+		if _, err := s.Release(t.Context(), name, "three", 0); err != nil {
+			t.Fatal(err)
+		}
+		if write(held) {
+			t.Fatal("after the release of all readers, one can write")
+		}
+		if g := take(t, s, request(name, "writer")); write(held) || !write(s.IsHolder(lock{name, g.Fence})) {
+			t.Fatal("while there is a writer, a former reader can write, or the writer cannot")
+		}
+	}
+}
+
 type lock struct {
 	name  string
 	fence uint64

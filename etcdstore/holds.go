@@ -141,17 +141,17 @@ func (n *hold) leaveGroup() {
 	}
 }
 
-// byFence returns the hold that has the given name and fence. If several readers have this fence,
-// it returns one of them.
-func (h *holds) byFence(name string, fence uint64) *hold {
+// withFence returns the holds that have the given name and fence. Several readers may have the same
+// fence.
+func (h *holds) withFence(name string, fence uint64) (all []*hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, n := range h.all {
 		if n.name == name && n.fencing() == fence {
-			return n
+			all = append(all, n)
 		}
 	}
-	return nil
+	return all
 }
 
 func (n *hold) fencing() uint64 {

@@ -3,6 +3,8 @@ package etcdstore
 import (
 	"context"
 	"crypto/rand"
+	"slices"
+	"strconv"
 	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -107,9 +109,13 @@ func (s *Store) list(ctx context.Context, from string) (states []*state, err err
 			from = string(kv.Key) + "\x00"
 		}
 		if !reply.More {
-			return states, nil
+			break
 		}
 	}
+	for _, st := range states {
+		st.nameHolder()
+	}
+	return states, nil
 }
 
 // Break implements driver.Breaker. Waiters keep their places.
@@ -241,11 +247,26 @@ type Holding interface {
 // If reply.Succeeded is false, the lock is lost and nothing was changed. IsHolder sends no request.
 // Its comparisons stay true when the lock is renewed. If this store does not know a hold with the
 // name and the fence of the lock, the comparisons are never true. After a Promote or a Demote, call
-// IsHolder again.
+// IsHolder again. If this process has several shared locks on the name, they have the same fence.
+// The comparisons are then true as long as it has one of these locks.
 func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
-	if h := s.holds.byFence(driver.StoredName(lock), lock.Fence()); h != nil {
-		value := identity(lock.Fence(), h.id) // the value of the key begins with this text
-		return []clientv3.Cmp{clientv3.Compare(clientv3.Value(h.key), ">", value), clientv3.Compare(clientv3.Value(h.key), "<", value+"~")}
+	name, fence := driver.StoredName(lock), lock.Fence()
+	all := s.holds.withFence(name, fence)
+	if len(all) == 0 {
+		return []clientv3.Cmp{clientv3.Compare(clientv3.Version(s.cfg.prefix+"id"), "<", 0)}
 	}
-	return []clientv3.Cmp{clientv3.Compare(clientv3.Version(s.cfg.prefix+"id"), "<", 0)}
+	value := identity(fence, all[0].id) // the value of the key begins with this text
+	same := []clientv3.Cmp{clientv3.Compare(clientv3.Value(all[0].key), ">", value), clientv3.Compare(clientv3.Value(all[0].key), "<", value+"~")}
+	place := s.cfg.place(name)
+	readers := place.key(shared, s.id)
+	if len(all) == 1 || slices.ContainsFunc(all, func(h *hold) bool { return !strings.HasPrefix(h.key, readers) }) {
+		return same
+	}
+	// Compare the keys of all readers of this store. If there are none, etcd's comparison is false.
+	value = `{"fence":` + strconv.FormatUint(fence, 10) + ","
+	end := clientv3.GetPrefixRangeEnd(readers)
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.Value(readers), ">", value).WithRange(end),
+		clientv3.Compare(clientv3.Value(readers), "<", value+"~").WithRange(end),
+	}
 }

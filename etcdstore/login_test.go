@@ -2,13 +2,16 @@ package etcdstore_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/etcdstore"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // TestLoginHangs: while a login hangs, each call ends by itself, and Close ends too. All calls
@@ -74,5 +77,20 @@ func await(t *testing.T, errs <-chan error) error {
 	case <-time.After(30 * time.Second):
 		t.Fatal("a call does not end")
 		return nil
+	}
+}
+
+// TestUnreached: if no connection can be made, the error says why.
+func TestUnreached(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{TLS: server.NewTLS(t)})
+	for wants, c := range map[string]etcdstore.Config{
+		"connection refused": {Endpoints: []string{"127.0.0.1:1"}},
+		"certificate":        {Endpoints: []string{srv.Addr()}, TLS: &tls.Config{MinVersion: tls.VersionTLS12}},
+	} {
+		_, err := etcdstore.Open(t.Context(), c)
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), wants) || strings.ContainsAny(err.Error(), "\"\n") {
+			t.Errorf("%v: want ErrUnavailable with %q, got: %v", c.Endpoints, wants, err)
+		}
 	}
 }

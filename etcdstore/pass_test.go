@@ -129,6 +129,9 @@ func TestHandedOverHold(t *testing.T) {
 		if w = <-results; w.err != nil || w.g.TTL >= w.r.TTL {
 			t.Fatalf("the second waiter gets %+v, %v; want a hold whose lease is short at first", w.g, w.err)
 		}
+		if all, err := first.List(t.Context(), name); err != nil || len(all) != 1 || len(all[0].Holds) != 1 || all[0].Holds[0].Host != w.r.Holder.Host {
+			t.Errorf("List right after the name was handed over: %+v, %v", all, err)
+		}
 		if extended {
 			if g, err := w.s.Extend(t.Context(), name, w.r.Token, w.r.TTL); err != nil || g.TTL < w.r.TTL || g.Fence != w.g.Fence {
 				t.Errorf("Extend of a hold that was handed over: %+v, %v; it had fence %d", g, err, w.g.Fence)
