@@ -222,8 +222,8 @@ func TestIsHolder(t *testing.T) {
 	}
 }
 
-// TestIsHolderOfReaders: several readers of one process have the same fence. The transaction of each
-// of them is made while it holds the lock, even if another one has released its lock.
+// TestIsHolderOfReaders: several readers of one process have the same fence. The transaction of a
+// reader is made while that reader holds the lock, even if another reader has released its lock.
 func TestIsHolderOfReaders(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})

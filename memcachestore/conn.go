@@ -50,14 +50,24 @@ func newClient(c Config) *client { return &client{config: c, turn: make(chan str
 // roundTrip sends a request and returns the reply. If ctx ends first, the reply is dropped when it
 // comes.
 func (c *client) roundTrip(ctx context.Context, request []byte) (reply, error) {
+	return c.roundTripOn(ctx, nil, request)
+}
+
+// errOtherLink means that a request was not sent, because its connection has ended.
+var errOtherLink = errors.New("the connection of an earlier request has ended")
+
+// roundTripOn is like roundTrip, but sends the request only over the connection on, unless on is
+// nil. It returns errOtherLink if that connection has ended.
+func (c *client) roundTripOn(ctx context.Context, on *link, request []byte) (reply, error) {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	l, got, err := c.sendRequest(limited, request)
+	l, got, err := c.sendRequest(limited, on, request)
 	if err != nil {
 		return reply{}, err
 	}
 	select {
 	case a := <-got:
+		a.reply.over = l
 		return a.reply, a.err
 	case <-limited.Done():
 		if ctx.Err() == nil {
@@ -67,8 +77,8 @@ func (c *client) roundTrip(ctx context.Context, request []byte) (reply, error) {
 	}
 }
 
-// sendRequest returns when the request was written.
-func (c *client) sendRequest(ctx context.Context, request []byte) (*link, <-chan answer, error) {
+// sendRequest returns when the request was written. See roundTripOn for the argument on.
+func (c *client) sendRequest(ctx context.Context, on *link, request []byte) (*link, <-chan answer, error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -81,6 +91,9 @@ func (c *client) sendRequest(ctx context.Context, request []byte) (*link, <-chan
 	l, err := c.liveConn(ctx)
 	if err != nil {
 		return nil, nil, unsent(err)
+	}
+	if on != nil && l != on {
+		return nil, nil, unsent(errOtherLink)
 	}
 	got := make(chan answer, 1)
 	if !l.expect(got) {

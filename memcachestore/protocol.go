@@ -22,7 +22,8 @@ import (
 //	mn                    does nothing                       MN
 //
 // Every write gives the value a new ID. So if two processes read the same ID and both replace the
-// value, one of them fails.
+// value, one of them fails. A server that was restarted begins to count the IDs again. So a request
+// with an ID is sent only over the connection over which the store has read the ID.
 
 // reply is the server's reply to one request.
 type reply struct {
@@ -31,6 +32,7 @@ type reply struct {
 	flags []string // its other words
 	value []byte   // the value, if the word is VA
 	stats []string // the lines of a stats command
+	over  *link    // the connection over which the reply came
 }
 
 // flag returns the text of a flag such as c or t, or "".

@@ -255,28 +255,34 @@ func (s *Store) endValue(ctx context.Context, k key, old *item, keep time.Durati
 	if life > 0 {
 		return s.swap(ctx, k, old, &note{Holder: old.Holder, Life: life})
 	}
-	return s.change(ctx, removeRequest(k, old.id))
+	return s.change(ctx, old.over, removeRequest(k, old.id))
 }
 
 // add writes a value for a name. It returns false if the name already has a value.
 func (s *Store) add(ctx context.Context, k key, n *note) (bool, error) {
-	return s.change(ctx, addRequest(k, s.encode(n), n.Life))
+	return s.change(ctx, nil, addRequest(k, s.encode(n), n.Life))
 }
 
 // swap replaces a value. It returns false if the value has changed since it was read. If the server
 // has no room for the new value and may not evict others (memcached -M), the server drops the old
 // value.
 func (s *Store) swap(ctx context.Context, k key, old *item, n *note) (bool, error) {
-	swapped, err := s.change(ctx, swapRequest(k, old.id, s.encode(n), n.Life))
+	swapped, err := s.change(ctx, old.over, swapRequest(k, old.id, s.encode(n), n.Life))
 	if errors.Is(err, driver.ErrUnavailable) && ctx.Err() == nil {
 		err = fmt.Errorf("%w: the lock may be lost: %s", driver.ErrUncertain, err)
 	}
 	return swapped, err
 }
 
-func (s *Store) change(ctx context.Context, request []byte) (bool, error) {
-	r, err := s.client.roundTrip(ctx, request)
-	if err != nil {
+// change sends a request that changes a value. If the request has the ID of a value, over is the
+// connection over which the ID was read. It returns false if the value is not what the request
+// expects, or if that connection has ended.
+func (s *Store) change(ctx context.Context, over *link, request []byte) (bool, error) {
+	r, err := s.client.roundTripOn(ctx, over, request)
+	switch {
+	case errors.Is(err, errOtherLink):
+		return false, nil
+	case err != nil:
 		return false, failure(ctx, err, true)
 	}
 	switch r.word {

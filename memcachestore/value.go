@@ -30,6 +30,7 @@ type note struct {
 type item struct {
 	note
 	id   string // changes with every write
+	over *link  // the connection over which the id was read
 	left int    // seconds until the server drops it; the true time is shorter by up to a second
 }
 
@@ -74,7 +75,7 @@ func (s *Store) encode(n *note) []byte {
 }
 
 func (s *Store) decode(r *reply) (*item, error) {
-	i := &item{id: r.flag("c")}
+	i := &item{id: r.flag("c"), over: r.over}
 	left, err := strconv.Atoi(r.flag("t"))
 	if err != nil || i.id == "" {
 		return nil, refusal(*r)
