@@ -71,10 +71,10 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 //
 //	result of the function               next step of Run
 //	nil, and its context has not ended   Run returns nil: the work is finished.
+//	an error that is ErrStop             Run returns that error.
 //	nil, and its context has ended       Run waits for the back-off, and campaigns again.
 //	the error of its context, which      Run waits for the back-off, and campaigns again.
 //	has ended
-//	an error that is ErrStop             Run returns that error.
 //	another error                        Run calls OnError, waits for the back-off, and campaigns
 //	                                     again.
 //
@@ -90,9 +90,10 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 // back-off. The back-off grows from BackOff to MaxBackOff, with jitter. It starts again from
 // BackOff when the function has run for longer than MaxBackOff.
 //
-// Run returns the error of ctx when ctx ends. It also returns the errors that would come again at
-// each try: padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld, errors.ErrUnsupported,
-// and ErrRunning.
+// When ctx ends, Run does not campaign again: it passes another error of the function to OnError,
+// and returns the error of ctx. Run also returns the errors that would come again at each try:
+// padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld, errors.ErrUnsupported, and
+// ErrRunning.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	if !e.begin() {
 		return ErrRunning
@@ -108,11 +109,16 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	for {
 		led, wait, err := e.campaign(ctx, timed)
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case errors.Is(err, errFinished):
 			return nil
-		case errors.Is(err, ErrStop) || final(err) && !led:
+		case errors.Is(err, ErrStop):
+			return err
+		case ctx.Err() != nil:
+			if led && err != nil {
+				e.set.onError(err) // the error of the function
+			}
+			return ctx.Err()
+		case final(err) && !led:
 			return err
 		case err != nil:
 			e.keepError(err, led)
@@ -189,6 +195,7 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 			if released != nil {
 				e.set.onError(fmt.Errorf("election: the work is finished: %w", released))
 			}
+		case errors.Is(err, ErrStop): // even together with the error of the context
 		case ended != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ended)):
 			err = nil // the function returned the error of its context
 		}

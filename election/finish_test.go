@@ -3,6 +3,8 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -90,4 +92,80 @@ func (d *deaf) Release(ctx context.Context, name, token string, keep time.Durati
 		return driver.Gone, driver.ErrUnavailable
 	}
 	return d.Store.Release(ctx, name, token, keep)
+}
+
+// The result of the function counts also if ctx ends before the lock is released.
+func TestResultOfTheFunctionWhenCtxEnds(t *testing.T) {
+	broken := errors.New("the last writes failed")
+	stopped := fmt.Errorf("no more work: %w", election.ErrStop)
+	for _, c := range []struct {
+		name         string
+		result, want error
+		told         []error
+	}{
+		{"its own error", broken, context.Canceled, []error{broken}},
+		{"nil", nil, context.Canceled, nil},
+		{"the error of ctx", context.Canceled, context.Canceled, nil},
+		{"ErrStop", stopped, stopped, nil},
+		{"ErrStop and the error of ctx", errors.Join(stopped, context.Canceled), election.ErrStop, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{store: memstore.New()}
+				var told []error
+				a := w.joinWith(t, "a", func(ctx context.Context) error { <-ctx.Done(); return c.result },
+					election.OnError(func(err error) { told = append(told, err) }))
+				a.stop()
+				if err := <-a.result; !errors.Is(err, c.want) || !slices.Equal(told, c.told) {
+					t.Errorf("Run returns %v, OnError got %v; want %v and %v", err, told, c.want, c.told)
+				}
+				a.locker.Close(t.Context())
+			})
+		})
+	}
+}
+
+// The work is finished, and ctx ends while the lock is released.
+func TestFinishesBeforeCtxEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &deaf{Store: memstore.New()}
+		store.now.Store(true)
+		w := &world{store: store}
+		finish := make(chan struct{})
+		a := w.joinWith(t, "a", func(context.Context) error { <-finish; return nil }, election.OnError(func(error) {}))
+		close(finish)
+		synctest.Wait() // Release tries again and again
+		a.stop()
+		if err := <-a.result; err != nil {
+			t.Errorf("Run returns %v", err)
+		}
+		store.now.Store(false)
+		a.locker.Close(t.Context())
+	})
+}
+
+// ErrStop ends Run even if the function returns it together with the error of its context.
+func TestStopsAfterResign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{store: memstore.New()}
+		a := w.joinWith(t, "a", func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", election.ErrStop, ctx.Err())
+		})
+		if err := a.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wait(time.Minute)
+		select {
+		case err := <-a.result:
+			if !errors.Is(err, election.ErrStop) {
+				t.Errorf("Run returns %v", err)
+			}
+		default:
+			t.Errorf("Run goes on; there were %d terms", w.terms.Load())
+			a.stop()
+			<-a.result
+		}
+		a.locker.Close(t.Context())
+	})
 }
