@@ -1,10 +1,12 @@
 -- Sets fields of the hash KEYS[1] to ARGV[2], ARGV[3], … (field, value, …), unless its field
--- "fence" is greater than the fence ARGV[1]. Returns the greatest fence. The reply is a string,
--- because a number in a reply would lose digits. string.format makes the string, because Lua's own
--- conversion keeps only 14 digits.
+-- "fence" is greater than the fence ARGV[1]. Returns the greatest fence as a string of decimal
+-- digits. string.format makes the string, because Lua's own conversion keeps only 14 digits.
 local mine = tonumber(ARGV[1])
-if not mine or mine < 1 or mine >= 9007199254740992 or mine % 1 ~= 0 then
+if not (mine and mine >= 1 and mine < 9007199254740992 and string.format('%.0f', mine) == ARGV[1]) then
   return redis.error_reply('ERR fence is malformed')
+end
+if #ARGV % 2 == 0 then
+  return redis.error_reply('ERR the last field has no value')
 end
 local seen = tonumber(redis.call('HGET', KEYS[1], 'fence') or '0')
 if seen > mine then

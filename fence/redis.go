@@ -7,7 +7,7 @@ import _ "embed"
 // hash, named "fence".
 //
 //	KEYS[1]  the hash
-//	ARGV     the fence, then field, value, field, value, …
+//	ARGV     the fence in decimal digits, then field, value, field, value, …
 //
 // The script returns the greatest fence as a string. That is the caller's own fence if the fields
 // were set, and a greater one if nothing was done: see [RedisReply].

@@ -84,10 +84,16 @@ func TestRedisHash(t *testing.T) {
 			t.Errorf("fence %d: %v, state %s", test.fence, err, state)
 		}
 	}
-	for _, bad := range []string{"0", "-1", "1.5", "x", "", "9007199254740992", "nan", "inf"} {
+	for _, bad := range []string{"0", "-1", "1.5", "x", "", "9007199254740992", "nan", "inf", "1e15", "0x7fffffffffff", " 9007199254740991", "9007199254740991.0"} {
 		if reply, err := c.call(t, "EVAL", fence.RedisHash(), "1", "invoice:7", bad, "state", "bad"); err == nil {
 			t.Errorf("fence %q: %s", bad, reply)
 		}
+	}
+	if reply, err := c.call(t, "EVAL", fence.RedisHash(), "1", "invoice:8", "7", "state", "paid", "by"); err == nil {
+		t.Errorf("a field without a value: %s", reply)
+	}
+	if n, err := c.call(t, "EXISTS", "invoice:8"); n != "0" || err != nil {
+		t.Errorf("a field without a value: the fields before it were set (%s, %v)", n, err)
 	}
 	if err := fence.RedisReply(f, "no number"); !errors.Is(err, fence.ErrMalformed) {
 		t.Error(err)
