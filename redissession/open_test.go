@@ -3,6 +3,7 @@ package redissession_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,6 +32,27 @@ func rotate(t *testing.T, c rueidis.Client, password string) {
 
 func touch(t *testing.T, r *redissession.Redis) error {
 	return r.Values().Discard(t.Context(), "k")
+}
+
+// TestOpenEndsWithItsContext: if the context of Open ends while the server does not answer, Open
+// returns at once.
+func TestOpenEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	noError(t, err)
+	defer silent.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if c, err := silent.Accept(); err == nil {
+			defer c.Close()
+			cancel()
+			<-t.Context().Done()
+		}
+	}()
+	_, err = redissession.Open(ctx, redisstore.Config{Addrs: []string{silent.Addr().String()}})
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("Open: %v", err)
+	}
 }
 
 // TestCredentialsRotate changes the password while the connection is in use. The next connection

@@ -45,8 +45,8 @@ func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 // credentials can change while Redis is open. Config.Cluster must be set for a cluster.
 //
 // Open returns padlock.ErrInvalid if settings are wrong or contradict each other, and
-// session.ErrUnavailable if the servers cannot be reached or refuse the login. No error contains a
-// password.
+// session.ErrUnavailable if the servers refuse the login or cannot be reached before ctx ends. No
+// error contains a password.
 func Open(ctx context.Context, c redisstore.Config, opts ...Option) (*Redis, error) {
 	server, err := redisconn.New(c)
 	if err != nil {
@@ -82,7 +82,7 @@ func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Redis,
 	if err := r.checkPrefix(); err != nil {
 		return nil, err
 	}
-	client, err := rueidis.NewClient(clientOption(server))
+	client, err := connect(ctx, clientOption(server))
 	if err != nil {
 		return nil, unopened(err)
 	}
@@ -92,6 +92,34 @@ func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Redis,
 	}
 	r.client = client
 	return r, nil
+}
+
+// connect makes a client. rueidis.NewClient does not watch a context. So if ctx ends, connect returns
+// without the client, which is closed as soon as it is there.
+func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error) {
+	type outcome struct {
+		client rueidis.Client
+		err    error
+	}
+	made := make(chan outcome, 1)
+	go func() {
+		client, err := rueidis.NewClient(o)
+		if err != nil && client != nil {
+			client.Close()
+		}
+		made <- outcome{client, err}
+	}()
+	select {
+	case o := <-made:
+		return o.client, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-made; o.err == nil {
+				o.client.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
 }
 
 // checkPrefix refuses a prefix that would hide the hash tag that follows it.

@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -88,7 +89,8 @@ func identity(err error) string {
 	return reflect.TypeOf(err).String() + ":" + cut(err.Error())
 }
 
-func cut(text string) string { return text[:min(len(text), 1000)] }
+// cut shortens a text. The result is UTF-8, because JSON keeps no other text as it is.
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "\uFFFD") }
 
 // maxWrapped bounds how many of the wrapped errors are shared with other processes.
 const maxWrapped = 32

@@ -89,6 +89,25 @@ func TestFailureOfAnotherProcess(t *testing.T) {
 	})
 }
 
+// TestFailureOfAnyText: errors.Is recognises the error of another process even if its text is long
+// or is not UTF-8.
+func TestFailureOfAnyText(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 2)
+		for i, text := range []string{"\xff\xfe: no such file", "x" + strings.Repeat("é", 2000)} {
+			down := errors.New(text)
+			work := &counter{}
+			work.fail(fmt.Errorf("catalogue: %w", down))
+			key := fmt.Sprint("k", i)
+			for p, c := range f.caches {
+				if _, err := stampede.Remember(t.Context(), c, key, time.Minute, work.fn); !errors.Is(err, down) {
+					t.Errorf("process %d: errors.Is does not find %.30q in %.60q", p, text, err)
+				}
+			}
+		}
+	})
+}
+
 // TestDeadUpstream: if there is a stale value, only the callers of the first failure wait for the
 // function that fails. The function is called once per ErrorTTL.
 func TestDeadUpstream(t *testing.T) {
