@@ -1,6 +1,11 @@
 package session
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+)
 
 // Abandon gives up the session for this request. Writes that are not saved yet are dropped,
 // failures of the session no longer replace the answer, and the lock is released. The stored
@@ -18,4 +23,24 @@ func (s *state) drop(ctx context.Context) {
 	defer s.mu.Unlock()
 	s.pending, s.stage = ordered[Op]{}, begun
 	s.release(ctx)
+}
+
+// dropCutOff drops the unsaved writes if http.TimeoutHandler answers while the handler inside of it
+// still works. The handler may have made only some of its writes. request is the context of the
+// request outside of http.TimeoutHandler, and code is the status of the answer.
+//
+// http.TimeoutHandler answers with status 503 when the context that it gave to the handler has
+// ended: by its own deadline, or because the client has left. The caller holds s.mu.
+func (s *state) dropCutOff(request context.Context, code int) {
+	if code != http.StatusServiceUnavailable || s.pending.len() == 0 || s.wroteWith.Err() == nil {
+		return
+	}
+	end, ok := s.wroteWith.Deadline()
+	if last, bounded := request.Deadline(); !ok || bounded && !end.Before(last) {
+		return // the handler has the context of the request
+	}
+	if errors.Is(s.wroteWith.Err(), context.DeadlineExceeded) || request.Err() != nil {
+		s.pending = ordered[Op]{}
+		s.event(request, Event{Kind: EventFailed, Err: fmt.Errorf("%w: the answer began before the handler had ended", context.Cause(s.wroteWith))})
+	}
 }

@@ -313,6 +313,52 @@ func TestTimeoutHandlerInside(t *testing.T) {
 	has(b, "n", 0)
 }
 
+// TestTimeoutHandlerCutsOff: if http.TimeoutHandler answers while the handler still works, the
+// writes that the handler has made so far are not saved.
+func TestTimeoutHandlerCutsOff(t *testing.T) {
+	b := newBrowser(t, newManager(t, session.NewMemory()))
+	b.putValue("k", 1)
+	for name, c := range map[string]struct {
+		limit time.Duration
+		then  func(ctx context.Context, leave func())
+		want  int
+	}{
+		"too slow":           {50 * time.Millisecond, func(ctx context.Context, _ func()) { <-ctx.Done() }, 1},
+		"the client leaves":  {time.Hour, func(ctx context.Context, leave func()) { leave(); <-ctx.Done() }, 1},
+		"its own 503":        {time.Hour, func(context.Context, func()) {}, 2},
+		"its own short wait": {time.Hour, func(ctx context.Context, _ func()) { c, end := context.WithTimeout(ctx, 1); <-c.Done(); end() }, 2},
+	} {
+		b.putValue("k", 1)
+		request, leave := context.WithCancel(bg)
+		visitor := b.twin()
+		visitor.ctx = request
+		late := make(chan error, 1)
+		answered := make(chan bool)
+		w := visitor.answer(http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := session.From(r.Context())
+			noError(t, s.Put("k", 2))
+			c.then(r.Context(), leave)
+			if r.Context().Err() == nil {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			<-answered
+			late <- s.Put("k", 3)
+		}), c.limit, "too slow").ServeHTTP)
+		close(answered)
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", name, w.Code)
+		}
+		if c.want == 1 {
+			if err := <-late; !errors.Is(err, session.ErrClosed) {
+				t.Errorf("%s: a Put after the answer: %v", name, err)
+			}
+		}
+		leave()
+		has(b, "k", c.want)
+	}
+}
+
 // traceKey is in contexts of requests.
 type traceKey struct{}
 

@@ -132,6 +132,7 @@ type state struct {
 	base    string    // the version that was loaded
 	expires time.Time // end of the absolute lifetime
 	view
+	wroteWith context.Context // the context of the Session with which the last Put or Delete was called
 	wrote     map[string]bool // only if this is the state of an Update: the keys that it wrote in the store
 	abandoned bool
 }

@@ -193,5 +193,6 @@ func (s *state) write(ctx context.Context, op Op, encodeErr error) error {
 		return s.refuse(fmt.Errorf("%w: %q would make it %d bytes, at most %d are allowed", ErrTooLarge, op.Key, size, limit))
 	}
 	s.planOp(op)
+	s.wroteWith = ctx
 	return nil
 }

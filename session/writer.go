@@ -89,7 +89,7 @@ func (w *writer) WriteHeader(code int) {
 // beginAnswer replaces the answer and returns false.
 func (w *writer) beginAnswer(code int) bool {
 	w.begun = true
-	err := w.s.closeSession(w.r.Context(), w.Header())
+	err := w.s.closeSession(w.r.Context(), w.Header(), code)
 	if err == nil {
 		return true
 	}
@@ -102,12 +102,14 @@ func (w *writer) beginAnswer(code int) bool {
 	return false
 }
 
-// closeSession saves the session before the answer, even if the client has left.
-func (s *state) closeSession(ctx context.Context, h http.Header) error {
+// closeSession saves the session before the answer, even if the client has left. code is the status
+// of the answer.
+func (s *state) closeSession(ctx context.Context, h http.Header, code int) error {
 	s.waits.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waits.resume()
+	s.dropCutOff(ctx, code)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.waitBound()+saveTime)
 	defer cancel()
 	err := s.saveState(ctx)
@@ -237,7 +239,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, w.refused
 	}
 	if !w.begun {
-		if err := w.s.closeSession(w.r.Context(), w.Header()); err != nil {
+		if err := w.s.closeSession(w.r.Context(), w.Header(), http.StatusSwitchingProtocols); err != nil {
 			return nil, nil, err
 		}
 		w.begun = true
