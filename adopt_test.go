@@ -251,3 +251,26 @@ func TestKeyInJSON(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// All events of a permit have the name that the caller of Acquire gave, even if the permit is adopted.
+func TestEventsOfAnAdoptedPermit(t *testing.T) {
+	rec := &recorder{}
+	l := newLocker(t, memstore.New(), padlock.OnEvent(rec.on))
+	key, err := acquire(t, l, "job", padlock.Slots(2)).Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := l.Adopt(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, h)
+	if n := len(rec.all()); n < 6 {
+		t.Errorf("%d events", n)
+	}
+	for _, e := range rec.all() {
+		if e.Name != "job" {
+			t.Errorf("%v of %q", e.Kind, e.Name)
+		}
+	}
+}

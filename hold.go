@@ -181,6 +181,9 @@ func (h *hold) check(ctx context.Context) error {
 	}
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
+	if h.cause != nil { // h ended while the reply was on its way
+		return failed(OpCheck, h.name, h.cause)
+	}
 	h.noticeMode(sent, g)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 // held is a lock in one of the states of the table in hold.go.
@@ -153,4 +154,28 @@ func TestEachTransitionOfAHold(t *testing.T) {
 			})
 		}
 	}
+}
+
+// If a lock ends while the reply to a Check is on its way, Check returns the reason, and no event of
+// the hold follows the event that reports the end.
+func TestCheckOfALockThatEndsMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := &recorder{}
+		s := newRemote()
+		l := newLocker(t, s, padlock.OnEvent(rec.on))
+		h := acquire(t, l, "job", padlock.TTL(time.Second), padlock.NoRenewal())
+		key, err := h.Export(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Store.Convert(t.Context(), driver.Request{Name: "job", Token: key.Token(), Shared: true, TTL: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		s.reply("extend", takes(2*time.Second))
+		wantOnly(t, h.Check(t.Context()), "check", padlock.ErrLost)
+		if all := rec.all(); all[len(all)-1].Kind != padlock.EventEnded {
+			t.Errorf("the last event is %v", all[len(all)-1].Kind)
+		}
+		h.Release()
+	})
 }

@@ -356,7 +356,7 @@ func TestInvalidPassLocally(t *testing.T) {
 	for _, c := range []struct {
 		n int
 		d time.Duration
-	}{{1, time.Second}, {100_001, time.Second}, {-1, time.Second}, {10, 0}, {10, -1}, {10, 2 * time.Hour}} {
+	}{{0, 0}, {0, time.Second}, {1, time.Second}, {100_001, time.Second}, {-1, time.Second}, {10, 0}, {10, -1}, {10, 2 * time.Hour}} {
 		l := newLocker(t, newRemote(), padlock.PassLocally(c.n, c.d))
 		_, err := l.TryAcquire(t.Context(), "job")
 		wantOnly(t, err, "acquire", padlock.ErrInvalid)

@@ -165,7 +165,7 @@ type eventQueue struct {
 func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQueue, context.Context) {
 	n := &eventQueue{l: l, name: withoutSlot(name), mode: mode, all: l.observed(ctx)}
 	if n.all {
-		ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: name, Mode: mode})
+		ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: n.name, Mode: mode})
 	}
 	n.ctx, n.queue = ctx, n.room[:0]
 	return n, ctx

@@ -54,7 +54,8 @@ type config struct {
 	trace      func(context.Context) string // set by TraceHolders
 	clock      driver.Clock
 	maxWaiters int
-	passMost   int // 0 without PassLocally
+	passes     bool // PassLocally is given
+	passMost   int  // 0 without PassLocally
 	passFor    time.Duration
 }
 
@@ -223,12 +224,12 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 // PassLocally has no effect on a store in this process, whose hand-over is just as cheap. It also
 // has no effect on a store that has fences but cannot reserve them (driver.FenceRaiser).
 func PassLocally(n int, d time.Duration) LockerOption {
-	return lockerOption(func(c *config) { c.passMost, c.passFor = n, d })
+	return lockerOption(func(c *config) { c.passes, c.passMost, c.passFor = true, n, d })
 }
 
 // checkPassing returns the error in the parameters of PassLocally, or nil.
 func (c *config) checkPassing() error {
-	if c.passMost == 0 && c.passFor == 0 {
+	if !c.passes {
 		return nil
 	}
 	if c.passMost < 2 || c.passMost > 100_000 || c.passFor <= 0 || c.passFor > time.Hour {

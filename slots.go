@@ -172,7 +172,7 @@ func (p *permitCall) checkPlaces() error {
 	for i := 0; i < p.set.slots && err == nil; i++ {
 		var place string
 		if place, err = where.Location(driver.SlotName(p.name, i)); err == nil && place == gate {
-			return fmt.Errorf("%w: permit %d of %s and its waiters share one lock in this store; choose another name", ErrInvalid, i, quote(p.name))
+			return fmt.Errorf("%w: permit %d and the callers that wait for it share one lock in this store; choose another name", ErrInvalid, i)
 		}
 	}
 	if errors.Is(err, errors.ErrUnsupported) {

@@ -3,7 +3,9 @@ package padlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -429,9 +431,16 @@ func TestSlotsAndGateInOnePlace(t *testing.T) {
 			return map[bool]string{true: "gate"}[name == gate || name == driver.SlotName("job", 2)]
 		}, padlock.ErrInvalid},
 	} {
-		l := padlock.New(placed{memstore.New(), c.at})
+		rec := &recorder{}
+		l := padlock.New(placed{memstore.New(), c.at}, padlock.OnEvent(rec.on))
+		l.ShowNames(func(string) string { return "hidden" })
 		if _, err := l.Acquire(t.Context(), "job", padlock.Slots(3)); !errors.Is(err, c.want) {
 			t.Errorf("the error is %v, want %v", err, c.want)
+		}
+		for _, e := range rec.all() {
+			if strings.Contains(fmt.Sprint(e), "job") {
+				t.Errorf("an event shows the name: %v", e)
+			}
 		}
 		l.Close(t.Context())
 	}
