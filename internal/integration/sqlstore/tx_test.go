@@ -92,6 +92,7 @@ func transactions(t *testing.T, a, b *party, e sqlstore.Engine) {
 	t.Run("rollback frees nothing", func(t *testing.T) { rollback(t, a, b) })
 	t.Run("savepoint", func(t *testing.T) { savepoint(t, a, b) })
 	if e == sqlstore.SQLite {
+		t.Run("old snapshot", func(t *testing.T) { oldSnapshot(t, a, b, sql.LevelDefault) })
 		return
 	}
 	t.Run("nothing waits for a check", func(t *testing.T) { noWait(t, a, b) })
@@ -313,6 +314,8 @@ func oldSnapshot(t *testing.T, a, b *party, level sql.IsolationLevel) {
 	tx = read()
 	inner := b.begin(t, sql.LevelDefault)
 	noError(t, b.store.LockTx(ctx, inner, name))
+	_, err = inner.Exec("INSERT INTO padlock_meta VALUES ('" + name + "', 'what the earlier holder wrote')")
+	noError(t, err)
 	noError(t, inner.Commit())
 	if err := a.store.LockTx(ctx, tx, name); err == nil {
 		t.Error("LockTx in a transaction that has read before another one had the lock")
