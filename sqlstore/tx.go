@@ -111,14 +111,8 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
-	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("lock in a transaction: %w", errStale) // the row has changed since the snapshot of tx was taken
-	}
+	st, now, err := s.loadCurrent(ctx, tx, name)
 	if err != nil {
-		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
-	}
-	if err := s.checkSameVersion(ctx, name, st); err != nil {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
 	st.trim(now)
@@ -168,20 +162,21 @@ func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (
 		locked int64
 	}
 	var seen, is row
-	if s.rows.sql.tx.plain != "" {
-		err := tx.QueryRowContext(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return 0, failure(ctx, err, false)
-		}
-	}
 	err = tx.QueryRowContext(ctx, lockText, []byte(name)).Scan(&is.fence, &is.locked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, s.whyNoRow(ctx, name)
 	case err != nil:
 		return 0, s.staleError(ctx, err)
-	case s.rows.sql.tx.plain != "" && seen != is:
-		return 0, errStale
+	}
+	if s.rows.sql.tx.plain != "" { // the row is locked, so only an old snapshot differs
+		err := tx.QueryRowContext(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked)
+		switch {
+		case err != nil && !errors.Is(err, sql.ErrNoRows):
+			return 0, failure(ctx, err, false)
+		case seen != is:
+			return 0, errStale
+		}
 	}
 	if s.rows.dialect.numbers && lockText == s.rows.sql.tx.share {
 		sawFence = is.fence
@@ -211,21 +206,33 @@ func (s *Store) staleError(ctx context.Context, err error) error {
 	return failure(ctx, err, false)
 }
 
-// checkSameVersion returns an error if the transaction does not see the current version of the
-// lock's row. A REPEATABLE READ or SERIALIZABLE transaction sees the row as it was when the
-// transaction first read anything.
-func (s *Store) checkSameVersion(ctx context.Context, name string, st *state) error {
-	if !s.rows.dialect.grants {
-		return nil
+// loadCurrent reads the state of a name in the transaction. It returns errStale if the transaction
+// does not see the current version of the lock's row. A REPEATABLE READ or SERIALIZABLE transaction
+// sees the row as it was when the transaction first read anything. At READ COMMITTED, the holder
+// may write the row between the two reads of loadCurrent. Then the transaction sees another version
+// when it reads again.
+func (s *Store) loadCurrent(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
+	for last := int64(-1); ; {
+		_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return nil, 0, errStale
+		case err != nil:
+			return nil, 0, failure(ctx, err, false)
+		case !s.rows.dialect.grants:
+			return st, now, nil
+		}
+		is, _, err := s.rows.peekState(ctx, name)
+		switch {
+		case err != nil:
+			return nil, 0, failure(ctx, err, false)
+		case is.version == st.version:
+			return st, now, nil
+		case st.version == last:
+			return nil, 0, errStale
+		}
+		last = st.version
 	}
-	is, _, err := s.rows.peekState(ctx, name)
-	if err != nil {
-		return failure(ctx, err, false)
-	}
-	if is.version != st.version {
-		return errStale
-	}
-	return nil
 }
 
 // makeRowsFor makes the rows of a name before a transaction locks them. On MySQL, a transaction

@@ -91,6 +91,7 @@ func transactions(t *testing.T, a, b *party, e sqlstore.Engine) {
 	t.Run("lock", func(t *testing.T) { lockTx(t, a, b) })
 	t.Run("rollback frees nothing", func(t *testing.T) { rollback(t, a, b) })
 	t.Run("savepoint", func(t *testing.T) { savepoint(t, a, b) })
+	t.Run("lock while the row changes", func(t *testing.T) { lockInTraffic(t, a, b, e) })
 	if e == sqlstore.SQLite {
 		t.Run("old snapshot", func(t *testing.T) { oldSnapshot(t, a, b, sql.LevelDefault) })
 		return
@@ -314,8 +315,10 @@ func oldSnapshot(t *testing.T, a, b *party, level sql.IsolationLevel) {
 	tx = read()
 	inner := b.begin(t, sql.LevelDefault)
 	noError(t, b.store.LockTx(ctx, inner, name))
-	_, err = inner.Exec("INSERT INTO padlock_meta VALUES ('" + name + "', 'what the earlier holder wrote')")
-	noError(t, err)
+	for _, query := range []string{"DELETE FROM padlock_meta WHERE setting = '" + name + "'", "INSERT INTO padlock_meta VALUES ('" + name + "', 'what the earlier holder wrote')"} {
+		_, err = inner.Exec(query)
+		noError(t, err)
+	}
 	noError(t, inner.Commit())
 	if err := a.store.LockTx(ctx, tx, name); err == nil {
 		t.Error("LockTx in a transaction that has read before another one had the lock")
@@ -402,4 +405,32 @@ func TestLockTxFirst(t *testing.T) {
 			wantText(t, "LockTx", lazy().LockTx(t.Context(), tx, "name"), driver.ErrUnavailable, "version 2")
 		})
 	}
+}
+
+// lockInTraffic: a holder renews its lease again and again. At READ COMMITTED, LockTx says that
+// somebody has the name, and nothing else.
+func lockInTraffic(t *testing.T, a, b *party, e sqlstore.Engine) {
+	level, r := sql.LevelReadCommitted, driver.Request{Name: "traffic", Token: "token", TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere"}}
+	if e == sqlstore.SQLite {
+		level = sql.LevelDefault
+	}
+	_, err := b.store.Acquire(t.Context(), r)
+	noError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			_, _ = b.store.Extend(ctx, r.Name, r.Token, r.TTL)
+		}
+	}()
+	for range 100 {
+		tx := a.begin(t, level)
+		wantError(t, "LockTx", a.store.LockTx(t.Context(), tx, r.Name), driver.ErrHeld)
+		noError(t, tx.Rollback())
+	}
+	stop()
+	<-ended
+	_, err = b.store.Release(t.Context(), r.Name, r.Token, 0)
+	noError(t, err)
 }
