@@ -399,3 +399,18 @@ func TestAllocationsOfSeveralNames(t *testing.T) {
 		}
 	})
 }
+
+// Close after the last lock and before the end of AcquireAll: the error is ErrClosed.
+func TestCloseBeforeAcquireAllReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l *padlock.Locker
+		l = padlock.New(memstore.New(), padlock.OnEvent(func(e padlock.Event) {
+			if e.Kind == padlock.EventAcquired && e.Name == "b" {
+				go l.Close(context.Background())
+				<-time.After(time.Second)
+			}
+		}))
+		_, err := l.AcquireAll(t.Context(), []string{"a", "b"})
+		wantOnly(t, err, "acquire", padlock.ErrClosed)
+	})
+}

@@ -470,3 +470,24 @@ func TestCloseWithAContextThatHasEndedAndASilentStore(t *testing.T) {
 		}
 	})
 }
+
+// Close ends an AcquireAll that waits, and the error is ErrClosed, not that of the locks which
+// AcquireAll has already and which Close releases.
+func TestCloseWhileAcquireAllWaits(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l, other := padlock.New(s), padlock.NewShared(s)
+		release := acquire(t, other, "b").Release
+		done := make(chan error, 1)
+		go func() {
+			_, err := l.AcquireAll(context.Background(), []string{"a", "b"})
+			done <- err
+		}()
+		synctest.Wait()
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantOnly(t, <-done, "acquire", padlock.ErrClosed)
+		release()
+		other.Close(t.Context())
+	})
+}

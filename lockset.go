@@ -72,6 +72,9 @@ func (s *lockSet) firstLoss() error {
 		s.l.mu.Lock()
 		cause := h.cause
 		s.l.mu.Unlock()
+		if cause == ErrReleased { // by Close, because AcquireAll has not returned yet
+			return failed(OpAcquire, h.name, ErrClosed)
+		}
 		return failed(OpHold, h.name, cause)
 	}
 	return nil
@@ -134,8 +137,15 @@ func (t *taking) waitFor(a attempt, name string) error {
 	waiting, stop := t.until(a.ctx)
 	defer stop(nil)
 	a.ctx = waiting
-	err := t.addTaken(&a, name, a.waitForLock())
-	if cause := context.Cause(waiting); err != nil && cause != nil && t.ctx.Err() == nil {
+	err := a.waitForLock()
+	if err == nil || t.ctx.Err() != nil {
+		return t.addTaken(&a, name, err)
+	}
+	cause := context.Cause(waiting)
+	if errors.Is(cause, ErrReleased) { // by Close, because AcquireAll has not returned yet
+		err, cause = ErrClosed, nil
+	}
+	if err = t.addTaken(&a, name, err); cause != nil {
 		return cause // a hold of t is over
 	}
 	return err
