@@ -163,6 +163,7 @@ func (s *server) watch(signals <-chan os.Signal) {
 			s.sendNews(&news{Is: isStopped, Signal: int(sig)})
 		case left := <-s.left:
 			s.sendNews(&news{Is: isLeft, Left: left})
+			s.killIn(s.spec.Grace)
 		case <-timer.C:
 		case <-done:
 			done = nil
@@ -213,8 +214,12 @@ func (s *server) frontDied() {
 	s.kill()
 }
 
-// commandDone is called when the command has ended. Unless Leave is set, commandDone then starts to
-// end the processes that the command left behind.
+// findTime is how long the supervisor may need to find the processes that the command left behind.
+const findTime = 500 * time.Millisecond
+
+// commandDone is called when the command has ended. Unless Leave is set, it starts to end the
+// processes that the command left behind. These processes are killed when Grace has passed since
+// they were found. The user could not learn their names if they were killed before.
 func (s *server) commandDone() {
 	s.tellDone()
 	if !s.spec.Leave {
@@ -224,7 +229,7 @@ func (s *server) commandDone() {
 			case <-s.job.Gone(): // nobody reads the news any more
 			}
 		})
-		s.killIn(s.spec.Grace)
+		s.killIn(s.spec.Grace + findTime) // for processes that cannot be found
 	}
 }
 
