@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -76,6 +77,7 @@ func refusal(text string) error {
 	// The error for an unknown command quotes the command's arguments, which may be tokens and
 	// passwords.
 	text, _, _ = strings.Cut(text, ", with args")
+	text = scriptError(text)
 	code, rest, _ := strings.Cut(text, " ")
 	switch {
 	case code == codeVersion:
@@ -101,6 +103,17 @@ func refusal(text string) error {
 	}
 	return fmt.Errorf("%w: redis: %s", driver.ErrUncertain, text)
 }
+
+// scriptError returns the error of the command that failed in a script. Redis 7.0 reports that error
+// itself, and Redis 6.2 puts the name of the script and the line before it.
+func scriptError(text string) string {
+	if !strings.Contains(text, "NOPERM") { // may come after the first write of a script; see refusal
+		text = scriptLine.ReplaceAllString(text, "")
+	}
+	return text
+}
+
+var scriptLine = regexp.MustCompile(`^(ERR )?(Error running script \(call to \w+\): )?(@user_script: ?\d+: )+-?`)
 
 // versionError is the error for a name whose note has a flag that this version of padlock does not
 // know: a later version has written the note, or the note is damaged.

@@ -70,7 +70,7 @@ func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Reques
 // fastFailed handles the error of a fast acquire. A server without memory refuses the first command
 // of the fast script, even if the name is held; the full script can find the holder.
 func (s *Store) fastFailed(ctx context.Context, err error) (driver.Grant, error, bool) {
-	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "OOM ") {
+	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(scriptError(reply.Error()), "OOM ") {
 		return driver.Grant{}, nil, false
 	}
 	return driver.Grant{}, s.failure(ctx, err), true

@@ -34,13 +34,20 @@ type watchedConn struct {
 
 	// Only the goroutine that reads uses these fields:
 	reads        int   // reads since the last tick
-	many         bool  // the server may have owed several replies at the same time
+	partial      bool  // a read since the last tick may have returned a part of a reply
+	many         bool  // the server may still owe a reply, although one was read
 	probed       bool  // a probe was sent
 	writesBefore int64 // the number of writes before the probe
 }
 
-// commandBreak is the text between two commands that are written together.
-var commandBreak = []byte("\r\n*")
+var (
+	commandBreak = []byte("\r\n*") // the text between two commands that are written together
+	replyEnd     = []byte("\r\n")
+)
+
+// maxWholeReply is the length up to which a reply arrives in one piece. A longer reply needs several
+// packets, and the network may fail between two of them.
+const maxWholeReply = 1000
 
 const (
 	silenceLimit = 2500 * time.Millisecond
@@ -93,6 +100,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 			}
 			c.owed.Store(0)
 			c.reads++
+			c.partial = c.partial || n > maxWholeReply || !bytes.HasSuffix(b[:n], replyEnd)
 		}
 		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
@@ -107,8 +115,9 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 // silent.
 func (c *watchedConn) tick() error {
 	owed, writes, reads := c.owed.Load(), c.writes.Load(), c.reads
-	c.many = c.many || c.commands.Swap(0) > 1 || owed != 0
-	c.reads = 0
+	several := c.commands.Swap(0) > 1
+	c.many = c.many || several || c.partial || owed != 0
+	c.reads, c.partial = 0, false
 	switch {
 	case owed != 0 && c.s.clock.Now().Sub(driver.Instant(owed)) > silenceLimit:
 		return errSilent
