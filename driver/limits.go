@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -48,6 +49,10 @@ func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its
 // tokens in the same sets, so a hold with this token would look like that mark.
 const reservedToken = "__write__"
+
+// reservedTokens is the beginning of the other marks that padlock keeps in these sets, such as
+// cool-downs. A hold with such a token would look like the mark.
+const reservedTokens = "padlock:"
 
 // Validate checks r against the limits of this package and those of the store, which are in g.
 // Acquire, Wait, Convert and similar methods of a store call it first. The error is ErrInvalid and
@@ -136,9 +141,10 @@ func CheckHold(name, token string, g *Guarantees) error {
 	return CheckToken(token)
 }
 
-// CheckToken returns ErrInvalid for a token that no hold can have: an empty one, one of more than
-// MaxToken bytes, and the word that Symfony reserves. Every method of a store that takes a token
-// calls it first. The error does not contain the token.
+// CheckToken returns ErrInvalid for a token that no hold can have: an empty token, one of more than
+// MaxToken bytes, the word "__write__", which Symfony reserves, and one that begins with
+// "padlock:". Every method of a store that takes a token calls it first. The error does not contain
+// the token.
 func CheckToken(token string) error {
 	switch {
 	case token == "":
@@ -147,6 +153,8 @@ func CheckToken(token string) error {
 		return invalid("token", fmt.Sprintf("has %d bytes, at most %d are allowed", len(token), MaxToken))
 	case token == reservedToken:
 		return invalid("token", "is a word that Symfony reserves")
+	case strings.HasPrefix(token, reservedTokens):
+		return invalid("token", "begins with "+reservedTokens+", which padlock reserves")
 	}
 	return nil
 }

@@ -24,11 +24,11 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/token",
-		clause: "A token is 1 to MaxToken bytes. An empty one, a longer one, and the word that Symfony reserves are ErrInvalid; the error names the token.",
+		clause: "A token is 1 to MaxToken bytes. An empty one, a longer one, and the reserved words are ErrInvalid; the error names the token.",
 		about:  "Request.Token MaxToken ErrInvalid",
 		f: func(c *check) {
 			r := c.request(c.newName())
-			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__"} {
+			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__", "padlock:look"} {
 				r.Token = t
 				_, err := c.a.Acquire(c.ctx, r)
 				c.invalid(err, "token", "Acquire with token "+shortName(t))
@@ -46,7 +46,7 @@ var limitCases = []testCase{
 		about:  "Request.Token Request.Replaces ErrInvalid",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__"} {
+			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__", "padlock:look"} {
 				for method, f := range c.everyToken(l.req.Name, t) {
 					c.invalid(f(), "token", method+" with token "+shortName(t))
 					c.verify(l, "after "+method+" with token "+shortName(t))

@@ -62,3 +62,19 @@ func TestReadersTogetherShareAFence(t *testing.T) {
 		t.Errorf("a writer's fence %d is not above that of readers before it, %d", after, fences[0])
 	}
 }
+
+// A reader that adopts the only hold of a name gets the last fence below MaxFence, and no greater one.
+func TestAdoptedReaderGetsTheLastFence(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv.Addr())
+	r, swap := reading(request("job")), reading(request("job"))
+	take(t, s, r)
+	if err := s.RaiseFence(t.Context(), "job", r.Token, driver.MaxFence-2); err != nil {
+		t.Fatal(err)
+	}
+	swap.Replaces = r.Token
+	if g := take(t, s, swap); g.Fence != driver.MaxFence-1 {
+		t.Errorf("the fence is %d, want %d", g.Fence, uint64(driver.MaxFence-1))
+	}
+}

@@ -34,8 +34,9 @@ if old ~= '' then
   forget(old)
   withdraw(old)
   local til = ms + math.max(ttl, atleast)
+  local joins = was and taken()
   local fence = grant(token, was, til, above, holder, NOTE_HELD, math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
-  if was then -- the new hold has the fence that the readers share, and needs a greater one
+  if joins then -- the new hold has the fence of the other readers, and needs a greater one
     fence = newFence(false, above)
     local n = record(token)
     n.fence = fence
