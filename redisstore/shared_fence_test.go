@@ -63,7 +63,8 @@ func TestReadersTogetherShareAFence(t *testing.T) {
 	}
 }
 
-// A reader that adopts the only hold of a name gets the last fence below MaxFence, and no greater one.
+// A reader that adopts the only hold of a name gets the last fence below MaxFence, and no greater
+// one.
 func TestAdoptedReaderGetsTheLastFence(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// TestHalfReply breaks the network in the middle of a reply, when no other reply is outstanding. The
-// call ends although its context never does.
+// TestHalfReply breaks the network in the middle of a reply, when no other reply is outstanding.
+// The call ends although its context never does.
 func TestHalfReply(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -54,8 +54,8 @@ func TestHalfReply(t *testing.T) {
 	}
 }
 
-// TestNoNeedlessPing sends requests one at a time. Their replies show that the server is alive, so the
-// store sends no PING after them.
+// TestNoNeedlessPing sends requests one at a time. Their replies show that the server is alive, so
+// the store sends no PING after them.
 func TestNoNeedlessPing(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
@@ -102,8 +102,8 @@ func (c *pingCounter) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// halfConn loses the network in the middle of a reply: after half is set, only the first packet of the
-// next long reply arrives, and nothing after that.
+// halfConn loses the network in the middle of a reply: after half is set, only the first packet of
+// the next long reply arrives, and nothing after that.
 type halfConn struct {
 	net.Conn
 	half *atomic.Bool
