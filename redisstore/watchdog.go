@@ -45,8 +45,8 @@ var (
 	replyEnd     = []byte("\r\n")
 )
 
-// maxWholeReply is the length up to which a reply arrives in one piece. A longer reply needs several
-// packets, and the network may fail between two of them.
+// maxWholeReply is the length up to which a reply arrives in one piece. A longer reply needs
+// several packets, and the network may fail between two of them.
 const maxWholeReply = 1000
 
 const (
