@@ -46,8 +46,9 @@ local function undo()
 end
 local out, grown = {'ok'}, 0
 local function count(f, was, now)
-  if was then grown = grown - #f - #was end
-  if now then grown = grown + #f + #now end
+  local size = #f - 1 -- without the colon
+  if was then grown = grown - size - #was end
+  if now then grown = grown + size + #now end
 end
 if create then call('HSET', K, 'v', ARGV[2]) end
 for _ = 1, tonumber(ARGV[8]) do

@@ -58,6 +58,38 @@ func sizeOfNew(c *check) {
 	}
 }
 
+// sizeOfKeys: only bytes count. Many small keys may be replaced by a large one, or the other way
+// round, only within the limit.
+func sizeOfKeys(c *check) {
+	var small, none []session.Op
+	for i := range 10 {
+		key := fmt.Sprint("k", i)
+		small, none = append(small, c.put(key, 1)), append(none, del(key))
+	}
+	c.create(small...)
+	size, n := c.size(), 1
+	for len(c.Encode(strings.Repeat("x", n))) < size {
+		n++
+	}
+	large := strings.Repeat("x", n) // with its key, it is larger than the ten small values
+	if _, err := c.commit(session.Change{Ops: append(none, c.put("b", large)), MaxSize: size}); !errors.Is(err, session.ErrTooLarge) {
+		c.errorf("a large key instead of ten small ones: %v", err)
+	}
+	if _, err := c.commit(session.Change{Ops: append(none, c.put("b", large))}); err != nil {
+		c.errorf("%v", err)
+	}
+	one := len(c.Encode("x"))
+	for n := range large {
+		text := large[:n]
+		if len("b")+len(c.Encode(large)) != len("c")+one+len("d")+len(c.Encode(text)) {
+			continue
+		}
+		if _, err := c.commit(session.Change{Ops: []session.Op{del("b"), c.put("c", "x"), c.put("d", text)}, MaxSize: 1}); err != nil {
+			c.errorf("two keys instead of one, with as many bytes: %v", err)
+		}
+	}
+}
+
 // sizeCrowd: even many commits at the same time do not make a session larger than the limit.
 func sizeCrowd(c *check) {
 	c.create(c.put("a", 1))
