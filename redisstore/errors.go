@@ -104,8 +104,8 @@ func refusal(text string) error {
 	return fmt.Errorf("%w: redis: %s", driver.ErrUncertain, text)
 }
 
-// scriptError returns the error of the command that failed in a script. Redis 7.0 reports that error
-// itself, and Redis 6.2 puts the name of the script and the line before it.
+// scriptError returns the error of the command that failed in a script. Redis 7.0 reports that
+// error itself, and Redis 6.2 puts the name of the script and the line before it.
 func scriptError(text string) string {
 	if !strings.Contains(text, "NOPERM") { // may come after the first write of a script; see refusal
 		text = scriptLine.ReplaceAllString(text, "")
