@@ -187,6 +187,62 @@ var stories = []struct {
 	{"rejected by the register before it learned of its loss", nil, func(s []Event) []Event {
 		return append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms}, Event{Op: Broken, Worker: 1, Hold: 1, At: 50 * ms, Err: "I3 rejected"})
 	}},
+	{"a reader with a smaller fence than the writer before it", []string{"I2"}, func(s []Event) []Event { s[3].Shared, s[3].Fence = true, 9; return s }},
+	{"a check that succeeded after the loss", []string{"I4"}, func(s []Event) []Event { return afterLoss(s, Verified) }},
+	{"a promotion that succeeded after the loss", []string{"I4"}, func(s []Event) []Event { return afterLoss(s, Promoted) }},
+	{"a demotion that succeeded after the loss", []string{"I4"}, func(s []Event) []Event { return afterLoss(s, Demoted) }},
+	{"told late about a hold whose deadline is not known", nil, func(s []Event) []Event {
+		s[0].Fixed, s[2] = false, Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 460 * ms}
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
+		return s
+	}},
+	{"a write after the deadline", []string{"I5"}, func(s []Event) []Event {
+		return append(s, Event{Op: Broken, Worker: 1, Hold: 1, Call: 390 * ms, At: 500 * ms, Err: "I5 a write"})
+	}},
+	{"a write after the deadline, of a process that stood still", nil, func(s []Event) []Event {
+		return append(s, Event{Op: Broken, Worker: 1, Hold: 1, Call: 390 * ms, At: 500 * ms, Err: "I5 a write"}, Event{Op: Stalled, Worker: 1, Call: 395 * ms, At: 499 * ms})
+	}},
+	{"refused after it had waited for nothing", []string{"I6"}, func(s []Event) []Event { return refusedAt(s, "held") }},
+	{"refused by a store that did not reply", nil, func(s []Event) []Event { return refusedAt(s, "unavailable") }},
+	{"a reader within the cool-down of a writer", []string{"I9"}, func(s []Event) []Event { s[2].Keep, s[3].Shared = 100*ms, true; return s }},
+	{"after another worker was killed", []string{"I1"}, func(s []Event) []Event {
+		s[2], s[3].At = Event{Op: Killed, Worker: 3, At: 10 * ms}, 15*ms
+		return s
+	}},
+	{"after a later process of the worker was killed", []string{"I1"}, func(s []Event) []Event {
+		s[2], s[3].At = Event{Op: Killed, Worker: 1, Life: 1, At: 10 * ms}, 15*ms
+		return s
+	}},
+	{"within the window of a hold that was renewed", []string{"I1"}, func(s []Event) []Event {
+		s[1].Until, s[2] = 800*ms, Event{Op: Killed, Worker: 1, At: 900 * ms}
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
+		return s
+	}},
+	{"within the window that the release showed", []string{"I1"}, func(s []Event) []Event {
+		s[2].Until, s[2].Call, s[2].At = 800*ms, 600*ms, 601*ms
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 500*ms, 900*ms, 510*ms, 511*ms
+		return s
+	}},
+	{"waited for a hold whose break was not confirmed", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Evicted, Worker: 1, Name: "n", Hold: 1, Call: 20 * ms, At: 600 * ms, Err: "uncertain"}
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 1690*ms, 1900*ms, 1700*ms, 1701*ms
+		return s
+	}},
+	{"granted before a promotion of a holder that lost it later", []string{"I1"}, func(s []Event) []Event {
+		s = append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		s[1].Op, s[1].Call, s[1].At = Promoted, 40*ms, 41*ms
+		return s
+	}},
+	{"granted before a failed call of a holder that may learn of its loss late", nil, func(s []Event) []Event {
+		s = append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		s[1].Call, s[1].At, s[1].Err = 40*ms, 41*ms, "unavailable"
+		return s
+	}},
+	{"rejected by the register long before it learned of its loss", []string{"I3"}, func(s []Event) []Event {
+		s = append(lostAt(s, 380*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms}, Event{Op: Broken, Worker: 1, Hold: 1, At: 50 * ms, Err: "I3 rejected"})
+		s[3].At, s[3].Until, s[4].Call, s[4].At = 390*ms, 800*ms, 400*ms, 401*ms
+		return s
+	}},
 	{"seen by a worker", []string{"I8"}, func(s []Event) []Event { return append(s, Event{Op: Broken, At: 50 * ms, Err: "I8 what it saw"}) }},
 }
 
@@ -194,6 +250,19 @@ var stories = []struct {
 func lostAt(s []Event, at int64) []Event {
 	s[2] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: at, Err: "lost"}
 	return s
+}
+
+// afterLoss makes a call of the first holder succeed after the holder has lost the lock.
+func afterLoss(s []Event, op Op) []Event {
+	s[1] = Event{Op: Lost, Worker: 1, Hold: 1, Name: "n", At: 12 * ms, Err: "lost"}
+	s[2].Op = op
+	return s
+}
+
+// refusedAt makes the second worker wait for a second and a half, and get an error.
+func refusedAt(s []Event, err string) []Event {
+	s[3] = Event{Op: Refused, Worker: 2, Name: "n", Call: 5 * ms, At: 1500 * ms, TTL: 400 * ms, Waited: true, Err: err}
+	return s[:4]
 }
 
 func TestCheck(t *testing.T) {
@@ -205,6 +274,14 @@ func TestCheck(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", c.name, found, c.want)
+		}
+	}
+}
+
+func TestDelayOfLossSignals(t *testing.T) {
+	for _, at := range []int64{400, 430} {
+		if _, late := Check(&Outcome{Events: lostAt(story(), at*ms)}); late != time.Duration(at-390)*time.Millisecond {
+			t.Errorf("a loss at %d ms: late by %v", at, late)
 		}
 	}
 }
@@ -230,6 +307,9 @@ func TestOrderOfArrival(t *testing.T) {
 		return Event{Op: Acquired, Worker: worker, Name: "n", Hold: hold, Call: call * ms, At: at * ms, Fence: uint64(at), TTL: 400 * ms, Until: (at + 10) * ms, Waited: true}
 	}
 	kept := Event{Op: Refused, Worker: 3, Name: "n", Call: 0, At: 2900 * ms, TTL: 400 * ms, Err: "uncertain"} // the store may have held the name for worker 3
+	refused := func(worker int, call, at int64) Event {
+		return Event{Op: Refused, Worker: worker, Name: "n", Call: call * ms, At: at * ms, TTL: 400 * ms, Waited: true, Err: "held"}
+	}
 	earlier, later := wait(1, 1, 1000, 2800), wait(2, 2, 2000, 2500)
 	cases := []struct {
 		name   string
@@ -246,6 +326,14 @@ func TestOrderOfArrival(t *testing.T) {
 		{"a store that was slow to reply", []Event{earlier, later, {Op: Released, Worker: 4, Name: "other", Call: 1500 * ms, At: 1850 * ms}}, 0},
 		{"a store that replied in time", []Event{earlier, later, {Op: Released, Worker: 4, Name: "other", Call: 1500 * ms, At: 1750 * ms}}, 1},
 		{"a fault", []Event{earlier, later, {Op: Faulted, Worker: engine, Call: 1200 * ms, At: 1300 * ms}}, 0},
+		{"overtaken, and refused in the end", []Event{refused(1, 1000, 4000), later}, 1},
+		{"refused shortly after", []Event{refused(1, 1000, 3400), later}, 0},
+		{"refused, and came nearly at the same time", []Event{refused(1, 1000, 4000), wait(2, 2, 1200, 2500)}, 0},
+		{"refused behind another of its process, which waits on", []Event{refused(1, 1000, 4000), later, {Op: Refused, Worker: 1, Name: "n", Call: 900 * ms, At: 4500 * ms, Err: "cancelled"}}, 0},
+		{"refused behind another of its process, which was granted it late", []Event{refused(1, 1000, 4000), later, wait(1, 3, 900, 1900)}, 0},
+		{"both refused", []Event{refused(1, 1000, 4000), refused(2, 2000, 2500)}, 0},
+		{"refused after the end of its own time", []Event{{Op: Refused, Worker: 1, Name: "n", Call: 1000 * ms, At: 4000 * ms, Waited: true, Err: "timeout"}, later}, 0},
+		{"refused at once", []Event{{Op: Refused, Worker: 1, Name: "n", Call: 1000 * ms, At: 4000 * ms, Err: "held"}, later}, 0},
 	}
 	for _, c := range cases {
 		events := append([]Event{{Op: Ordered, Worker: engine}, kept}, c.events...)

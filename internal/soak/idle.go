@@ -17,7 +17,7 @@ const slack = int64(700 * time.Millisecond)
 func (c *checker) idle() {
 	busy := c.busy()
 	for _, e := range c.events {
-		if !e.Waited || e.At-e.Call < int64(maxIdle) || e.Op == Refused && e.Err != "held" && e.Err != "timeout" {
+		if !e.Waited || e.At-e.Call < int64(maxIdle) || e.Op == Refused && e.Err != "held" {
 			continue
 		}
 		for _, name := range e.wantedNames() {

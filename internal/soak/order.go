@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"fmt"
 	"sort"
 	"time"
 )
@@ -37,12 +38,12 @@ func (c *checker) checkKept(name string, holds []*Hold) {
 	}
 }
 
-// arrival is an exclusive grant after a wait.
+// arrival is an exclusive wait. It ended with a grant, or was refused because the name was held.
 type arrival struct {
 	worker   int
 	call, at int64
 	first    int64 // when the caller became the first waiter in its process
-	hold     int64
+	hold     int64 // 0 if the wait was refused
 }
 
 // checkOrder checks the second half of the invariant I6: waiters get the name in order of arrival.
@@ -52,26 +53,46 @@ func (c *checker) checkOrder(name string, holds []*Hold) {
 	var all []arrival
 	for _, h := range holds {
 		if e := h.Events[0]; e.Op == Acquired && e.Waited && !e.Shared && e.Slots == 0 {
-			all = append(all, arrival{e.Worker, e.Call, e.At, c.firstSince(&e), h.ID})
+			first, _ := c.firstSince(&e)
+			all = append(all, arrival{e.Worker, e.Call, e.At, first, h.ID})
+		}
+	}
+	for _, e := range c.waits[name] {
+		if e.Op != Refused || e.Err != "held" || !e.Waited || e.Shared || e.Slots > 0 {
+			continue
+		}
+		if first, ever := c.firstSince(&e); ever {
+			all = append(all, arrival{e.Worker, e.Call, e.At, first, 0})
 		}
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].at < all[j].at })
 	for i, later := range all {
 		for _, earlier := range all[i+1:] {
-			if c.overtaken(earlier, later) {
-				c.say("I6", later.at, name, "hold %x waited for %v and hold %x came %v after it, and was granted first",
-					earlier.hold, time.Duration(earlier.at-earlier.call), later.hold, time.Duration(later.call-earlier.first))
+			if later.hold != 0 && c.overtaken(earlier, later) {
+				c.say("I6", later.at, name, "%s waited for %v and hold %x came %v after it, and was granted first",
+					earlier, time.Duration(earlier.at-earlier.call), later.hold, time.Duration(later.call-earlier.first))
 			}
 		}
 	}
+}
+
+func (a arrival) String() string {
+	if a.hold == 0 {
+		return fmt.Sprintf("worker %d was refused: it", a.worker)
+	}
+	return fmt.Sprintf("hold %x", a.hold)
 }
 
 // overtaken reports whether the later waiter got the lock first without an excuse. A fault is an
 // excuse, and so is a store that was slow to reply. A stall is an excuse if the process may have
 // missed its turn because of it. Shorter stalls are subtracted from the times.
 func (c *checker) overtaken(earlier, later arrival) bool {
+	least := int64(minHeadStart) / 2 // the least time between the grant of the later waiter and the end of the earlier wait
+	if earlier.hold == 0 {
+		least = int64(maxIdle) // a waiter leaves the queue some time before its refusal
+	}
 	ahead, behind := later.call-earlier.first, earlier.at-later.at
-	if ahead < int64(minHeadStart) || behind < int64(minHeadStart)/2 {
+	if ahead < int64(minHeadStart) || behind < least {
 		return false
 	}
 	from := earlier.first - int64(time.Second)
@@ -80,7 +101,7 @@ func (c *checker) overtaken(earlier, later arrival) bool {
 	}
 	ahead -= c.stoodStill(earlier.worker, earlier.first, later.call)
 	behind -= c.stoodStill(earlier.worker, later.at, earlier.at)
-	return ahead >= int64(minHeadStart) && behind >= int64(minHeadStart)/2
+	return ahead >= int64(minHeadStart) && behind >= least
 }
 
 // stalledFor returns the longest stall of the worker or the engine in the given time.
@@ -98,13 +119,18 @@ func (c *checker) stalledFor(worker int, from, to int64) (longest int64) {
 }
 
 // In each process, only the first waiter for a name waits in the store's queue. firstSince returns
-// the time at which the caller of e became the first waiter.
-func (c *checker) firstSince(e *Event) int64 {
-	since := e.Call
+// the time at which the caller of e became the first waiter. The second result is false if another
+// waiter of the process, which had come before, was still waiting when the wait of e ended.
+func (c *checker) firstSince(e *Event) (since int64, ever bool) {
+	since, ever = e.Call, true
 	for _, other := range c.waits[e.Name] {
-		if other.Worker == e.Worker && other.Call < e.Call && other.At > e.Call && other.At <= e.At {
+		switch {
+		case other.Worker != e.Worker || other.Call >= e.Call || other.At <= e.Call:
+		case other.At <= e.At:
 			since = max(since, other.At)
+		default:
+			ever = false
 		}
 	}
-	return since
+	return since, ever
 }

@@ -55,6 +55,10 @@ var mutants = []mutant{
 		fault: func(k *shared) { counting{shared: k}.restart() }},
 	{name: "a waiter that misses a wake-up", within: 2000, seen: []string{"I6"}, load: func(l *soak.Load) { l.Pause = 0 },
 		open: func(s driver.Store, k *shared) driver.Store { return deaf{wrap{s}, k} }},
+	{name: "a waiter that misses a wake-up while others go on", within: 4000, seen: []string{"I6"}, saying: "was refused", load: patientCrowd,
+		open: func(s driver.Store, k *shared) driver.Store {
+			return starved{deaf{wrap{s}, k}, k.every(2, "open")}
+		}},
 	{name: "a cool-down that does not last", within: 2000, seen: []string{"I9"}, load: keeping20,
 		open: func(s driver.Store, _ *shared) driver.Store { return noCoolDown{onServer{wrap{s}}} }},
 	{name: "HoldAtLeast forgotten", within: 2000, seen: []string{"I9"}, load: keeping20,
@@ -80,6 +84,12 @@ func keeping20(l *soak.Load) { l.Cool, l.AtLeast = 20, 20 }
 // crowded makes all workers wait for few names, and give up at times.
 func crowded(l *soak.Load) {
 	l.Hot, l.Warm, l.Cancel, l.MaxHold, l.Pause, l.Try, l.Shared, l.Convert, l.HandOff = 1, 1, 10, 10*time.Millisecond, 0, 0, 0, 0, 0
+}
+
+// patientCrowd makes all workers wait for one name until they get it.
+func patientCrowd(l *soak.Load) {
+	crowded(l)
+	l.Cancel, l.ToHot, l.Own, l.Several, l.Slots = 0, 100, 0, 0, 0
 }
 
 // orphaning makes many waiters give up. The leases are longer than any waiter waits.

@@ -249,6 +249,20 @@ func (s deaf) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	return g, err
 }
 
+// starved is like deaf, but only in every second process. So the others go on, and the name is never
+// free for long.
+type starved struct {
+	deaf
+	misses bool
+}
+
+func (s starved) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if !s.misses {
+		return s.wrap.Wait(ctx, r, reserve)
+	}
+	return s.deaf.Wait(ctx, r, reserve)
+}
+
 // keeping hands the lock to a waiter that has given up, and does not take it back.
 type keeping struct{ wrap }
 
