@@ -20,8 +20,9 @@ func (a *app) lsCommand() *cobra.Command {
 		Long: `ls lists the locks that are held, are cooling down or have waiters, sorted by name.
 With PREFIX it lists only names that begin with PREFIX. If there are none it prints
 nothing and exits with 0. A name with slots (run --slots) has a line for each slot that
-is held; WAITING counts the callers that wait for a slot. With --json it prints one object per line.
-If the store knows only some of the locks, ls prints these, says why and exits with 69.`,
+is held; WAITING counts the callers that wait for a slot. With --json it prints one
+object per line. If the store knows only some of the locks, ls prints these, says why
+and exits with 69.`,
 		Example: `  padlock ls
   padlock ls deploy/
   padlock ls --json | jq -r .name`,

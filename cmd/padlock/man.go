@@ -34,11 +34,12 @@ The same for every other user. The home directory is that of the user database; 
 
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "man",
-		Short:   "Print the manual page",
-		Long:    "man prints the manual page of padlock, for man(1).",
-		Example: "  padlock man | man -l -\n  padlock man >/usr/local/share/man/man1/padlock.1",
-		Args:    noArgs,
+		Use:                   "man",
+		DisableFlagsInUseLine: true,
+		Short:                 "Print the manual page",
+		Long:                  "man prints the manual page of padlock, for man(1).",
+		Example:               "  padlock man | man -l -\n  padlock man >/usr/local/share/man/man1/padlock.1",
+		Args:                  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := io.WriteString(a.stdout, manPage(c.Root()))
 			return err

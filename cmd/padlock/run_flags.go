@@ -52,7 +52,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.Var(&set.atMost, "at-most", "end COMMAND when it has run for `SECONDS`")
 	f.Var(&set.killAfter, "kill-after", "send KILL `SECONDS` after --signal (default 10, or a third of --ttl)")
 	f.Var(&set.signal, "signal", "the `SIGNAL` that asks COMMAND to end")
-	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew; stop COMMAND before --ttl ends")
+	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew the lease; stop COMMAND before it ends (no effect on files, which have no lease)")
 	f.BoolVar(&set.passKey, "pass-key", false, "pass the key of the lock (PADLOCK_LOCK_KEY) and the password in --store to COMMAND")
 	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
 	f.BoolVar(&set.record, "record", recordsAll(os.Getenv(envRecord)), "keep the start and the end of this run for padlock history (or set PADLOCK_RECORD=1)")

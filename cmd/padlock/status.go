@@ -21,9 +21,8 @@ be out of date when you read it. To do something only while a lock is free, use
 run -n.
 
 Slots of the name (run --slots) are listed too, if the store can list names. If it
-cannot list all of them within 2 seconds, a line says so. With
---slots N, status asks for slots 0 to N-1, on every store, and exits with 75 if all of
-them are held.`
+cannot list all of them within 2 seconds, a line says so. With --slots N, status asks
+for slots 0 to N-1, on every store, and exits with 75 if all of them are held.`
 
 func (a *app) statusCommand() *cobra.Command {
 	var slots slotCount

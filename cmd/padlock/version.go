@@ -18,12 +18,13 @@ type about struct {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Long:    "version prints the version of padlock, the Go version that built it, and its system.",
-		Example: "  padlock version\n  padlock version --json",
-		Args:    noArgs,
-		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
+		Use:                   "version",
+		DisableFlagsInUseLine: true,
+		Short:                 "Print the version",
+		Long:                  "version prints the version of padlock, the Go version that built it, and its system.",
+		Example:               "  padlock version\n  padlock version --json",
+		Args:                  noArgs,
+		RunE:                  func(*cobra.Command, []string) error { return a.printVersion() },
 	}
 }
 
