@@ -249,8 +249,8 @@ func (s deaf) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	return g, err
 }
 
-// starved is like deaf, but only in every second process. So the others go on, and the name is never
-// free for long.
+// starved is like deaf, but only in every second process. So the others go on, and the name is
+// never free for long.
 type starved struct {
 	deaf
 	misses bool
