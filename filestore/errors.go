@@ -22,7 +22,7 @@ func unavailable(path string, err error) error {
 }
 
 func advise(path string, err error) string {
-	if st, e := os.Lstat(path); e == nil && st.Mode()&fs.ModeSymlink != 0 {
+	if isSymlink(path) {
 		return "it is a symbolic link, and padlock follows none; remove it"
 	}
 	switch {
@@ -40,6 +40,11 @@ func advise(path string, err error) string {
 		return "the directory is gone; make it again, for its owner only (mkdir -m 700), or choose another"
 	}
 	return ""
+}
+
+func isSymlink(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && st.Mode()&fs.ModeSymlink != 0
 }
 
 // isAny reports whether err is one of these errors.

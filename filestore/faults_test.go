@@ -298,6 +298,13 @@ func noRights(dir string) error {
 		func() error { return os.Chmod(mine, 0o500) },
 		func() error { return denied("new", "own") },
 		func() error { _, err := s.Acquire(background, request("there", "us")); return err },
+		func() error {
+			list, err := s.List(background, "")
+			if len(list) != 1 || !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, os.ErrPermission) {
+				return fmt.Errorf("one file cannot be read, but List: %+v, %v", list, err)
+			}
+			return nil
+		},
 		s.Close,
 	)
 }

@@ -54,7 +54,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 // stateAt looks once at the lock of a name.
 func (s *Store) stateAt(name string) (driver.State, error) {
 	path := filepath.Join(s.dir, fileName(name))
-	c, rec, slots, err := readState(path)
+	c, rec, slots, err := s.readState(path)
 	if errors.Is(err, fs.ErrNotExist) && s.dirThere() {
 		return driver.State{Name: name, Path: path, Waiters: s.waitingAt("")}, nil
 	}
@@ -128,9 +128,9 @@ func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kerne
 
 // List implements driver.Lister. If only other programs have used a file, the file may not contain
 // its lock's name. Then State.Name is empty, and State.Path shows the file. If there may be locks
-// that are not visible, List returns the others together with errors.ErrUnsupported. If a newer
-// padlock has written some of the files, List returns their States together with
-// driver.ErrUnavailable.
+// that are not visible, List returns the others together with errors.ErrUnsupported. If some of the
+// files cannot be read, List returns the States of the others together with driver.ErrUnavailable.
+// It also returns driver.ErrUnavailable if a newer padlock has written some of the files.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
@@ -213,21 +213,24 @@ func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (st
 // stateOfEntry returns the state of the lock in one file. ok is false if the lock is free, or if
 // the lock's name does not begin with prefix. If padlock has not written the file yet, the file
 // does not contain the lock's name. Then stateOfEntry compares prefix with the file's own name (see
-// compatible). It returns an error only if a newer padlock has written the file.
+// compatible). It returns an error if the file cannot be read, or if a newer padlock has written it.
 func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (state driver.State, ok bool, err error) {
 	a, ok := readablePart(file)
 	if !ok || !compatible(a, prefix) {
 		return driver.State{}, false, nil
 	}
 	path := filepath.Join(s.dir, file)
-	c, rec, slots, err := readState(path)
-	if err != nil {
-		return driver.State{}, false, nil // the file was removed
+	c, rec, slots, err := s.readState(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || isSymlink(path):
+		return driver.State{}, false, nil // the file was removed, or padlock does not use it
+	case err != nil:
+		return driver.State{}, false, unavailable(path, err)
 	}
 	on := locks[c.ino]
 	if s.config.probes {
 		if on, err = s.locksByTrying(path, slots); err != nil {
-			return driver.State{}, false, nil
+			return driver.State{}, false, unavailable(path, err)
 		}
 	}
 	if rec.newer {
@@ -251,9 +254,12 @@ func (s *Store) waitingAt(path string) int {
 	if !s.guarantees.FIFO {
 		return -1
 	}
-	c, err := openForReading(path)
-	if err != nil {
+	c, err := s.openToRead(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return 0
+	case err != nil:
+		return -1
 	}
 	defer c.close()
 	return s.waiting(c)
@@ -289,8 +295,8 @@ func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelL
 
 // readState reads a lock file. A holder may be writing the record at the same time, so readState
 // reads a record again if it looks broken.
-func readState(path string) (c *conn, rec record, slots map[int]slot, err error) {
-	if c, err = openForReading(path); err != nil {
+func (s *Store) readState(path string) (c *conn, rec record, slots map[int]slot, err error) {
+	if c, err = s.openToRead(path); err != nil {
 		return nil, rec, nil, err
 	}
 	defer c.close()

@@ -75,10 +75,20 @@ func (s *Store) openPath(path string) (*conn, error) {
 	return c, err
 }
 
-// keepSpare makes c the spare descriptor of f. If f already has a spare descriptor, keepSpare
-// closes c instead.
+// openToRead opens an existing lock file for reading.
+func (s *Store) openToRead(path string) (*conn, error) {
+	c, err := openForReading(path)
+	if tooMany(err) {
+		s.evictAll()
+		c, err = openForReading(path)
+	}
+	return c, err
+}
+
+// keepSpare makes c, which was unlocked, the spare descriptor of f. If f already has a spare
+// descriptor, or c could not be unlocked, keepSpare closes c instead.
 func (f *file) keepSpare(c *conn) {
-	if f.spare == nil {
+	if f.spare == nil && !c.stuck {
 		f.spare = c
 	} else {
 		c.close()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -77,7 +78,7 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 	for i := range maxReadings {
 		text, reads, err := readLocks(i * stride % maxReadings * page / maxReadings)
 		if err != nil {
-			return nil, false, errNoList
+			return nil, false, unreadableList(err)
 		}
 		k.mu.Lock()
 		k.size, k.cost, k.at = len(text), time.Since(begun), begun
@@ -216,6 +217,13 @@ func readLocks(firstSize int) (text []byte, reads int, err error) {
 	}
 }
 
+func unreadableList(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNoList
+	}
+	return fmt.Errorf("%w: %w", errCannotKnow, err)
+}
+
 // calibrate finds out how the kernel prints the directory's device.
 func (k *calibration) calibrate(dir string) (string, error) {
 	k.mu.Lock()
@@ -243,7 +251,7 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	for range 3 { // a long list comes in parts, and a lock may be missed if other locks come and go
 		text, _, err := readLocks(0)
 		if err != nil {
-			return "", errNoList
+			return "", unreadableList(err)
 		}
 		if k.device = deviceOf(text, c.ino, machine().pid); k.device != "" {
 			return k.device, nil

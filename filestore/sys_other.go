@@ -11,6 +11,7 @@ import (
 type conn struct {
 	dev, ino uint64
 	local    bool
+	stuck    bool
 	size     int64
 }
 

@@ -15,6 +15,7 @@ type conn struct {
 	fd       int
 	dev, ino uint64
 	local    bool   // the file system is local, so calls are short
+	stuck    bool   // unlock failed, so only close frees the lock
 	path     string // ends with a zero byte
 	size     int64  // the size of the file when its path was last checked
 	hotPage
@@ -107,7 +108,17 @@ func (c *conn) tryLock(shared bool) error {
 	}
 }
 
-func (c *conn) unlock() { _ = c.flock(syscall.LOCK_UN) }
+// unlock frees the lock. On a network file system that may fail. The lock is then freed by close;
+// see keepSpare.
+func (c *conn) unlock() {
+	for {
+		err := c.flock(syscall.LOCK_UN)
+		if err != syscall.EINTR {
+			c.stuck = err != nil
+			return
+		}
+	}
+}
 
 // current reports whether the path still leads to this file.
 func (c *conn) current() (bool, error) {

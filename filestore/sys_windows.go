@@ -20,6 +20,7 @@ type conn struct {
 	h        syscall.Handle
 	dev, ino uint64
 	local    bool
+	stuck    bool // always false: unlock does not fail
 	size     int64
 }
 
