@@ -294,6 +294,11 @@ func TestIgnoreRefusedAfterCommit(t *testing.T) {
 		}
 		b.status(http.StatusServiceUnavailable, refused, mode)
 		has(b, "k", 1)
+		b.answer(func(w http.ResponseWriter, r *http.Request) {
+			refused(session.From(r.Context()))
+			w.WriteHeader(http.StatusBadRequest)
+			b.twin().ok(func(s *session.Session) { get1[int](t, s, "k") }, session.Exclusive, session.MaxWait(0))
+		}, mode)
 		b.ok(func(s *session.Session) { refused(s); s.IgnoreRefused() }, mode)
 		has(b, "k", 2)
 		b.ok(func(s *session.Session) {

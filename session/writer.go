@@ -113,6 +113,7 @@ func (s *state) closeSession(ctx context.Context, h http.Header, code int) error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.waitBound()+saveTime)
 	defer cancel()
 	err := s.saveState(ctx)
+	s.release(ctx) // saveState keeps the lock if a write was refused
 	s.stage = begun
 	s.setCookie(h)
 	return err
