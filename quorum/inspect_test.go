@@ -46,8 +46,8 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// A member may forget the fence of a free name. Its answer then says nothing about the fences that it
-// has minted.
+// A member may forget the fence of a free name. Its answer then says nothing about the fences that
+// it has minted.
 func TestInspectWithForgottenFences(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, r := open(), request("n")
