@@ -81,7 +81,7 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 }
 
 func at(u *url.URL, address string) *url.URL {
-	if u.Scheme != "redis" && u.Scheme != "rediss" {
+	if u.Scheme != "redis" && u.Scheme != "rediss" || u.Host == "" { // without a host, it is a unix socket
 		return nil
 	}
 	there, query := *u, u.Query()

@@ -87,6 +87,7 @@ func TestURLRefused(t *testing.T) {
 		"redis+unix://h/x", "redis+unix:///", "rediss:///x", "redis+unix://", "redis://h?x=1", "redis://h?layout=list", "redis://h?fences=1",
 		"redis://h?max-ttl=5", "redis://h?max-ttl=-5s", "redis://h?replicas=x", "redis://h?db=1&db=2", "redis://h?db=x", "redis://h?node=x",
 		"redis://h?ca=x", "rediss://h?ca=/does/not/exist", "rediss://h?cert=/x", "redis://h?restart-guard=no", "redis://h?%zz",
+		"redis://h/1?db=2", "redis://h/1?db=", "redis://h?db=", "redis+sentinel://h/s/1?db=2", "redis+unix:///run/redis.sock?db=", "redis+cluster://h?db=",
 	} {
 		if _, _, err := parsed(t, raw); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: want ErrInvalid, got: %v", raw, err)
@@ -120,5 +121,25 @@ func TestURLTLS(t *testing.T) {
 	}
 	if c := s.TLS; c.ServerName != "n" || !c.InsecureSkipVerify {
 		t.Errorf("TLS is %+v", c)
+	}
+}
+
+// TestNoProxyForASocket asks for a URL through a proxy. A proxy has no place before a unix socket.
+func TestNoProxyForASocket(t *testing.T) {
+	for raw, want := range map[string]string{
+		"redis:///run/redis.sock": "", "redis+unix:///run/redis.sock": "", "redis+cluster://h": "",
+		"redis://h/2": "redis://127.0.0.1:1/2", "rediss://h": "rediss://127.0.0.1:1?server-name=h",
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if through := at(u, "127.0.0.1:1"); through != nil {
+			got = through.String()
+		}
+		if got != want {
+			t.Errorf("%s: the URL is %q, want %q", raw, got, want)
+		}
 	}
 }

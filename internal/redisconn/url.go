@@ -184,7 +184,7 @@ func (r *Reader) known() []string {
 
 // parameters has the parameters of the connection, except the parameter "node".
 var parameters = map[string]Parameter{
-	"db":                     func(r *Reader, _, v string) { r.db = v },
+	"db":                     (*Reader).database,
 	"client-name":            func(r *Reader, _, v string) { r.config.ClientName = v },
 	"tls":                    func(r *Reader, name, v string) { r.tls = r.Yes(name, v) || r.tls },
 	"ca":                     func(r *Reader, _, v string) { r.ca = v },
@@ -196,6 +196,14 @@ var parameters = map[string]Parameter{
 	"sentinel-password-file": func(r *Reader, name, v string) { r.sentinel = r.file(name, v) },
 	"sentinel-user":          func(r *Reader, _, v string) { r.config.Sentinel.User = v },
 	"sentinel-password":      func(r *Reader, _, v string) { r.config.Sentinel.Password = v },
+}
+
+func (r *Reader) database(name, value string) {
+	if r.db != "" {
+		r.Fail("db: the database is in the path of the URL and in the parameter; leave one of them out")
+	}
+	r.Number(name, value)
+	r.db = value
 }
 
 // OneOf returns value. It calls Fail if allowed does not contain value.
