@@ -213,7 +213,8 @@ func (s *Store) statesOf(ctx context.Context, files []string, prefix string) (st
 // stateOfEntry returns the state of the lock in one file. ok is false if the lock is free, or if
 // the lock's name does not begin with prefix. If padlock has not written the file yet, the file
 // does not contain the lock's name. Then stateOfEntry compares prefix with the file's own name (see
-// compatible). It returns an error if the file cannot be read, or if a newer padlock has written it.
+// compatible). It returns an error if the file cannot be read, or if a newer padlock has written
+// it.
 func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock) (state driver.State, ok bool, err error) {
 	a, ok := readablePart(file)
 	if !ok || !compatible(a, prefix) {
