@@ -144,6 +144,9 @@ func (b *blobSessions) edit(doc Document, c Change) ([]byte, Result, error) {
 func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result, error) {
 	data, res, err := b.edit(b.format.New(c.Deadline), c)
 	if err != nil {
+		if now, unread := b.getOrNil(ctx, key); unread == nil && now != nil {
+			err = ErrExists // this error comes first
+		}
 		return Result{}, err
 	}
 	if b.ownTombstoneKeys() {

@@ -47,6 +47,9 @@ func createTaken(c *check) {
 	if _, err := c.commit(session.Change{Create: true, Ops: []session.Op{c.put("a", "2")}}); !errors.Is(err, session.ErrExists) {
 		c.errorf("Create over a session: %v, want ErrExists", err)
 	}
+	if _, err := c.commit(session.Change{Create: true, Ops: []session.Op{c.put("a", "text"), incr("a", 1)}}); !errors.Is(err, session.ErrExists) {
+		c.errorf("Create over a session, with an op that fails: %v, want ErrExists", err)
+	}
 	c.has(map[string]any{"a": "1"})
 }
 
