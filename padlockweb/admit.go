@@ -24,7 +24,7 @@ func (w *Web) admit(rw http.ResponseWriter, r *http.Request, need Right) (*visit
 		return nil, false
 	}
 	if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
-		redirect(rw, strings.Repeat("../", strings.Count(r.URL.Path, "/")-1)+"login")
+		redirect(rw, strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1))+"login")
 		return nil, false
 	}
 	rw.Header().Set("WWW-Authenticate", `Bearer realm="padlock"`)
