@@ -113,6 +113,23 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// In containers, a process often has the same host name and process ID as an earlier one that was
+// killed. Only the last run of the two holds the lock.
+func TestOnlyTheLastRunOfAProcessIsRunning(t *testing.T) {
+	early, late := run("a", 1, 0), run("a", 1, 0)
+	early.End, late.End = time.Time{}, time.Time{}
+	late.Start = early.Start.Add(time.Hour)
+	state := driver.State{Name: "a", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}}
+	for _, runs := range [][]history.Run{{late, early}, {early, late}} {
+		history.MarkRunning(runs, state)
+		for _, r := range runs {
+			if r.Running != r.Start.Equal(late.Start) {
+				t.Errorf("the run that began at %v: running is %v", r.Start, r.Running)
+			}
+		}
+	}
+}
+
 // A run that was killed has the record of its start only. The end of a run replaces its start, even
 // if only one of the places has the end.
 func TestStartAndEnd(t *testing.T) {

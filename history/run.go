@@ -217,20 +217,29 @@ func (r *Run) records() []driver.Record {
 
 // MarkRunning finds the runs that are still going on, and sets Running for them. The argument is
 // the state of the lock. A run is still going on if it has no end, and if the state lists its
-// process as a holder. For runs that used a slot, the argument must be the state of their permit:
-// see driver.SlotName.
+// process as a holder. If more runs without an end have the same host and process ID than there are
+// such holders, the last of them are still going on: the others were killed. For runs that used a slot, the argument
+// must be the state of their permit: see driver.SlotName.
 func MarkRunning(runs []Run, state driver.State) {
 	name, slot, isSlot := driver.SplitSlot(state.Name)
 	if !isSlot {
 		name, slot = state.Name, -1
 	}
-	for i := range runs {
-		r := &runs[i]
-		if !r.End.IsZero() || r.Skipped || r.Name != name || r.Slot != slot {
+	found := map[*Run]bool{}
+	for _, h := range state.Holds {
+		if h.Cooling || h.PID == 0 {
 			continue
 		}
-		for _, h := range state.Holds {
-			r.Running = r.Running || !h.Cooling && h.PID == r.PID && h.PID != 0 && cutText(h.Host, maxHost) == r.Host
+		var last *Run
+		for i := range runs {
+			r := &runs[i]
+			same := r.Name == name && r.Slot == slot && r.PID == h.PID && r.Host == cutText(h.Host, maxHost)
+			if same && r.End.IsZero() && !r.Skipped && !found[r] && (last == nil || r.Start.After(last.Start)) {
+				last = r
+			}
+		}
+		if last != nil {
+			last.Running, found[last] = true, true
 		}
 	}
 }

@@ -94,9 +94,10 @@ func (f *front) run() error {
 		return err
 	}
 	f.watch()
+	ended := time.Now()
 	had := f.terminal != nil && f.terminal.takeBack()
 	lost := f.release()
-	f.recordEnd(lost)
+	f.recordEnd(ended, lost)
 	if had && !f.interrupted && isInterrupt(f.job.Exit().Signal) {
 		f.closeFront()
 		interruptGroup()

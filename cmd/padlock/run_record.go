@@ -65,11 +65,11 @@ func (r *recording) acquired(lock *padlock.Lock) {
 }
 
 // recordRunEnd records the end of a run. status is the exit status of padlock.
-func (r *recording) recordRunEnd(status int, signal, reason string) error {
+func (r *recording) recordRunEnd(ended time.Time, status int, signal, reason string) error {
 	if r == nil {
 		return nil
 	}
-	r.run.End, r.run.Exit, r.run.Signal, r.run.Reason = time.Now(), status, signal, reason
+	r.run.End, r.run.Exit, r.run.Signal, r.run.Reason = ended, status, signal, reason
 	r.w.Put(r.run)
 	return r.wait()
 }
@@ -113,9 +113,9 @@ func (f *front) recordSkip(why, err error) {
 	f.unrecorded(f.record.recordSkipped(end.status, word, err))
 }
 
-// recordEnd records the end of the command. If the lock could not be released properly, lost is
-// that failure; otherwise it is nil.
-func (f *front) recordEnd(lost *failure) {
+// recordEnd records that the job ended at the given time. If the lock could not be released
+// properly, lost is that failure; otherwise it is nil.
+func (f *front) recordEnd(ended time.Time, lost *failure) {
 	exit := f.job.Exit()
 	status, word, signal := exit.Status(), f.reason, ""
 	switch {
@@ -127,7 +127,7 @@ func (f *front) recordEnd(lost *failure) {
 	if exit.Signal != 0 {
 		signal = (&signalFlag{exit.Signal}).String()
 	}
-	f.unrecorded(f.record.recordRunEnd(status, signal, word))
+	f.unrecorded(f.record.recordRunEnd(ended, status, signal, word))
 }
 
 // recordMissing records that the command was not found. The record is kept on this machine only.
@@ -135,7 +135,7 @@ func (f *front) recordMissing(why *failure) {
 	if f.startRecording(nil); f.record != nil {
 		f.record.run.Start = f.record.begun
 		f.record.run.ID = history.NewID(f.record.begun, false)
-		f.unrecorded(f.record.recordRunEnd(why.status, "", why.note.Event))
+		f.unrecorded(f.record.recordRunEnd(time.Now(), why.status, "", why.note.Event))
 	}
 }
 
@@ -143,7 +143,7 @@ func (f *front) recordMissing(why *failure) {
 func (f *front) recordFailedStart(err error) {
 	var why *failure
 	if f.record != nil && errors.As(err, &why) {
-		f.unrecorded(f.record.recordRunEnd(why.status, "", why.note.Event))
+		f.unrecorded(f.record.recordRunEnd(time.Now(), why.status, "", why.note.Event))
 	}
 }
 
