@@ -10,7 +10,7 @@ import (
 var coolDownCases = []testCase{
 	{
 		name:   "cooldown/keeps",
-		clause: "After Release with keep > 0 the name stays taken for that long, for every token and in every mode, and is free afterwards.",
+		clause: "After Release with keep > 0 the name stays taken for that long, for every token and in every mode, and is free afterwards. A second Release of the token does not end the cool-down.",
 		about:  "Store.Release Guarantees.CoolDown",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
@@ -18,6 +18,11 @@ var coolDownCases = []testCase{
 			sent := c.clockTime()
 			c.cool(l, c.units(4))
 			end := sent.Add(c.units(4))
+			c.releaseFreely(l)
+			if _, err := c.a.Acquire(c.ctx, l.req); err == nil { // the error may also be ErrLost
+				c.tooSlow(end)
+				c.failf("Acquire during a cool-down, with the token that left it: granted")
+			}
 			c.coolingFor(c.a, c.request(l.req.Name), end)
 			c.coolingFor(c.b, c.request(l.req.Name), end)
 			if c.g.Shared {

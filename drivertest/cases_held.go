@@ -48,16 +48,20 @@ var heldCases = []testCase{
 	},
 	{
 		name:   "held/until-moves",
-		clause: "HeldError.Until is the end of the lease as it stands, which a renewal moves.",
-		about:  "HeldError.Until Hold.Until",
+		clause: "HeldError.Until is the end of the lease as it stands, which a renewal moves. Hold.Since stays the time of the grant.",
+		about:  "HeldError.Until Hold.Until Hold.Since",
 		needs:  []need{leases, named},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 20), "of a free name")
-			before := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Until
+			before := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
+			c.passTime(c.units(2))
 			c.extend(l, c.long())
-			after := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Until
-			if !after.After(before) {
-				c.failf("Until was %v, and after a renewal by %v it is %v", before, c.long(), after)
+			after := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
+			if !after.Until.After(before.Until) {
+				c.failf("Until was %v, and after a renewal by %v it is %v", before.Until, c.long(), after.Until)
+			}
+			if len(before.Holds) == 1 && len(after.Holds) == 1 && after.Holds[0].Since.Sub(before.Holds[0].Since) > c.unit {
+				c.failf("Since was %v, and after a renewal it is %v", before.Holds[0].Since, after.Holds[0].Since)
 			}
 		},
 	},

@@ -62,6 +62,8 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 				}
 			}
 		}
+	case s.is(extendMovesSince):
+		h.since, h.until = w.now(), later(h.until, end)
 	default:
 		h.until = later(h.until, end)
 	}
@@ -158,6 +160,8 @@ func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome
 		e.holds = nil
 	case s.is(secondReleaseRemoves) && past == driver.Released:
 		e.holds = nil
+	case s.is(secondReleaseWarms) && past == driver.Released:
+		e.cooling = time.Time{}
 	case s.is(staleReleaseCools) && keep > 0:
 		e.cooling = w.now().Add(keep)
 	case s.is(secondReleaseSaysReleased) && past == driver.Released:

@@ -337,7 +337,7 @@ func (w *world) free(e *entry, r *driver.Request) bool {
 	if w.bug == fenceCools && !e.cooling.IsZero() && !e.cooling.After(now) {
 		e.fence, e.cooling = 0, time.Time{}
 	}
-	if e.cooling.After(now) {
+	if e.cooling.After(now) && !(w.bug == coolDownKnowsItsToken && e.past[r.Token] == driver.Released) {
 		return false
 	}
 	if r.Shared && w.intending(e) != "" && w.bug != intentLetsIn {

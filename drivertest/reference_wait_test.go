@@ -146,6 +146,9 @@ func (w *world) nextEnd(e *entry) time.Duration {
 	}
 	now, next := w.now(), time.Duration(0)
 	ends := []time.Time{e.cooling, e.intends}
+	if w.bug == intentEndWakesNobody {
+		ends = ends[:1]
+	}
 	for _, h := range e.holds {
 		ends = append(ends, h.until)
 	}
@@ -194,7 +197,9 @@ func (s *ref) Convert(ctx context.Context, r driver.Request) (g driver.Grant, er
 		if err == nil {
 			g, err = s.convert(e, h, &r)
 		}
-		e.signal()
+		if !s.is(demotionWakesNobody) || !r.Shared {
+			e.signal()
+		}
 		return err
 	})
 	return g, s.blab(err, r.Token)
@@ -220,6 +225,17 @@ func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error
 	}
 	if !s.is(demotionDoesNothing) || !r.Shared {
 		h.shared = r.Shared
+	}
+	end := s.w.now().Add(r.TTL)
+	switch {
+	case !s.w.g.Lease || s.is(convertKeepsLease):
+	case s.is(convertShortens):
+		h.until = end
+	default:
+		h.until = later(h.until, end)
+	}
+	if s.is(convertEndsAtLeast) {
+		h.atLeast = time.Time{}
 	}
 	return s.grant(h), nil
 }

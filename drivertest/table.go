@@ -12,7 +12,7 @@ var table []testCase
 func init() {
 	table = slices.Concat(
 		acquireCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
-		fenceCases, raiseCases, sharedCases, togetherCases, promoteCases, convertCases,
+		fenceCases, raiseCases, sharedCases, togetherCases, promoteCases, convertCases, convertedCases,
 		slotCases, slotQueueCases, waitCases, queueCases, enqueueCases, reserveCases, passCases, passQueueCases, contextCases, faultCases,
 		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
 		boundCases, closeCases, crowdCases, watchCases,

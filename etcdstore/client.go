@@ -34,24 +34,29 @@ type connection struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	client *clientv3.Client
-	kv     pb.KVClient  // sends transactions through client
+	client *etcdClient
 	setup  *clientSetup // nil unless a goroutine makes the client
 
 	limits  limits
 	cluster atomic.Uint64 // the id of the cluster that answered; 0 is unknown
 }
 
+// An etcdClient is a client that has logged in.
+type etcdClient struct {
+	*clientv3.Client
+	kv pb.KVClient // sends transactions through the client
+}
+
 // A clientSetup is one attempt to make the client. All calls that need the client wait for the same
 // attempt. So they wait at the same time and not one after the other if the server does not answer.
 type clientSetup struct {
 	done   chan struct{} // closed at the end; then the other fields are set
-	client *clientv3.Client
+	client *etcdClient
 	err    error
 }
 
 // getClient returns the client. The first call makes it.
-func (c *connection) getClient(ctx context.Context) (*clientv3.Client, error) {
+func (c *connection) getClient(ctx context.Context) (*etcdClient, error) {
 	c.mu.Lock()
 	client, m := c.client, c.setup
 	switch {
@@ -88,14 +93,12 @@ func (c *connection) makeClient(m *clientSetup) {
 		}
 		client, err = nil, driver.ErrClosed
 	}
-	if client != nil {
-		c.client, c.kv = client, clientv3.RetryKVClient(client)
-	}
+	c.client = client
 	c.setup, m.client, m.err = nil, client, err
 	close(m.done)
 }
 
-func (c *connection) newClient(ctx context.Context) (*clientv3.Client, error) {
+func (c *connection) newClient(ctx context.Context) (*etcdClient, error) {
 	user, password := c.server.User, c.server.Password
 	if c.server.Credentials != nil {
 		var err error
@@ -115,7 +118,21 @@ func (c *connection) newClient(ctx context.Context) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}
-	return client, nil
+	return &etcdClient{client, clientv3.RetryKVClient(client)}, nil
+}
+
+// dropOldLogin drops a client if err says that the server does not accept its password any more, and
+// Config.Credentials can return another one. The next call that needs a client makes a new client.
+func (c *connection) dropOldLogin(client *etcdClient, err error) {
+	if err == nil || c.server.Credentials == nil || !isRefusal(err, rpctypes.ErrAuthFailed) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == client {
+		c.client = nil
+		go client.Close() // waiters of this client open a new watch
+	}
 }
 
 func (c *connection) close() {
@@ -129,13 +146,15 @@ func (c *connection) close() {
 
 // commit sends one transaction.
 func (c *connection) commit(ctx context.Context, conds []*pb.Compare, then, otherwise []*pb.RequestOp) (*pb.TxnResponse, error) {
-	if _, err := c.getClient(ctx); err != nil {
+	client, err := c.getClient(ctx)
+	if err != nil {
 		return nil, err
 	}
-	reply, err := c.kv.Txn(ctx, &pb.TxnRequest{Compare: conds, Success: then, Failure: otherwise})
+	reply, err := client.kv.Txn(ctx, &pb.TxnRequest{Compare: conds, Success: then, Failure: otherwise})
 	if err == nil {
 		c.cluster.Store(reply.Header.ClusterId)
 	}
+	c.dropOldLogin(client, err)
 	return reply, err
 }
 
@@ -146,7 +165,8 @@ func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, second
 	if err != nil {
 		return 0, 0, err
 	}
-	reply, err := clientv3.RetryLeaseClient(client).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: int64(id), TTL: seconds})
+	reply, err := clientv3.RetryLeaseClient(client.Client).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: int64(id), TTL: seconds})
+	c.dropOldLogin(client, err)
 	if id != 0 && rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCLeaseExist) {
 		return id, seconds, nil
 	}
@@ -167,14 +187,16 @@ func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64,
 	}
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
-	stream, err := clientv3.RetryLeaseClient(client).LeaseKeepAlive(ctx)
+	stream, err := clientv3.RetryLeaseClient(client.Client).LeaseKeepAlive(ctx)
 	if err != nil {
+		c.dropOldLogin(client, err)
 		return 0, err
 	}
 	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
 		return 0, err
 	}
 	reply, err := stream.Recv()
+	c.dropOldLogin(client, err)
 	if err == nil && reply.TTL <= 0 {
 		err = rpctypes.ErrLeaseNotFound
 	}

@@ -59,7 +59,7 @@ func failure(ctx context.Context, err error, wrote bool) error {
 		return err
 	}
 	for _, r := range refusals {
-		if errors.Is(err, r.err) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(r.err) {
+		if isRefusal(err, r.err) {
 			return unavailable("%s", r.advice)
 		}
 	}
@@ -138,9 +138,13 @@ func unquoted(text string) string {
 // isLeaseGone reports whether the server refused a request because the lease in the request does
 // not exist. The server then changed nothing.
 func isLeaseGone(err error) bool {
-	return err != nil && (errors.Is(err, rpctypes.ErrLeaseNotFound) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrLeaseNotFound))
+	return err != nil && isRefusal(err, rpctypes.ErrLeaseNotFound)
 }
 
-func isNoSpace(err error) bool {
-	return err != nil && (errors.Is(err, rpctypes.ErrNoSpace) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrNoSpace))
+func isNoSpace(err error) bool { return err != nil && isRefusal(err, rpctypes.ErrNoSpace) }
+
+// isRefusal reports whether err is the error known of the server. The client may return the error
+// itself or a gRPC error with the same text.
+func isRefusal(err, known error) bool {
+	return errors.Is(err, known) || rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(known)
 }

@@ -99,6 +99,7 @@ func (s *Store) renewAlone(ctx context.Context, h *hold) error {
 		return err
 	}
 	reply, err := client.Get(ctx, h.key)
+	s.conn.dropOldLogin(client, err)
 	if err != nil || len(reply.Kvs) == 0 || !h.isValue(string(reply.Kvs[0].Value)) {
 		return failure(ctx, err, false) // if the key is gone, extend calls verify, which finds out why
 	}
@@ -120,6 +121,7 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	}
 	now := s.cfg.clock.Now()
 	reply, err := client.Get(ctx, h.key)
+	s.conn.dropOldLogin(client, err)
 	if err != nil {
 		return driver.Grant{}, failure(ctx, err, false)
 	}

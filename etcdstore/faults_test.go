@@ -426,19 +426,9 @@ func TestTLS(t *testing.T) {
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
-	c := newClient(t, srv.Addr())
 	ctx := t.Context()
 	const secret = "canary-71"
-	_, err1 := c.RoleAdd(ctx, "padlock")
-	_, err2 := c.RoleGrantPermission(ctx, "padlock", "padlock/", "padlock0", clientv3.PermissionType(clientv3.PermReadWrite))
-	_, err3 := c.UserAdd(ctx, "app", secret)
-	_, err4 := c.UserGrantRole(ctx, "app", "padlock")
-	_, err5 := c.UserAdd(ctx, "root", "root")
-	_, err6 := c.UserGrantRole(ctx, "root", "root")
-	_, err7 := c.AuthEnable(ctx)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
-		t.Fatal(err)
-	}
+	enableLogins(t, srv, secret)
 	s, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: secret})
 	if err != nil {
 		t.Fatal(err)

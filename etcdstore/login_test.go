@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/etcdstore"
 	"github.com/padlock-go/padlock/internal/server"
@@ -77,6 +80,77 @@ func await(t *testing.T, errs <-chan error) error {
 	case <-time.After(30 * time.Second):
 		t.Fatal("a call does not end")
 		return nil
+	}
+}
+
+// enableLogins makes the users root and app of a server, with the rights that the page of the store
+// lists for app.
+func enableLogins(t *testing.T, srv *server.Server, password string) {
+	t.Helper()
+	c, ctx := newClient(t, srv.Addr()), t.Context()
+	_, err1 := c.RoleAdd(ctx, "padlock")
+	_, err2 := c.RoleGrantPermission(ctx, "padlock", "padlock/", "padlock0", clientv3.PermissionType(clientv3.PermReadWrite))
+	_, err3 := c.UserAdd(ctx, "app", password)
+	_, err4 := c.UserGrantRole(ctx, "app", "padlock")
+	_, err5 := c.UserAdd(ctx, "root", "root")
+	_, err6 := c.UserGrantRole(ctx, "root", "root")
+	_, err7 := c.AuthEnable(ctx)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPasswordChange: after a change of the password, the store asks for the new one. A hold and a
+// waiter outlive the change, and also a restart after which the server does not know the logins.
+func TestPasswordChange(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	enableLogins(t, srv, "old")
+	ctx := t.Context()
+	var password atomic.Value
+	password.Store("old")
+	c := etcdstore.Config{Endpoints: []string{srv.Addr()}, Credentials: func(context.Context) (string, string, error) {
+		return "app", password.Load().(string), nil
+	}}
+	holder, err := etcdstore.Open(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	waiter, err := etcdstore.Open(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiter.Close()
+	r := request("job", "one")
+	r.TTL = 5 * time.Minute
+	take(t, holder, r)
+	results := queueUp(t, "job", waiter)
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{srv.Addr()}, Username: "root", Password: "root", Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	password.Store("new")
+	if _, err := root.UserChangePassword(ctx, "app", "new"); err != nil {
+		t.Fatal(err)
+	}
+	stays := func() error {
+		_, err := holder.Extend(ctx, "job", "one", 5*time.Minute)
+		if err != nil && !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+			t.Fatal(err)
+		}
+		return err
+	}
+	eventually(t, stays)
+	srv.Kill()
+	srv.Restart(true)
+	eventually(t, stays)
+	if o, err := holder.Release(ctx, "job", "one", 0); err != nil || o != driver.Released {
+		t.Errorf("Release: %v, %v", o, err)
+	}
+	if w := <-results; w.err != nil {
+		t.Errorf("the waiter gets %+v, %v", w.g, w.err)
 	}
 }
 

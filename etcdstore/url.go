@@ -31,7 +31,7 @@ import (
 //	ca=FILE              the authority that signed the certificate of the server
 //	tls=yes              TLS, as with the scheme etcds
 //	server-name=HOST     the name in the certificate of the server
-//	password-file=FILE   the password
+//	password-file=FILE   the password; read again if the server does not accept the old one
 //
 // For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
 // of the URL. ctx limits only the opening. No error contains a password.

@@ -40,9 +40,9 @@ func (c *slowConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A restarted server counts its ids from the beginning. The server restarts while a holder's release
-// or extension is under way, and another process takes the lock. Its value has the same id as that
-// of the old holder, but the request of the old holder does not change it.
+// A restarted server counts its ids from the beginning. Here the server restarts while a holder's
+// release or extension is under way, and another process takes the lock. The new value has the same
+// id as the old one, but the request of the old holder does not change it.
 func TestSameIDAfterARestart(t *testing.T) {
 	t.Parallel()
 	for command, call := range map[string]func(*memcachestore.Store) error{
