@@ -112,8 +112,8 @@ func (c *check) eachConversion(f func(from, to bool)) {
 	}
 }
 
-// convertFor converts a hold with a request for a lease of ttl. If Convert fails, convertFor ends the
-// running case without a failure, because other cases report that.
+// convertFor converts a hold with a request for a lease of ttl. If Convert fails, convertFor ends
+// the case without a failure, because other cases report that.
 func (c *check) convertFor(l *lease, shared bool, ttl time.Duration) driver.Grant {
 	r := l.req
 	r.Shared, r.TTL = shared, ttl

@@ -121,8 +121,8 @@ func (c *connection) newClient(ctx context.Context) (*etcdClient, error) {
 	return &etcdClient{client, clientv3.RetryKVClient(client)}, nil
 }
 
-// dropOldLogin drops a client if err says that the server does not accept its password any more, and
-// Config.Credentials can return another one. The next call that needs a client makes a new client.
+// dropOldLogin drops a client if err says that the server does not accept its password any more and
+// if Config.Credentials can return another one. The next call then makes a new client.
 func (c *connection) dropOldLogin(client *etcdClient, err error) {
 	if err == nil || c.server.Credentials == nil || !isRefusal(err, rpctypes.ErrAuthFailed) {
 		return

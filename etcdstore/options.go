@@ -19,8 +19,8 @@ type Config struct {
 	User, Password string
 	// Credentials, if not nil, is called to get the user and the password. The fields User and
 	// Password are then ignored. The store calls Credentials when it connects to the cluster, and
-	// again if the cluster does not accept the password any more. The error that Credentials returns
-	// must not contain a secret.
+	// again if the cluster does not accept the password any more. The error that Credentials
+	// returns must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// TLS, if not nil, is used for every connection.
 	TLS *tls.Config
