@@ -1,9 +1,12 @@
 package doctor
 
-import "cmp"
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
 
-// setting is a setting of a database, memcached, ZooKeeper or MongoDB on which the safety of locks
-// depends.
+// setting is a setting of a server other than Redis on which the safety of locks depends.
 type setting struct {
 	name string // as the store reports it
 	why  string
@@ -22,10 +25,13 @@ var settings = []setting{
 	{"fsync", lostLocks},
 	{"synchronous_commit", lostLocks},
 	{"synchronous_standby_names", "a failover to a standby that lags behind frees locks that are held"},
+	{"standbys", "a failover to a standby that lags behind frees locks that are held"},
 	{"innodb_flush_log_at_trx_commit", lostLocks},
 	{"synchronous", lostLocks},
 	{"journal_mode", slowLocks},
 	{"busy_timeout", slowLocks},
+	{"pooler", "in transaction mode a pooler gives the session that has the lock to other programs, and then two programs hold the same lock"},
+	{"locks", "a server whose lock table is full grants no locks"},
 	{"galera", "a named lock excludes only the clients of one node, and then two programs hold the same lock"},
 	{"replica", "programs that lock at the primary do not see the locks of a replica"},
 	{"proxy", "a proxy that shares sessions between clients breaks every named lock"},
@@ -46,12 +52,24 @@ var settings = []setting{
 	{"maxClientCnxns", "the servers refuse connections above this number"},
 	{"skipACL", "everybody who reaches the servers can end locks"},
 	{"forceSync", lostLocks},
+	{"alarms", "a server with an alarm grants no locks"},
+	{"leader", "servers without a leader grant no locks"},
+	{"db-size", "a server without room grants no locks"},
+	{"shortest-lease", "the lock of a program that died stays for at least this time"},
 	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
 
-// database checks the settings of a database.
+// elsewhere lists the findings that other checks of this package report, or need.
+var elsewhere = []string{
+	"mode", "server", "run-id", "role", "uptime", "maxmemory", "maxmemory-policy", "persistence", "restart-guard", "known-before", "connected-replicas",
+}
+
+// database checks the settings of a database. No advice of a store is left out: a finding that no
+// check knows is a problem if it has advice.
 func (v *visit) database(n node) {
+	known := slices.Clone(elsewhere)
 	for _, s := range settings {
+		known = append(known, s.name)
 		f, ok := n[s.name]
 		switch {
 		case !ok || s.name == "version" && n["server"].Name != "":
@@ -61,6 +79,11 @@ func (v *visit) database(n node) {
 			v.problem(s.name, f.Value, s.why, f.Advice)
 		default:
 			v.good(s.name, f.Value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		if f := n[name]; f.Advice != "" && !slices.Contains(known, name) {
+			v.problem(name, f.Value, "the store warns of it", f.Advice)
 		}
 	}
 }
