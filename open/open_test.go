@@ -71,6 +71,23 @@ func TestSchemesArePassed(t *testing.T) {
 	works(t, store, err)
 }
 
+// Members with another prefix or another database are other places, however these two are spelt.
+func TestSameMembers(t *testing.T) {
+	for second, same := range map[string]bool{
+		"toy://h?prefix=ab": true, "toy://H?prefix=ab": true,
+		"toy://h?prefix=a&db=b": false, "toy://h?db=ab": false, "toy://h/1?prefix=ab": false,
+	} {
+		store, err := open.Store(t.Context(), "all:?store="+url.QueryEscape("toy://h?prefix=ab")+"&store="+url.QueryEscape(second), open.Schemes(toy("toy")))
+		if same && errors.Is(err, driver.ErrInvalid) {
+			continue
+		}
+		if same {
+			t.Errorf("%s: %v, want ErrInvalid", second, err)
+		}
+		works(t, store, err)
+	}
+}
+
 // The options of a program reach the store, and members of a quorum are opened lazily.
 func TestOpeningReachesTheStore(t *testing.T) {
 	var got []driver.Opening

@@ -1,6 +1,7 @@
 package open
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"regexp"
@@ -68,6 +69,8 @@ func (o *opener) misspelt(text string) error {
 		return invalid("the URL of the store begins or ends with a blank or a newline; remove it (echo adds a newline, printf %%s does not)")
 	case text == "":
 		return invalid("no store is named; write a URL such as file:///var/lib/locks")
+	case strings.HasPrefix(text, "/") && strings.Contains(text, "@"): // the @ may follow a password
+		return invalid("a store is named by a URL, which begins with a scheme and a colon; for a directory write file:///DIRECTORY")
 	case strings.HasPrefix(text, "/"):
 		return invalid("a store is named by a URL; for this directory write %s", filestore.URL(text))
 	case strings.HasPrefix(text, symfonyPrefix):
@@ -108,10 +111,13 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 	for _, s := range slices.Backward(o.schemes) {
 		if slices.Contains(s.Symfony, name) {
 			u, err := s.FromSymfony(dsn)
-			if err == nil {
-				err = checkPorts(u)
+			switch {
+			case err != nil:
+				return nil, s, err
+			case strings.Contains(u.Host, "@"): // the host has a part of the password
+				return nil, s, invalid("the DSN of the store cannot be read; in a user name or a password write @ as %%40")
 			}
-			return u, s, err
+			return u, s, checkPorts(u)
 		}
 	}
 	return nil, driver.Scheme{}, o.unknownDSN(name)
@@ -142,7 +148,7 @@ func (o *opener) distinct(scheme string, members []string) (twins map[int]int, e
 			continue
 		}
 		query := u.Query()
-		place := u.Scheme + "//" + strings.ToLower(u.Host) + u.Path + u.Opaque + "?" + query.Get("prefix") + query.Get("db")
+		place := fmt.Sprintf("%s//%s%s%s?%q&%q", u.Scheme, strings.ToLower(u.Host), u.Path, u.Opaque, query.Get("prefix"), query.Get("db"))
 		if s.Composite {
 			place = member
 		}

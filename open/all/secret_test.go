@@ -38,6 +38,7 @@ func secretURLs() []string {
 			s+"://user:1?"+canary+"@host/path",
 			s+"://user:1#"+canary+"@host/path",
 			s+"://user:%"+canary+"@host/path",
+			s+"://:pa@"+canary+"@host:6379",
 		)
 	}
 	for _, s := range schemes {
@@ -54,7 +55,7 @@ func secretURLs() []string {
 	for _, member := range urls {
 		urls = append(urls, "quorum:?store="+url.QueryEscape(member), "all:?store="+member)
 	}
-	return append(urls, canary, "user:"+canary+"@host")
+	return append(urls, canary, "user:"+canary+"@host", "//user:"+canary+"@host/path", "/user:"+canary+"@host")
 }
 
 func TestSecretsStaySecret(t *testing.T) {
