@@ -27,12 +27,9 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	known := &s.identity
-	known.mu.Lock()
-	defer known.mu.Unlock()
 	turns := s.gate.turns.Load()
-	if known.id != "" && known.turns == turns {
-		return known.id, nil
+	if id := s.identity.known(turns); id != "" {
+		return id, nil
 	}
 	key := s.keys.id()
 	id, err := s.scripts.identify.do(ctx, c, []string{key}, []string{rand.Text()}).ToString()
@@ -42,8 +39,24 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if !validID(id) {
 		return "", unavailable("the key %q is for the id of the store and has something else; delete it", key)
 	}
-	known.id, known.turns = id, turns
+	s.identity.remember(id, turns)
 	return id, nil
+}
+
+// known returns the cached id, or "" if a connection was made or lost since it was read.
+func (i *identity) known(turns uint64) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.turns != turns {
+		return ""
+	}
+	return i.id
+}
+
+func (i *identity) remember(id string, turns uint64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.id, i.turns = id, turns
 }
 
 func validID(id string) bool {

@@ -1,9 +1,11 @@
 package redisstore_test
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
@@ -103,4 +105,36 @@ func TestStoreIDAsksOnce(t *testing.T) {
 	if stats := askBy(t, c, "INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
 		t.Errorf("10 calls of StoreID were not one request: %s", stats)
 	}
+}
+
+// TestStoreIDOfASilentServer asks a frozen server for the id, twice at the same time. The second
+// call ends with its context, although the first one goes on.
+func TestStoreIDOfASilentServer(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv.Addr())
+	srv.Pause()
+	defer srv.Resume()
+	long, endLong := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() {
+		_, err := s.StoreID(long)
+		ended <- err
+	}()
+	<-time.After(100 * time.Millisecond) // the first call has been sent
+	short, endShort := context.WithCancel(t.Context())
+	go func() {
+		_, err := s.StoreID(short)
+		ended <- err
+	}()
+	<-time.After(100 * time.Millisecond)
+	endShort()
+	select {
+	case err := <-ended:
+		wantIs(t, err, context.Canceled, "the second call")
+	case <-time.After(2 * time.Second):
+		t.Error("the second call waits for the first")
+	}
+	endLong()
+	wantIs(t, <-ended, context.Canceled, "the first call")
 }
