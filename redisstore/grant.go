@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -226,7 +227,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 // replicas.
 func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, token string, args ...string) (driver.Grant, error) {
 	if s.config.replicas > 0 && token != "" {
-		return s.replicated(ctx, c, sc, name, args)
+		return s.replicated(ctx, c, sc, name, slices.Clone(args)) // the clone, so that other stores keep args on the stack
 	}
 	a, err := s.runScript(ctx, c, sc, name, args...)
 	if err != nil {
