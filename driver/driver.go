@@ -94,9 +94,10 @@
 // A store is safe for concurrent use. Two stores that are opened for the same place see the same
 // locks, as two processes would.
 //
-// Every method except Wait returns within [MaxSilence] if the server is silent, even if ctx never
-// ends. So the caller needs no timer for each call. A store measures leases by its server's clock
-// if there is one, or else by the [Clock] that an option gives it. It never mixes two clocks.
+// If the server is silent, every method returns within [MaxSilence], even if ctx never ends. The
+// exceptions are Wait, WaitSlot and AwaitSlot. So the caller needs no timer for each call. A store
+// measures leases by its server's clock if there is one, or else by the [Clock] that an option
+// gives it. It never mixes two clocks.
 package driver
 
 import (
