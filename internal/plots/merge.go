@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -22,14 +23,19 @@ func merge(published, from string, keepRows bool) error {
 	if err != nil {
 		return err
 	}
+	merged := false
 	for name, e := range added {
 		if e = publishedPart(e); len(e.Trials) == 0 {
 			continue
 		}
+		merged = true
 		if keepRows {
 			e.keepRows(old[name])
 		}
 		old[name] = e
+	}
+	if !merged {
+		return fmt.Errorf("%s has no figures that a chart shows: is it the output of a benchmark with -json?", from)
 	}
 	var out bytes.Buffer
 	lines := json.NewEncoder(&out)

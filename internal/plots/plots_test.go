@@ -146,6 +146,19 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// A file without figures for the charts is probably the wrong file.
+func TestMergeOfNothing(t *testing.T) {
+	runs, run := filepath.Join(t.TempDir(), "published.json"), filepath.Join(t.TempDir(), "run.json")
+	for _, text := range []string{"", "[1,2]\n", `{"Name":"none of the charts","Trials":{"padlock":[{"ms":1}]}}` + "\n"} {
+		if err := errors.Join(os.WriteFile(runs, nil, 0o600), os.WriteFile(run, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := merge(runs, run, false); err == nil || !strings.Contains(err.Error(), run) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // For a run of several rounds, a chart shows the medians. A share is computed within each round.
 func TestRunOfSeveralRounds(t *testing.T) {
 	const padlock = `"padlock":[{"ops/s":50},{"ops/s":90},{}]`
