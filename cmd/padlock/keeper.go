@@ -82,6 +82,7 @@ type keeping struct {
 	CoolDown time.Duration
 	Lost     bool   // answer: the keeper had already lost the lock
 	Problem  string // answer: why the request was refused
+	Unknown  string // answer: why it is not known whether the keeper still has the lock
 	Left     time.Duration
 }
 
@@ -227,11 +228,12 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 					over.Reset(r.Extend)
 				}
 				answer.Left = time.Until(end)
-				answer.Lost = lock.Check(lock.Context()) != nil
+				answer.judge(lock.Check(lock.Context()))
 			} else {
 				err := lock.Release(padlock.CoolDown(r.CoolDown))
-				done = !errors.Is(err, padlock.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported)
-				if answer.Lost = done && err != nil; !done {
+				if done = !errors.Is(err, padlock.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported); done {
+					answer.judge(err)
+				} else {
 					answer.Problem = reason(err)
 				}
 			}
@@ -241,6 +243,17 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 				return
 			}
 		}
+	}
+}
+
+// judge records what the error of a Check or a Release says about the lock.
+func (k *keeping) judge(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrReleased):
+		k.Lost = true
+	default:
+		k.Unknown = reason(err)
 	}
 }
 
@@ -282,6 +295,10 @@ func (a *app) askKeeper(key padlock.Key, deed string, k keeping) (keeping, error
 		return answer, fail(exitUsage, "unsupported", key.Name(), "%s was not %s: %s", show(key.Name()), deed, answer.Problem)
 	case answer.Lost:
 		return answer, a.unsuccessful(key.Name(), deed, padlock.ErrLost)
+	case answer.Unknown != "" && k.Extend == 0:
+		return answer, fail(exitUnavailable, "uncertain", key.Name(), "it is unknown whether %s was still locked when it was released: %s; the process that kept it has ended, and the lock ends with it", show(key.Name()), answer.Unknown)
+	case answer.Unknown != "":
+		return answer, fail(exitUnavailable, "uncertain", key.Name(), "it is unknown whether %s was %s: %s; try again", show(key.Name()), deed, answer.Unknown)
 	}
 	return answer, nil
 }

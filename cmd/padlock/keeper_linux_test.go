@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -13,7 +14,9 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/padlocktest"
 )
 
 // failing reports the connections that it could not accept.
@@ -37,12 +40,13 @@ func (f *failing) Accept() (net.Conn, error) {
 // listener. The keeper holds the lock "deploy" until the function end is called.
 func keeperOf(t *testing.T, token string) (socket net.Listener, start func(net.Listener), end func()) {
 	t.Helper()
-	store, err := open.Store(t.Context(), "memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := padlock.New(store)
-	t.Cleanup(func() { l.Close(context.Background()) })
+	l, _ := padlocktest.New(t)
+	return keeperAt(t, l, token)
+}
+
+// keeperAt is keeperOf for the store of l.
+func keeperAt(t *testing.T, l *padlock.Locker, token string) (socket net.Listener, start func(net.Listener), end func()) {
+	t.Helper()
 	lock, err := l.TryAcquire(t.Context(), "deploy")
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +101,44 @@ func TestKeeperAcceptsAgain(t *testing.T) {
 		t.Errorf("after %v, the keeper answers %+v, %v", failure, answer, err)
 	}
 	end()
+}
+
+// If the store does not answer the keeper, it is not known whether the lock is held. It is not lost
+// for that reason, and the keeper holds it.
+func TestKeeperCannotReachTheStore(t *testing.T) {
+	l, script := padlocktest.New(t)
+	const token = keeperToken + "without-the-store"
+	socket, start, end := keeperAt(t, l, token)
+	start(socket)
+	defer end()
+	key, err := padlock.KeyFor("deploy", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		request padlocktest.Request
+		deed    string
+		ask     keeping
+		err     error
+		status  int
+	}{
+		{padlocktest.Extend, "extended", keeping{Extend: time.Hour}, driver.ErrUnavailable, exitUnavailable},
+		{padlocktest.Extend, "extended", keeping{Extend: time.Hour}, nil, 0},
+		{padlocktest.Release, "released", keeping{}, driver.ErrUnavailable, exitUnavailable},
+	} {
+		script.Heal()
+		if c.err != nil {
+			script.Fail(c.request, padlocktest.Always, c.err)
+		}
+		_, err := (&app{storeURL: "memory:"}).askKeeper(key, c.deed, c.ask)
+		status, why := 0, (*failure)(nil)
+		if errors.As(err, &why) {
+			status = why.status
+		}
+		if status != c.status {
+			t.Errorf("%s with the error %v of the store: %v, status %d, want %d", c.deed, c.err, err, status, c.status)
+		}
+	}
 }
 
 // Every user of the machine can connect to a keeper. A request without end is cut off.
