@@ -71,7 +71,7 @@ plots: ## The charts in docs/images and their tables, from internal/plots/publis
 	@.ci/steps plots
 
 .PHONY: soak
-soak: ## Every store under faults for about ten seconds each, as CI does
+soak: ## 20 rows of stores under faults for about ten seconds each, as CI does; the commit draws them
 	@.ci/steps soak
 
 .PHONY: chaos

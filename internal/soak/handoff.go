@@ -48,8 +48,8 @@ func (w *worker) offer(ctx context.Context, h *held) bool {
 	return true
 }
 
-// key takes a key that another worker has offered, if there is one. Most turns must not use such a
-// key, so key does not even look for one in at least four of five turns.
+// key takes a key that another worker has offered, if there is one. It looks for a key in at most
+// one of five turns.
 func (w *worker) key() (Key, bool) {
 	if w.dice.load.HandOff == 0 || !w.dice.percent(20) {
 		return Key{}, false

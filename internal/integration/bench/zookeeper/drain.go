@@ -102,7 +102,7 @@ func (b *bench) packets() int {
 	return n
 }
 
-// openLine opens all members of a line: the holder and the waiters.
+// openLine opens all members of a queue: the holder and the waiters.
 func (b *bench) openLine(open func(i int) (member, error)) (all []member, err error) {
 	for i := range b.plan.waiters + 1 {
 		m, err := open(i)
