@@ -8,7 +8,8 @@ import (
 )
 
 // A Locks value holds the locks on several names that AcquireAll took together. Its methods are
-// safe for concurrent use. A Locks value must not be copied.
+// safe for concurrent use. A Locks value must not be copied. The zero Locks and a nil *Locks behave
+// like locks that were released.
 type Locks struct {
 	_       noCopy
 	set     lockSet // its holds are sorted by name; a zero Locks has no holds
@@ -154,6 +155,9 @@ func (k *Locks) Remaining() time.Duration {
 // Check calls Lock.Check for one lock after the other. It stops at the first error and returns that
 // error.
 func (k *Locks) Check(ctx context.Context) error {
+	if k.count() == 0 {
+		return noHold.check(ctx)
+	}
 	for lock := range k.list() {
 		if err := lock.Check(ctx); err != nil {
 			return err

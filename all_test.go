@@ -414,3 +414,14 @@ func TestCloseBeforeAcquireAllReturns(t *testing.T) {
 		wantOnly(t, err, "acquire", padlock.ErrClosed)
 	})
 }
+
+// The zero Locks and a nil *Locks hold nothing: they behave like locks that were released.
+func TestZeroLocks(t *testing.T) {
+	for _, all := range []*padlock.Locks{nil, {}} {
+		wantOnly(t, all.Check(t.Context()), "check", padlock.ErrReleased)
+		wantOnly(t, all.Release(), "release", padlock.ErrReleased)
+		if len(all.Names()) != 0 || len(all.Fences()) != 0 || all.Lock("a") != nil || all.Remaining() != 0 || all.Context().Err() == nil {
+			t.Errorf("%v, %v, %v, %v", all.Names(), all.Fences(), all.Remaining(), all.Context().Err())
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/memstore"
 )
 
 // A failed acquire has the outcome that a metric needs, and its duration.
@@ -346,5 +347,26 @@ func TestNamesOfValuesOutOfRange(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// If an observer panics in one Locker, another Locker that was made with the same option calls it
+// all the same.
+func TestAnObserverOfTwoLockersThatPanics(t *testing.T) {
+	calls := 0
+	opts := []padlock.LockerOption{
+		padlock.Logger(slog.New(slog.DiscardHandler)),
+		padlock.OnEvent(func(padlock.Event) {
+			if calls++; calls == 1 {
+				panic("once")
+			}
+		}),
+	}
+	for range 2 {
+		l := newLocker(t, memstore.New(), opts...)
+		release(t, acquire(t, l, "job"))
+	}
+	if calls < 2 {
+		t.Errorf("%d calls", calls)
 	}
 }

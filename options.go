@@ -156,16 +156,15 @@ func Observe(o Observer) LockerOption {
 	if o == nil {
 		return lockerOption(func(*config) {})
 	}
-	w := &watcher{observer: o}
-	w.starts, _ = o.(ContextObserver)
-	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
+	starts, _ := o.(ContextObserver)
+	return lockerOption(func(c *config) { c.observers = append(c.observers, &watcher{observer: o, starts: starts}) })
 }
 
 // TraceHolders records a trace of each holder in the store. A caller that finds the lock held can
 // then link its own trace to that of the holder; see driver.Holder.Trace. The function trace
 // returns the traceparent of a context, in the format of W3C Trace Context, or "" if there is no
-// trace. The Locker calls trace once for each acquire. It passes the caller's context, or the
-// context that a ContextObserver has made from it. A traceparent of more than 64 bytes is not
+// trace. The Locker calls trace at least once for each acquire. It passes the caller's context, or
+// the context that a ContextObserver has made from it. A traceparent of more than 64 bytes is not
 // recorded. Stores in files, in semaphores and in the sessions of a database keep no traces.
 //
 // Everybody who can read the store can read the traces. If trace is nil, TraceHolders does nothing.
@@ -190,8 +189,7 @@ func Logger(l *slog.Logger) LockerOption {
 	if l == nil {
 		return lockerOption(func(*config) {})
 	}
-	w := &watcher{observer: logObserver{l}, log: l}
-	return lockerOption(func(c *config) { c.observers = append(c.observers, w) })
+	return lockerOption(func(c *config) { c.observers = append(c.observers, &watcher{observer: logObserver{l}, log: l}) })
 }
 
 // MaxWaiters bounds how many goroutines may wait for one name in this Locker. Further callers get
