@@ -326,6 +326,10 @@ func TestOrderOfArrival(t *testing.T) {
 		{"a store that was slow to reply", []Event{earlier, later, {Op: Released, Worker: 4, Name: "other", Call: 1500 * ms, At: 1850 * ms}}, 0},
 		{"a store that replied in time", []Event{earlier, later, {Op: Released, Worker: 4, Name: "other", Call: 1500 * ms, At: 1750 * ms}}, 1},
 		{"a fault", []Event{earlier, later, {Op: Faulted, Worker: engine, Call: 1200 * ms, At: 1300 * ms}}, 0},
+		{"overtaken by one that did not wait", []Event{earlier, changed(later, func(e *Event) { e.Waited = false })}, 0},
+		{"overtaken by a reader", []Event{earlier, changed(later, func(e *Event) { e.Shared = true })}, 0},
+		{"a reader overtaken", []Event{changed(earlier, func(e *Event) { e.Shared = true }), later}, 0},
+		{"a reader refused", []Event{changed(refused(1, 1000, 4000), func(e *Event) { e.Shared = true }), later}, 0},
 		{"overtaken, and refused in the end", []Event{refused(1, 1000, 4000), later}, 1},
 		{"refused shortly after", []Event{refused(1, 1000, 3400), later}, 0},
 		{"refused, and came nearly at the same time", []Event{refused(1, 1000, 4000), wait(2, 2, 1200, 2500)}, 0},
@@ -344,6 +348,12 @@ func TestOrderOfArrival(t *testing.T) {
 			t.Errorf("%s, where no order is promised: %v", c.name, found)
 		}
 	}
+}
+
+// changed returns a changed copy of e.
+func changed(e Event, change func(*Event)) Event {
+	change(&e)
+	return e
 }
 
 // A demotion without a reply may have let readers in. A demotion that the store did not carry out
