@@ -60,9 +60,13 @@ func (usedUp) Is(target error) bool { return target == ErrInvalid }
 // HeldError reports the holders of a name, as far as the store knows them. errors.Is finds ErrHeld
 // in it.
 type HeldError struct {
-	Holds   []Hold    // the holds, or the cool-down, that are in the way; may be empty
-	Until   time.Time // when the last of these holds ends if none is renewed; zero if unknown
-	Waiters int       // waiters ahead of this caller; -1 if unknown
+	Holds []Hold // the holds, or the cool-down, that are in the way; may be empty
+
+	// Until is when the name will be free if none of these holds is renewed: when the last of them
+	// ends. For a name with slots, it is when the first of them ends. It is zero if unknown.
+	Until time.Time
+
+	Waiters int // waiters ahead of this caller; -1 if unknown
 }
 
 // Is reports whether target is ErrHeld.
