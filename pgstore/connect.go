@@ -32,6 +32,9 @@ type dialer struct {
 	cfg    *config
 	live   func() []*conn // the live connections of this process
 	system atomic.Value   // the string that identifies the data of the server
+	// database is the string with the name of the database in the server. Behind a pooler, the URL
+	// may have another name for it.
+	database atomic.Value
 	// second makes another connection. By comparing the two, checkPooler finds out whether a pooler
 	// gives the session of the first connection to other clients too.
 	second func(context.Context) (*conn, error)
@@ -136,7 +139,7 @@ func (d *dialer) setUp(c *conn) error {
 		{"tcp_keepalives_idle", seconds(d.cfg.lossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.lossDelay / 3)}, {"tcp_keepalives_count", "3"},
 		{"tcp_user_timeout", ms(2 * d.cfg.lossDelay)},
 	}
-	sql := "SELECT pg_backend_pid(), (SELECT " + startedAt + " FROM pg_stat_activity WHERE pid = pg_backend_pid()), pg_is_in_recovery()"
+	sql := "SELECT pg_backend_pid(), (SELECT " + startedAt + " FROM pg_stat_activity WHERE pid = pg_backend_pid()), pg_is_in_recovery(), current_database()"
 	for _, s := range settings {
 		sql += ", set_config('" + s[0] + "', '" + s[1] + "', false)"
 	}
@@ -150,6 +153,7 @@ func (d *dialer) setUp(c *conn) error {
 	}
 	pid, _ := strconv.ParseUint(string(row[0]), 10, 32)
 	c.pid, c.start = uint32(pid), string(row[1])
+	d.database.Store(string(row[3]))
 	c.pooled = c.pid != c.pg.PID() // a pooler does not give its clients the process id of the server's process
 	return nil
 }

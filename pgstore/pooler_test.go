@@ -27,7 +27,8 @@ func pgBouncer(t testing.TB, srv *server.Server, mode string) string {
 				return err
 			}
 			return p.Write("pgbouncer.ini", fmt.Appendf(nil, `[databases]
-postgres = host=%s port=%s dbname=postgres user=postgres
+postgres = host=%[1]s port=%[2]s dbname=postgres user=postgres
+alias = host=%[1]s port=%[2]s dbname=postgres user=postgres
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = %d

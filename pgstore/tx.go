@@ -58,8 +58,12 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	return nil
 }
 
-// database returns the name of the store's database. The default is the name of the user.
+// database returns the name of the store's database in the server. A store that has not connected
+// yet returns the name in its URL, whose default is the name of the user.
 func (s *Store) database() string {
+	if name, ok := s.pool.dialer.database.Load().(string); ok {
+		return name
+	}
 	if s.server.Database != "" {
 		return s.server.Database
 	}

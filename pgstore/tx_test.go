@@ -91,3 +91,24 @@ func TestLockTx(t *testing.T) {
 		rollback()
 	}
 }
+
+// TestLockTxBehindAPooler: the store connects through a pooler that has another name for the
+// database. The transaction goes directly to the server.
+func TestLockTxBehindAPooler(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s := mustOpen(t, strings.Replace(pgBouncer(t, srv, "session"), "/postgres?", "/alias?", 1))
+	conn := connect(t, srv.URL())
+	if _, err := conn.Exec(t.Context(), "CREATE DATABASE alias"); err != nil {
+		t.Fatal(err)
+	}
+	for database, want := range map[string]error{"postgres": nil, "alias": driver.ErrInvalid} {
+		for kind, begin := range transactions(t, strings.Replace(srv.URL(), "/postgres?", "/"+database+"?", 1)) {
+			tx, rollback := begin("read committed")
+			if err := s.LockTx(t.Context(), tx, "job"); !errors.Is(err, want) {
+				t.Errorf("%s, in the database %s: %v, want %v", kind, database, err, want)
+			}
+			rollback()
+		}
+	}
+}
