@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -10,7 +11,7 @@ import (
 var heldCases = []testCase{
 	{
 		name:   "held/holder",
-		clause: "A *HeldError names the holder: host, process, label and, if the store keeps it, trace, as the holder gave them.",
+		clause: "A *HeldError names the holder: host, process, label and, if the store keeps it, trace, as the holder gave them. After an Acquire with Replaces, it names the new holder.",
 		about:  "Request.Holder Holder.Host Holder.PID Holder.Label Holder.Trace HeldError.Holds Hold.Shared",
 		needs:  []need{named},
 		f: func(c *check) {
@@ -22,6 +23,16 @@ var heldCases = []testCase{
 			h := c.mustRefuse(c.b, c.request(r.Name), "of a held name", odd)
 			if len(h.Holds) != 1 || h.Holds[0].Holder != r.Holder {
 				c.failf("the holder was %+v; others see %+v", r.Holder, h.Holds)
+			}
+			if !c.has.replace {
+				return
+			}
+			q := c.swap(odd)
+			q.Holder = driver.Holder{Host: "host-b.example", PID: 4712, Label: "adopted"}
+			n := c.take(c.b, q, "with Replaces, of a live hold")
+			h = c.mustRefuse(c.a, c.request(r.Name), "of a name that was taken over", n)
+			if !slices.ContainsFunc(h.Holds, func(h driver.Hold) bool { return h.Holder == q.Holder }) {
+				c.failf("%+v took the hold over; others see %+v", q.Holder, h.Holds)
 			}
 		},
 	},

@@ -150,7 +150,7 @@ var listCases = []testCase{
 	},
 	{
 		name:   "list/many",
-		clause: "List returns all of many names.",
+		clause: "List returns all of many names, and each of them once.",
 		about:  "Lister.List",
 		needs:  []need{lists},
 		f: func(c *check) {
@@ -239,6 +239,9 @@ func (c *check) wantNames(prefix string, want []string) map[string]driver.State 
 	}
 	got := make(map[string]driver.State)
 	for _, s := range states {
+		if _, twice := got[s.Name]; twice {
+			c.failf("List(%s) returns %s twice", shortName(prefix), shortName(s.Name))
+		}
 		got[s.Name] = s
 	}
 	for _, n := range want {

@@ -54,6 +54,9 @@ func (s *ref) List(ctx context.Context, prefix string) (out []driver.State, err 
 			busy := len(v.Holds) > 0 || v.Waiters > 0 || s.is(listTellsFreeNames)
 			if busy && (match || s.is(listIgnoresPrefix)) {
 				out = append(out, v)
+				if s.is(listRepeats) {
+					out = append(out, v)
+				}
 			}
 			if s.is(listStopsAtHundred) && len(out) == 100 {
 				break
@@ -77,11 +80,21 @@ func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64
 		if s.w.usedUp(e) {
 			return driver.ErrFencesUsedUp
 		}
+		end := time.Time{}
 		for _, h := range e.holds {
 			e.past[h.token] = driver.Taken
+			end = later(end, h.atLeast)
 		}
-		if e.holds = nil; !s.is(breakLeavesCoolDown) {
+		if s.is(breakEndsOneReader) && len(e.holds) > 1 {
+			e.holds = e.holds[1:]
+		} else {
+			e.holds = nil
+		}
+		if !s.is(breakLeavesCoolDown) {
 			e.cooling = time.Time{}
+		}
+		if s.is(breakLeavesAtLeast) {
+			e.cooling = end
 		}
 		if fence = e.fence; !s.is(breakMintsNothing) {
 			fence = s.w.mint(e, 0)

@@ -454,7 +454,10 @@ func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
 		e.holds = append(e.holds, &old)
 	}
 	e.past[h.token] = driver.Taken
-	h.owner, h.token, h.holder, h.since = s, r.Token, r.Holder, s.w.now()
+	h.owner, h.token, h.since = s, r.Token, s.w.now()
+	if !s.is(swapKeepsHolder) {
+		h.holder = r.Holder
+	}
 	if !s.is(replacesKeepsFence) {
 		h.fence = s.w.mint(e, r.FenceAbove)
 	}
