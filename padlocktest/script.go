@@ -139,7 +139,7 @@ func (s *Script) bind(name, token string, g *driver.Grant) {
 		b.ctx, b.end = context.WithCancelCause(context.Background())
 		s.bounds[token] = b
 	}
-	g.Bound, g.From = b.ctx, 0
+	g.Bound = b.ctx
 }
 
 func (s *Script) unbind(token string) {

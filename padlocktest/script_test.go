@@ -45,6 +45,40 @@ func TestLose(t *testing.T) {
 	})
 }
 
+// A lock that was handed over is lost at once, too.
+func TestLoseAfterAHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		peer := padlock.New(script.Peer())
+		defer peer.Close(context.Background())
+		before, err := peer.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := make(chan *padlock.Lock)
+		go func() {
+			h, err := l.Acquire(t.Context(), "job")
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- h
+		}()
+		synctest.Wait()
+		if err := before.Release(); err != nil {
+			t.Error(err)
+		}
+		h := <-taken
+		if n := script.Requests(padlocktest.Acquire); n != 1 {
+			t.Errorf("there were %d requests, so the lock was not handed over", n)
+		}
+		script.Lose("job")
+		synctest.Wait()
+		if err := context.Cause(h.Context()); !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("the context says %v", err)
+		}
+	})
+}
+
 func TestLoseOfWhatNobodyHolds(t *testing.T) {
 	_, script := padlocktest.New(t)
 	defer func() {

@@ -30,6 +30,7 @@ func (s *Script) Acquire(ctx context.Context, r driver.Request) (g driver.Grant,
 			s.unbind(r.Replaces)
 		}
 		s.bind(r.Name, r.Token, &g)
+		g.From = 0
 		return nil
 	})
 	return onlyError(g, err)
@@ -88,7 +89,9 @@ func (s *Script) Release(ctx context.Context, name, token string, keep time.Dura
 // Wait implements driver.Waiter.
 func (s *Script) Wait(ctx context.Context, r driver.Request, reserve bool) (g driver.Grant, err error) {
 	err = s.carryOut(ctx, Wait, func(ctx context.Context) error {
-		g, err = s.mem.Wait(ctx, r, reserve)
+		if g, err = s.mem.Wait(ctx, r, reserve); err == nil && g.TTL > 0 { // the lock was handed over
+			s.bind(r.Name, r.Token, &g)
+		}
 		return err
 	})
 	return onlyError(g, err)
