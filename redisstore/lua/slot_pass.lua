@@ -21,7 +21,12 @@ end
 --           await_slot.lua finds a free permit           served
 --   named   slot_pass.lua reserves a permit for it       served
 --           await_slot.lua finds a free permit           served
---           its process dies and the lease ends          the next waiter gets the gate
+--           slot_pass.lua finds that its process is gone gone
+--   named,  the lease of the gate ends, because its      gone; if it looks again, queued
+--   alone   process is dead or frozen
+--   any     the waiter gives up                          gone
+--
+-- A waiter that is gone has no place, gate or permit any more.
 --
 -- A waiter that has the gate is also in the sorted set B of each permit, from its first look on. If
 -- a permit is released without this script, the release wakes the waiters in B. If B has another
