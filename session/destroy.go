@@ -55,10 +55,7 @@ func (s *state) destroy(ctx context.Context) error {
 	if old {
 		return ErrMoved
 	}
-	for range maxHops {
-		if key == "" {
-			return nil
-		}
+	for key != "" { // each round removes one tombstone, until the session itself is removed
 		var moved Moved
 		drop := func() (err error) {
 			moved, err = s.m.store.Delete(ctx, key)
@@ -103,5 +100,5 @@ func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
 		}
 		return rec.Moved.To, !s.started.Before(rec.Moved.At), nil
 	}
-	return key, false, nil
+	return "", false, errLongChain
 }

@@ -44,5 +44,5 @@ func (m *Manager) alive(ctx context.Context, key string) (bool, error) {
 		}
 		key = rec.Moved.To
 	}
-	return false, nil
+	return false, errLongChain
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -39,6 +40,8 @@ func (s *state) beginUse(ctx context.Context, write bool) error {
 // that many new ids in one grace period.
 const maxHops = 16
 
+var errLongChain = fmt.Errorf("%w: it got too many new ids in one grace period", ErrUnavailable)
+
 // load reads the session. It takes the lock if the mode needs it.
 func (s *state) load(ctx context.Context) error {
 	s.touched = true
@@ -46,7 +49,7 @@ func (s *state) load(ctx context.Context) error {
 	hops := 0
 	for s.key != "" && !s.isLoaded() {
 		if hops++; hops > maxHops {
-			return joinErrors(ErrUnavailable, errors.New("too many tombstones in a row"))
+			return errLongChain
 		}
 		if err := s.loadLocked(ctx); err != nil {
 			return err
