@@ -98,7 +98,9 @@ func (a *attempt) leaveLineLocked() {
 		return
 	}
 	t.gone = true
-	l.stats.waiting--
+	if !a.gate { // endPermitWait counts callers with Slots
+		l.stats.waiting--
+	}
 	if q.waiting--; q.waiting == 0 {
 		q.parking.endParking()
 		delete(l.queues, a.h.name)

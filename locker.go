@@ -63,6 +63,7 @@ type Locker struct {
 	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits
 	random        *rand.ChaCha8
 	queues        map[string]*queue
+	permitWaiters map[string]int // how many callers wait for a permit, by the name of the gate; nil if none has waited
 	handover      handoverState
 	renewer       renewer
 	cleaner       cleaner

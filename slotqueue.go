@@ -60,3 +60,30 @@ func (p *permitCall) attempt() *attempt {
 	a.part, a.noted, a.single, a.set.wait = true, true, false, 0
 	return a
 }
+
+// beginPermitWait counts a caller that begins to wait for a permit. If as many callers wait already
+// as MaxWaiters allows, it returns ErrTooManyWaiters. The caller that has the gate waits too, but is
+// not in the line for the gate.
+func (l *Locker) beginPermitWait(gateName string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.permitWaiters[gateName] >= l.cfg.maxWaiters {
+		return ErrTooManyWaiters
+	}
+	if l.permitWaiters == nil {
+		l.permitWaiters = make(map[string]int)
+	}
+	l.permitWaiters[gateName]++
+	l.stats.waiting++
+	return nil
+}
+
+// endPermitWait ends the wait that beginPermitWait has counted.
+func (l *Locker) endPermitWait(gateName string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.permitWaiters[gateName]--; l.permitWaiters[gateName] == 0 {
+		delete(l.permitWaiters, gateName)
+	}
+	l.stats.waiting--
+}

@@ -332,13 +332,18 @@ const gateTTL = time.Second
 
 // queueForPermit waits for the gate, and then for a permit.
 func (p *permitCall) queueForPermit() (*hold, error) {
+	gateName := driver.SlotGate(p.name, p.set.slots)
+	if err := p.l.beginPermitWait(gateName); err != nil {
+		return nil, err
+	}
+	defer p.l.endPermitWait(gateName)
 	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
 	if p.awaitsPermit() {
 		g.await = p.awaitHandOver
 	}
 	g.part, g.gate, g.noted, g.within = true, true, true, false
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
-	gate, err := g.takeOrWait(driver.SlotGate(p.name, p.set.slots))
+	gate, err := g.takeOrWait(gateName)
 	p.timeout = g.timeout
 	switch {
 	case p.got != nil:

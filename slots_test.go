@@ -445,3 +445,43 @@ func TestSlotsAndGateInOnePlace(t *testing.T) {
 		l.Close(t.Context())
 	}
 }
+
+// MaxWaiters bounds the callers that wait for a permit, too. The caller that has the gate is one of
+// them.
+func TestMaxWaitersWithSlots(t *testing.T) {
+	for _, most := range []int{0, 1, 2} {
+		everyKind(t, func(t *testing.T, s padlock.Store) {
+			l := newLocker(t, s, padlock.MaxWaiters(most), padlock.Slots(1))
+			k := acquire(t, l, "job")
+			refused := make(chan error, 5)
+			for range 5 {
+				go func() {
+					h, err := l.Acquire(context.Background(), "job")
+					if err == nil {
+						err = h.Release()
+					}
+					refused <- err
+				}()
+				synctest.Wait()
+			}
+			if n := len(refused); n != 5-most {
+				t.Fatalf("%d callers are refused, and %d may wait", n, most)
+			}
+			for range 5 - most {
+				wantOnly(t, <-refused, "acquire", padlock.ErrTooManyWaiters)
+			}
+			if n := l.Stats().Waiting; n != most {
+				t.Errorf("%d callers wait, want %d", n, most)
+			}
+			release(t, k)
+			for range most {
+				if err := <-refused; err != nil {
+					t.Error(err)
+				}
+			}
+			if n := l.Stats().Waiting; n != 0 {
+				t.Errorf("%d callers wait at the end", n)
+			}
+		})
+	}
+}

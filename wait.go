@@ -193,7 +193,9 @@ func (a *attempt) takePlace() error {
 	}
 	a.line, a.place = q, &turn{ready: make(chan struct{}, 1), a: a}
 	q.waiting++
-	l.stats.waiting++
+	if !a.gate { // beginPermitWait counts callers with Slots
+		l.stats.waiting++
+	}
 	if l.enqueuer == nil {
 		q.line = append(q.line, a.place)
 		a.first = len(q.line) == 1 && !l.parkHead(q)
