@@ -18,6 +18,7 @@ type Proxy struct {
 	lose   func(request []byte) bool // reports whether the reply to a request is to be lost; nil loses no reply
 	refuse func(request []byte) bool // reports whether a connection is to be closed; nil closes none
 	silent bool                      // connections stay open, but nothing passes
+	closed bool
 	wake   *sync.Cond
 	wg     sync.WaitGroup
 }
@@ -41,6 +42,9 @@ func (p *Proxy) Addr() string { return p.l.Addr().String() }
 // Close ends the proxy and its connections.
 func (p *Proxy) Close() {
 	p.l.Close()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 	p.Silence(false)
 	p.Cut()
 	p.wg.Wait()
@@ -57,13 +61,24 @@ func (p *Proxy) accept() {
 			client.Close()
 			continue
 		}
-		p.mu.Lock()
-		p.conns[client], p.conns[srv] = true, true
-		p.mu.Unlock()
-		lost := make(chan struct{})
-		p.wg.Go(func() { p.requests(client, srv, lost) })
-		p.wg.Go(func() { p.replies(client, srv, lost) })
+		p.join(client, srv)
 	}
+}
+
+// join passes data between the two ends of a new connection. If the proxy was closed while it
+// connected to the server, join closes the connection, because Close has not seen it.
+func (p *Proxy) join(client, srv net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		client.Close()
+		srv.Close()
+		return
+	}
+	p.conns[client], p.conns[srv] = true, true
+	lost := make(chan struct{})
+	p.wg.Go(func() { p.requests(client, srv, lost) })
+	p.wg.Go(func() { p.replies(client, srv, lost) })
 }
 
 // Cut closes all connections without warning. New connections are still possible.
@@ -129,6 +144,7 @@ func (p *Proxy) requests(client, srv net.Conn, lost chan struct{}) {
 	defer client.Close()
 	defer srv.Close()
 	buf := make([]byte, 1<<16)
+	losing := false
 	for {
 		n, err := client.Read(buf)
 		if err != nil {
@@ -137,7 +153,9 @@ func (p *Proxy) requests(client, srv net.Conn, lost chan struct{}) {
 		if p.refuses(buf[:n]) {
 			return
 		}
-		if p.passRequest(buf[:n]) {
+		if losing {
+			p.passRequest(nil) // the reply to this request is lost as well
+		} else if losing = p.passRequest(buf[:n]); losing {
 			close(lost)
 		}
 		if _, err := srv.Write(buf[:n]); err != nil {
