@@ -54,7 +54,7 @@ func judgeState(state string) Verdict {
 	case "42P01", "3F000":
 		return NoTable
 	}
-	if strings.HasPrefix(state, "08") {
+	if strings.HasPrefix(state, "08") || state == "40003" { // 40003: completion of the statement is unknown
 		return Unknown
 	}
 	return Refused

@@ -1,0 +1,40 @@
+package dbms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+)
+
+type stateError string
+
+func (e stateError) Error() string    { return "ERROR " + string(e) }
+func (e stateError) SQLState() string { return string(e) }
+
+// TestJudge: an error counts as a refusal only if the statement cannot have changed anything.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want Verdict
+	}{
+		{stateError("40001"), Again},
+		{stateError("40P01"), Again},
+		{stateError("55P03"), RowLocked},
+		{stateError("42P01"), NoTable},
+		{stateError("53100"), Refused},
+		{stateError("25006"), Refused},
+		{stateError("08006"), Unknown},
+		{stateError("40003"), Unknown},
+		{fmt.Errorf("wrapped: %w", stateError("40003")), Unknown},
+		{context.DeadlineExceeded, Unknown},
+		{errors.New("unexpected EOF"), Unknown},
+		{&net.OpError{Op: "dial", Err: errors.New("refused")}, Refused},
+		{&net.OpError{Op: "read", Err: errors.New("reset")}, Unknown},
+	} {
+		if got := Judge(c.err); got != c.want {
+			t.Errorf("%v: the verdict is %d, want %d", c.err, got, c.want)
+		}
+	}
+}
