@@ -3,6 +3,7 @@ package filestore
 import (
 	"context"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/padlock-go/padlock/driver"
@@ -59,11 +60,19 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 		s.wakeNext(f, f.spare, false) // the first waiter now watches the file, and sees the child close it
 		b := buffers.Get().(*buffer)
 		defer buffers.Put(b)
-		if rec := b.read(f.spare); rec.fence > h.fence {
+		if rec := b.read(f.spare); rec.fence > h.fence || s.hasOtherWriter(f.spare) {
 			return driver.Released // the lock was free, and another process has it now
 		}
 	}
 	return driver.Inherited
+}
+
+// hasOtherWriter reports whether the kernel's list shows that another process took the exclusive
+// lock on the file of c. The lock of a child that inherited the file does not count, because the
+// list shows the process that took the lock, which is this process.
+func (s *Store) hasOtherWriter(c *conn) bool {
+	locks, _, err := s.seen.list(s.dir, c.ino)
+	return err == nil && slices.ContainsFunc(locks[c.ino], func(l kernelLock) bool { return !l.shared && l.pid != machine().pid })
 }
 
 // letGoPassedShared is letGoPassed for a shared hold. Here a try of the lock shows nothing about

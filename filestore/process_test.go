@@ -26,6 +26,19 @@ func init() {
 		return holdOn(dir, r)
 	}
 	scripts["pass on"] = passOn
+	scripts["flock"] = func(path string) error {
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		fmt.Println("ready")
+		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+			return err
+		}
+		fmt.Println("locked")
+		pause()
+		return file.Close()
+	}
 	scripts["nothing"] = func(string) error { fmt.Println("ready"); pause(); return nil }
 }
 

@@ -156,3 +156,18 @@ func TestNarrowFileIsOpened(t *testing.T) {
 		}
 	}
 }
+
+// No child has the file any more, and a program such as flock(1) waits in the kernel. So it gets the
+// lock at the release, and leaves no record.
+func TestReleaseGoesToForeignWaiter(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	waiter := start(t, "flock", pathOf(s, "job"), nil)
+	waiter.expect("ready")
+	eventually(t, "the waiter waits in the kernel", func() bool { return blocked(t, s, "job") })
+	fileOfChild(t, s, "job", "us").Close()
+	release(t, s, "job", "us", driver.Released)
+	waiter.expect("locked")
+	waiter.end()
+}
