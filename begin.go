@@ -102,7 +102,7 @@ func (a *attempt) prepare(name string) error {
 	h := a.several.nextHold()
 	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
 	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
-	h.outer, h.index, h.events, h.detached = outer, -1, a.events, a.request.Detached
+	h.outer, h.index, h.events, h.detached, h.gate = outer, -1, a.events, a.request.Detached, a.gate
 	a.h = h
 	return nil
 }

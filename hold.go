@@ -71,6 +71,7 @@ type hold struct {
 	noRenewal bool
 	detached  bool // not bound to this process, although the store binds its other locks; see Detached
 	within    bool // the lock of a Do: Context also ends when the caller's context ends
+	gate      bool // the gate of a permitCall, which Stats leaves out
 
 	// Guarded by locker.mu.
 	shared       bool

@@ -14,6 +14,7 @@ import (
 type renewer struct {
 	l        *Locker
 	heap     schedule       // contains all locks that are held
+	gates    int            // how many holds in the heap are gates; see permitCall
 	armed    driver.Instant // when the timer fires; farFuture if there is no timer
 	disarm   func() bool
 	due      []*hold              // holds that wait for a worker to renew them
@@ -116,7 +117,7 @@ func (l *Locker) endHold(h *hold, why error) {
 	}
 	h.cause = why
 	kind := h.endKind(why)
-	if kind == EventLost {
+	if kind == EventLost && !h.gate {
 		l.stats.lost++
 	}
 	if h.events != nil {
@@ -373,6 +374,9 @@ func (h *hold) nextLook() driver.Instant {
 
 func (k *renewer) push(h *hold) {
 	k.heap.add(h, h.nextLook())
+	if h.gate {
+		k.gates++
+	}
 	k.arm()
 }
 
@@ -385,7 +389,11 @@ func (k *renewer) restoreOrder(h *hold) {
 }
 
 func (k *renewer) remove(h *hold) {
-	if h.index >= 0 {
-		k.heap.remove(h)
+	if h.index < 0 {
+		return
+	}
+	k.heap.remove(h)
+	if h.gate {
+		k.gates--
 	}
 }

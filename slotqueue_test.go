@@ -141,3 +141,29 @@ func TestSlotIsHandedOverTooLate(t *testing.T) {
 		}
 	})
 }
+
+// Stats.Held is the number of locks. The gate that the first waiter for a permit has is no lock of
+// the program.
+func TestStatsLeaveOutTheGate(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l, other := newLocker(t, s, padlock.Slots(1)), padlock.NewShared(s)
+		k := acquire(t, other, "job", padlock.Slots(1))
+		done := make(chan *padlock.Lock)
+		go func() { done <- acquire(t, l, "job") }()
+		synctest.Wait()
+		if st := l.Stats(); st.Held != 0 || st.Waiting != 1 {
+			t.Errorf("during the wait: %+v", st)
+		}
+		release(t, k)
+		h := <-done
+		synctest.Wait()
+		if st := l.Stats(); st.Held != 1 || st.Waiting != 0 {
+			t.Errorf("with the permit: %+v", st)
+		}
+		release(t, h)
+		if st := l.Stats(); st.Held != 0 {
+			t.Errorf("at the end: %+v", st)
+		}
+		other.Close(t.Context())
+	})
+}
