@@ -157,8 +157,8 @@ func TestNarrowFileIsOpened(t *testing.T) {
 	}
 }
 
-// No child has the file any more, and a program such as flock(1) waits in the kernel. So it gets the
-// lock at the release, and leaves no record.
+// No child has the file any more, and a program such as flock(1) waits in the kernel. So it gets
+// the lock at the release, and leaves no record.
 func TestReleaseGoesToForeignWaiter(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
