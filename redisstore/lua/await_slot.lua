@@ -55,7 +55,8 @@ local function quick()
     look = math.min(look or lease + 1, lease + 1)
   end
   for i = 7, #KEYS, 6 do
-    -- Without memory, the server refuses ZADD as the first write. The full look writes something else.
+    -- Without memory, the server refuses ZADD as the first write. The full look writes something
+    -- else.
     if type(redis.pcall('ZADD', KEYS[i + 4], math.floor(us / 1000), me)) == 'table' then return end
     call('PEXPIRE', KEYS[i + 4], MS_ALIVE_LINGER)
     call('SETRANGE', KEYS[i + 1], 0, NOTE_MORE)
