@@ -2,8 +2,10 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
 )
 
@@ -39,6 +41,9 @@ func (s *Store) check(ctx context.Context) error {
 			return failure(ctx, err, false)
 		}
 		s.rows.mariaDB.Store(strings.Contains(version, "MariaDB"))
+		if f := s.tableEngine(ctx); f.Advice != "" && !s.cfg.lenient {
+			return fmt.Errorf("%w: the tables of %s have the engine %s: %s", driver.ErrUnavailable, s.rows.tables.locks, f.Value, f.Advice)
+		}
 	}
 	if !s.checked.Swap(true) && !s.cfg.lenient && s.cfg.keepFor() > 0 {
 		s.work.Go(s.pruneInBackground)

@@ -106,3 +106,39 @@ func anyText(t *testing.T, a, b *sqlstore.Store) {
 		noError(t, err)
 	}
 }
+
+// TestTableEngine: rows of a table outside InnoDB cannot be locked by a transaction, so CheckTx
+// would protect nothing. The store refuses such tables, and its status names them.
+func TestTableEngine(t *testing.T) {
+	t.Parallel()
+	d := databases["mariadb"](t)
+	engine := func() string {
+		db, err := d.pool()
+		noError(t, err)
+		defer db.Close()
+		s, err := sqlstore.Open(t.Context(), db, d.engine, sqlstore.Lazy())
+		noError(t, err)
+		defer s.Close()
+		found, err := s.Status(t.Context())
+		noError(t, err)
+		for _, f := range found {
+			if f.Name == "engine" {
+				return f.Value + ": " + f.Advice
+			}
+		}
+		return "not there"
+	}
+	if got := engine(); got != "unknown: " {
+		t.Errorf("without tables, the engine is %s", got)
+	}
+	p := d.party(t)
+	if got := engine(); got != "InnoDB: " {
+		t.Errorf("the engine is %s", got)
+	}
+	run(t, d.driver, d.dsn, "ALTER TABLE padlock_grants ENGINE=Aria")
+	if got := engine(); !strings.HasPrefix(got, "Aria,InnoDB: ") || !strings.Contains(got, "ENGINE=InnoDB") {
+		t.Errorf("with a table in Aria, the engine is %s", got)
+	}
+	_, err := sqlstore.Open(t.Context(), p.db, d.engine)
+	wantText(t, "Open", err, driver.ErrUnavailable, "ENGINE=InnoDB")
+}
