@@ -25,8 +25,9 @@ type Cookie struct {
 	// Scripts lets scripts of the page read the id.
 	Scripts  bool
 	SameSite http.SameSite // the default is http.SameSiteLaxMode
-	// Persist makes the browser keep the cookie for the Lifetime, even when it is closed before. So
-	// the Manager needs a Lifetime. NewPHP refuses Persist, because its sessions have no Lifetime.
+	// Persist makes the browser keep the cookie for the Lifetime, even if the browser is closed and
+	// opened again. So the Manager needs a Lifetime. NewPHP refuses Persist, because its sessions
+	// have no Lifetime.
 	Persist     bool
 	Partitioned bool
 }

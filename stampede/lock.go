@@ -11,7 +11,7 @@ import (
 const (
 	defaultLease = 2 * time.Second
 	maxLockName  = 1024 // same as driver.MaxName
-	keptOfName   = 200  // bytes of a name that is too long
+	keptOfName   = 200  // how many bytes of a long name stay; a hash replaces the others
 )
 
 // lockName returns name. If name is too long for the store of l, lockName replaces the end of name
