@@ -218,10 +218,9 @@ func (s *lockSet) context() context.Context {
 	return s.lockCtx
 }
 
-// setMinimum is for the option HoldAtLeast. It tells the store the minimum time, for which the
-// store keeps a name taken even if the lock is released. setMinimum is called when all locks are
-// held. If AcquireAll told the store earlier and then failed, names would stay taken although
-// nobody holds them.
+// setMinimum is for the option HoldAtLeast. It tells the store how long each name must stay taken,
+// even if the lock is released earlier. setMinimum is called when all locks are held. If AcquireAll
+// told the store earlier and then failed, names would stay taken although nobody holds them.
 //
 // If Close is called in the meantime, it leaves the holds to setMinimum and waits. If setMinimum
 // fails, it releases the holds.
@@ -261,9 +260,11 @@ func (s *lockSet) leaveToCaller(unfinished bool) {
 }
 
 // sendMinimum sends the request of each hold again, now with the minimum time. It goes on if the
-// caller's context ends, so that not only some of the names stay taken. A lease may end before the
-// request arrives, and the request must then do nothing. So, like a claim, it replaces the hold's
-// own token, if the store can do that.
+// caller's context ends, so that not only some of the names stay taken.
+//
+// If a lease ends before the request arrives, the request must take nothing. So its Replaces is the
+// hold's own token, as in a claim (see reservation.go). Stores that do not support Replaces get the
+// request without it.
 func (t *taking) sendMinimum() error {
 	if err := t.ctx.Err(); err != nil {
 		return failed(OpAcquire, t.holds[0].name, err)
