@@ -87,8 +87,8 @@ func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err er
 	return s.saveState(ctx), false
 }
 
-// takeOver is called when an Update has ended. It adds the writes of tx, the state of the Update, to
-// the view of s. Other values of the view stay as they were loaded.
+// takeOver is called when an Update has ended. It adds the writes of tx, which is the state of the
+// Update, to the view of s. Other values of the view stay as they were loaded.
 func (s *state) takeOver(tx *state) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
