@@ -65,9 +65,10 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble reports why waiters cannot get tickets. refused is how many waiters got no ticket, and
-// since is when that last happened. why is the error that a new waiter would get now. If a new
-// waiter would get a ticket, why is the last error that a waiter got, or nil if there was none.
+// trouble reports why waiters cannot get tickets. The result refused is how many waiters got no
+// ticket, and since is when that last happened. The error is the one that a new waiter would get
+// now. If a new waiter would get a ticket, the error is the last one that a waiter got, or nil if
+// there was none.
 func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
 	_, err := o.pipe.openPipe(s)
 	o.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/internal/recordfile"
 )
 
-// recordDir is the directory of the records, below that of the locks.
+// recordDir is the name of the directory that has the records. It is in the directory of the locks.
 const recordDir = "history"
 
 // records returns the directory of the records. There are no records in a directory that every user

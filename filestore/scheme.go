@@ -77,8 +77,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return u, nil
 }
 
-// urlForDSN returns the URL to use instead of a DSN of PHP's Symfony Lock, or "" if the text is no
-// such DSN.
+// urlForDSN returns the URL to use instead of a DSN of PHP's Symfony Lock. It returns "" if the
+// text is not a DSN.
 func urlForDSN(text string) string {
 	path, found := strings.CutPrefix(text, "flock://")
 	path, _, _ = strings.Cut(path, "?")

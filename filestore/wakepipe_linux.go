@@ -330,7 +330,7 @@ func (s *Store) reachWaiter(q *ticketQueue, number uint64, word ticketWord, wake
 	binary.NativeEndian.PutUint64(b[:], q.ino)
 	binary.NativeEndian.PutUint64(b[8:], number)
 	switch _, err := syscall.Write(fd, b[:]); err {
-	case nil, syscall.EAGAIN: // EAGAIN: the pipe is full, because the process has not run for a long time; when it runs, it wakes all waiters
+	case nil, syscall.EAGAIN: // EAGAIN: the pipe is full; when the process runs, it wakes all its waiters
 		return reachedLiving
 	case syscall.EPIPE:
 		return reachedDead

@@ -79,8 +79,8 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 // fenceOf returns a number that is at least as great as the fence of every grant so far, or 0 if
 // that is not known. A grant writes its fence to a quorum. That quorum may include members whose
 // fence is not known now, because they have not answered or have forgotten the free name. So
-// fenceOf assumes that it includes all of them. If all fences are known, the fence of every later
-// grant is at least as great as the result.
+// fenceOf assumes that the quorum included all these members. If all fences are known, the fence of
+// every later grant is at least as great as the result.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {

@@ -162,9 +162,9 @@ func countSettled(answers []answer) (n int) {
 }
 
 // freeAt begins to release h at the members with the given indexes. Under [All], it begins with the
-// last member and ends with the first. Before it goes on to the next member, it waits for the
-// answer of a member that has the hold. It stops waiting in this way when a member does not answer
-// in time.
+// last member and ends with the first. If a member has the hold, freeAt waits for its answer before
+// it goes on to the next member. But once a member has not answered in time, freeAt does not wait
+// any more.
 //
 // The order matters, because callers ask the first member first. A caller that finds the first
 // member free should find the others free, too.

@@ -53,13 +53,14 @@ func enter(key int32, id int, maxWait time.Duration, checkEnd func() error) erro
 	}
 }
 
-// takeLock takes the lock of a set that join has opened. It returns errBusy if the lock is held.
+// takeLock takes the lock of a set. The caller has opened the set with join. takeLock returns
+// errBusy if the lock is held.
 func takeLock(id int) error {
 	return operate(id, 0, operation{semLock, -1, flagUndo | flagNoWait}, operation{semUsers, padlockMark, flagUndo})
 }
 
-// await takes the lock of a set that join has opened. It waits for the lock, but at most for
-// maxWait.
+// await waits for the lock of a set, but at most for maxWait, and takes it. The caller has opened
+// the set with join.
 func await(id int, maxWait time.Duration) error {
 	return operate(id, maxWait, operation{semLock, -1, flagUndo}, operation{semUsers, padlockMark, flagUndo})
 }

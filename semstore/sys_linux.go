@@ -89,8 +89,8 @@ func meaning(errno syscall.Errno) error {
 }
 
 // threadID returns the number of the calling thread. The function nudge takes this number, and
-// interrupts a system call in which the thread waits. It sends SIGURG, because Go's own handler for
-// this signal has no other effect.
+// interrupts a system call in which the thread waits. nudge sends SIGURG, because Go's own handler
+// for this signal has no other effect.
 func threadID() int { return syscall.Gettid() }
 
 func nudge(thread int) {
