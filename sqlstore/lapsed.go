@@ -37,6 +37,6 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 }
 
 // overtaken reports whether somebody else got the name after h was granted. Every later grant has a
-// higher fence, so overtaken compares fences. That h is still in the list of holds proves nothing:
-// fast.go grants the name to the next token without removing the lapsed shared holds.
+// higher fence, so overtaken compares fences. h may still be in the list of holds then, because
+// fast.go grants the name without removing the lapsed shared holds.
 func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }

@@ -31,7 +31,7 @@ func newRecordStatements(d *dialect, t tables) recordStatements {
 		create: "CREATE TABLE IF NOT EXISTS " + t.runs + " (name " + d.binary + " NOT NULL, id " + id + " NOT NULL, " +
 			"body " + d.text + " NOT NULL, written bigint NOT NULL, PRIMARY KEY (name, id))" + d.suffix,
 		write: d.bind("INSERT INTO " + t.runs + " (name, id, body, written) VALUES (?, ?, ?, " + d.now + ") " + upsert),
-		// MySQL does not let a DELETE read its own table in a plain subquery, but in a derived
+		// In a DELETE, MySQL rejects a plain subquery on the same table, and accepts a derived
 		// table.
 		trim: d.bind("DELETE FROM " + t.runs + series + " AND id < (SELECT id FROM (SELECT id FROM " + t.runs + series +
 			" ORDER BY id DESC LIMIT 1 OFFSET " + strconv.Itoa(driver.MaxRecords-1) + ") AS least)"),

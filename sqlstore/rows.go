@@ -97,8 +97,8 @@ func encodeHolder(h *hold) (string, error) {
 	return string(text), err
 }
 
-// asciiJSON returns v in JSON. All other characters than those of ASCII are escaped, because the
-// character set of the database or of a connection may not have them.
+// asciiJSON returns v in JSON. Characters outside ASCII are escaped, because the database or the
+// connection may use a character set without them.
 func asciiJSON(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil || !bytes.ContainsFunc(text, func(c rune) bool { return c >= utf8.RuneSelf }) {

@@ -69,10 +69,10 @@ type wait struct {
 	push   string      // the channel on which the database wakes this waiter; "" if this waiter polls
 	renew  time.Time   // when the place has to be renewed
 
-	at    int           // how many waiters were ahead of this one at the last look
-	moved time.Time     // when the value of the field at last changed
-	step  time.Duration // how long it took until one waiter less was ahead
-	pace  pace
+	lastPos int           // how many waiters were ahead of this one at the last look
+	moved   time.Time     // when lastPos last changed
+	step    time.Duration // how long the queue took to move by one waiter
+	pace    pace
 }
 
 // silence is how long a wait continues without any reply from the database.
@@ -185,8 +185,8 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 }
 
 // joinQueue takes or renews this waiter's place in the queue. If it is this waiter's turn,
-// joinQueue acquires the name instead, and finished is true. A caller that has already read the
-// state passes it as known, and other callers pass nil.
+// joinQueue acquires the name instead, and finished is true. The parameter known is the state of
+// the name if the caller has read it already, and nil otherwise.
 func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushChannel()
@@ -263,11 +263,11 @@ const (
 // waiter looks less often if more waiters are before it, and if the queue moves more slowly. The
 // first waiter does not sleep past the end of the lease that it waits for.
 func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
-	if position != w.at || w.moved.IsZero() {
-		if steps := w.at - position; steps > 0 {
+	if position != w.lastPos || w.moved.IsZero() {
+		if steps := w.lastPos - position; steps > 0 {
 			w.step = time.Since(w.moved) / time.Duration(steps)
 		}
-		w.at, w.moved = position, time.Now()
+		w.lastPos, w.moved = position, time.Now()
 	}
 	w.s.waits.noteAhead(w.waiting, position)
 	w.pace.noteLook(st, position, now)

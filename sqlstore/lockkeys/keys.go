@@ -17,8 +17,8 @@ import (
 // minHashed is the length from which Symfony stores a hash instead of the name itself.
 const minHashed = 64
 
-// storedID returns the text that stands for a name in the table. That is the SHA-256 of the name if
-// PHP stores its hash too, or if PHP cannot store the name at all.
+// storedID returns the text that stands for a name in the table: the name itself or its SHA-256. It
+// makes the same choice as PHP. If PHP cannot store the name, storedID returns the SHA-256.
 func (l Layout) storedID(e sqlstore.Engine, name string) string {
 	if l == Symfony && len(name) < minHashed && storable(e, name) {
 		return name

@@ -44,8 +44,8 @@ func (s *Store) writeRow(ctx context.Context, id, text string, args ...any) (r r
 	case nothing:
 		return row{}, false, dbms.Failure(ctx, err, false)
 	}
-	// ErrUnavailable means that nothing was changed. That would be wrong, because the statement
-	// was sent.
+	// The statement was sent. So the error must not be ErrUnavailable, which means that nothing was
+	// changed.
 	if err = dbms.Failure(ctx, err, true); errors.Is(err, driver.ErrUnavailable) {
 		return row{}, false, fmt.Errorf("%w: the database did not let the row be read afterwards", driver.ErrUncertain)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/padlock-go/padlock/internal/login"
 )
 
-// A connector connects to the server, and detects whether a connection goes through a pooler. Then
-// the process id that the client was given is not the id of the server's process. A pooler may run
-// each transaction in another process, which does not know the statements that were prepared in the
+// A connector connects to the server, and detects whether a connection goes through a pooler. A
+// pooler does not give the client the process id of the server's process. It may run each
+// transaction in another process, which does not know the statements that were prepared in the
 // first one. So the connector prepares no statements behind a pooler.
 type connector struct {
 	cfg      *pgx.ConnConfig

@@ -88,10 +88,10 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// fallsBack returns a host to which pgx would connect both with and without TLS, if the first
-// attempt failed. pgx does this with sslmode=prefer, which is libpq's default, and with
-// sslmode=allow. fallsBack returns "" if there is no such host. Hosts that are this machine do not
-// count.
+// fallsBack returns a host to which pgx would make a second connection if the first one fails: one
+// without TLS after one with TLS, or the reverse. pgx does this with sslmode=prefer, which is
+// libpq's default, and with sslmode=allow. fallsBack returns "" if there is no such host. Hosts
+// that are this machine do not count.
 func fallsBack(cfg *pgx.ConnConfig) string {
 	type target struct {
 		host string
