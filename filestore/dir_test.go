@@ -292,3 +292,24 @@ func TestDefaultDirIgnoresTheEnvironment(t *testing.T) {
 		t.Errorf("%q comes from the environment", dir)
 	}
 }
+
+// The path of the directory is shortened before anything else. If the system followed the link
+// first, Open would check one directory, and the locks would be in another.
+func TestOpenShortensThePath(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	if err := os.MkdirAll(base+"/elsewhere/deep", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("elsewhere/deep", base+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, base+"/link/../locks")
+	take(t, s, request("job", "us"))
+	if s.Dir() != base+"/locks" {
+		t.Errorf("the locks are in %s", s.Dir())
+	}
+	if _, err := os.Stat(base + "/elsewhere/locks"); err == nil {
+		t.Error("Open made a directory that it does not use")
+	}
+}

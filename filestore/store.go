@@ -60,11 +60,14 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if c.clock == nil {
 		c.clock = driver.SystemClock()
 	}
+	if dir != "" {
+		dir = filepath.Clean(dir) // so that the directory that is checked is the one that is used
+	}
 	if err := prepareDir(dir, &c); err != nil {
 		return nil, err
 	}
 	s := &Store{
-		dir: filepath.Clean(dir), config: c, guarantees: promise(&c, filepath.Clean(dir)),
+		dir: dir, config: c, guarantees: promise(&c, dir),
 		done: make(chan struct{}), files: map[string]*file{},
 	}
 	s.idle.init()

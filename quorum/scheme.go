@@ -75,7 +75,7 @@ func parameters(u *url.URL) (url.Values, error) {
 		}
 	}
 	if f := query["fences"]; len(f) > 1 || len(f) == 1 && f[0] != "yes" && f[0] != "no" {
-		return nil, invalid("fences must be yes or no")
+		return nil, invalid("write fences once, as fences=yes or fences=no")
 	}
 	return query, nil
 }
