@@ -75,9 +75,10 @@ type config struct {
 // fence to the members, which saves one round of requests, and the members need no fences either.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
-// MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. The default is
-// a twentieth of the lease, but at least 25 ms and at most 500 ms. The timeout must be longer than
-// a round trip. A member that does not answer may delay a call by a few times this timeout.
+// MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. If d is 0, the
+// default applies: a twentieth of the lease, but at least 25 ms and at most 500 ms. The timeout
+// must be longer than a round trip. A member that does not answer may delay a call by a few times
+// this timeout.
 func MemberTimeout(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
 // WithClock makes the store measure time with clock instead of driver.SystemClock. The members must
