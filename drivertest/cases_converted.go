@@ -6,7 +6,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// convertedCases are about what a Convert leaves as it was, and about those who wait meanwhile.
+// convertedCases check the lease, AtLeast and the waiters of a hold that Convert changes, and requests
+// that reach a hold by Wait.
 var convertedCases = []testCase{
 	{
 		name:   "convert/never-shortens",
@@ -55,6 +56,44 @@ var convertedCases = []testCase{
 				c.releaseFreely(l)
 				c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after Convert and Release of a hold with AtLeast")
 			})
+		},
+	},
+	{
+		name:   "wait/atleast",
+		clause: "AtLeast also counts for a hold that was handed over to a waiter.",
+		about:  "Waiter.Wait Request.AtLeast",
+		needs:  []need{coolDowns, waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			r := c.request(l.req.Name)
+			r.AtLeast = c.units(4)
+			w := c.waitForName(c.b, r, true)
+			c.queued(r.Name, 1)
+			before := c.clockTime()
+			c.releaseFreely(l)
+			c.releaseFreely(c.awaitHold(w, "waiting with AtLeast"))
+			c.takeOver(c.a, c.request(r.Name), before.Add(r.AtLeast), "after a waiter's hold with AtLeast was released")
+		},
+	},
+	{
+		name:   "wait/above",
+		clause: "FenceAbove also counts for a hold that was handed over to a waiter, and for a swap.",
+		about:  "Waiter.Wait Request.FenceAbove Request.Replaces",
+		needs:  []need{fences, waits},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			r := c.request(l.req.Name)
+			r.FenceAbove = l.grant.Fence + 1e6
+			w := c.waitForName(c.b, r, true)
+			c.queued(r.Name, 1)
+			c.releaseFreely(l)
+			l = c.awaitHold(w, "waiting with FenceAbove")
+			c.checkFenceAbove(l, r.FenceAbove)
+			if c.has.replace {
+				q := c.swap(l)
+				q.FenceAbove = l.grant.Fence + 1e6
+				c.checkFenceAbove(c.take(c.a, q, "with Replaces and FenceAbove"), q.FenceAbove)
+			}
 		},
 	},
 	{

@@ -415,7 +415,7 @@ func (s *ref) grant(h *hold) driver.Grant {
 }
 
 func (s *ref) repeat(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
-	if r.AtLeast > 0 && !s.is(repeatForgetsAtLeast) {
+	if r.AtLeast > 0 && !s.is(repeatForgetsAtLeast) && !(s.is(waiterForgetsAtLeast) && h.reserved) {
 		h.atLeast = later(h.atLeast, s.w.now().Add(r.AtLeast))
 	}
 	switch {
@@ -458,7 +458,10 @@ func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
 	if !s.is(swapKeepsHolder) {
 		h.holder = r.Holder
 	}
-	if !s.is(replacesKeepsFence) {
+	switch {
+	case s.is(swapForgetsAbove):
+		h.fence = s.w.mint(e, 0)
+	case !s.is(replacesKeepsFence):
 		h.fence = s.w.mint(e, r.FenceAbove)
 	}
 	if s.is(replacesConverts) {

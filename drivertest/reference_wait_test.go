@@ -94,7 +94,14 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 	if s.w.g.InProcess && !s.is(inProcessReserves) {
 		return s.grant(s.add(e, r, max(r.TTL, r.AtLeast)))
 	}
-	h := s.add(e, r, driver.MaxReservation)
+	waited := *r
+	if s.is(waiterForgetsAtLeast) {
+		waited.AtLeast = 0
+	}
+	if s.is(waiterForgetsAbove) {
+		waited.FenceAbove = 0
+	}
+	h := s.add(e, &waited, driver.MaxReservation)
 	h.reserved, h.until = true, h.since.Add(driver.MaxReservation)
 	g := s.grant(h)
 	if g.TTL = driver.MaxReservation; s.w.timers {
