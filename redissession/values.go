@@ -43,7 +43,13 @@ func (v *values) run(ctx context.Context, s *rueidis.Lua, key string, args ...st
 	if err := ctx.Err(); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return s.Exec(ctx, v.client, v.keys(key), args)
+	bounded, cancel := context.WithTimeout(ctx, replyTime)
+	defer cancel()
+	res := s.Exec(bounded, v.client, v.keys(key), args)
+	if ctxError(ctx) == nil && errors.Is(res.NonRedisError(), context.DeadlineExceeded) {
+		return rueidis.NewErrorResult(errNoReply) // it is not the caller's deadline
+	}
+	return res
 }
 
 func failedValue(what string, err error) error {

@@ -2,6 +2,8 @@ package redissession_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -257,5 +259,19 @@ func TestBadURLs(t *testing.T) {
 		if err == nil {
 			r.Close()
 		}
+	}
+}
+
+// TestSilentServer: if the server does not reply, the error does not look like the caller's own
+// deadline.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	c := dial(t, clientOption(startRedis(t).Addr()))
+	v := newRedis(t, c).Values()
+	_, err := v.Load(t.Context(), "k")
+	noError(t, err)
+	askServer(t, c, "CLIENT", "PAUSE", "60000", "ALL")
+	if _, err := v.Load(t.Context(), "k"); err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no reply within") {
+		t.Errorf("Load: %v", err)
 	}
 }
