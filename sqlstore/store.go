@@ -68,8 +68,11 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // extendOne extends a hold after its arguments were checked.
 func (s *Store) extendOne(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if ttl != 0 {
-		if ok, err := s.rows.prolong(ctx, name, token, ttl.Microseconds()); ok || err != nil {
-			return driver.Grant{TTL: ttl}, err
+		switch ok, err := s.rows.prolong(ctx, name, token, ttl.Microseconds()); {
+		case err != nil:
+			return driver.Grant{}, err
+		case ok:
+			return driver.Grant{TTL: ttl}, nil
 		}
 	}
 	_, res, now, err := s.changeRow(ctx, name, func(st *state, now micros) result {
