@@ -6,8 +6,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// convertedCases check the lease, AtLeast and the waiters of a hold that Convert changes, and requests
-// that reach a hold by Wait.
+// convertedCases check the lease, AtLeast and the waiters of a hold that Convert changes. They also
+// check requests that reach a hold by Wait.
 var convertedCases = []testCase{
 	{
 		name:   "convert/never-shortens",
