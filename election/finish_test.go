@@ -94,7 +94,7 @@ func (d *deaf) Release(ctx context.Context, name, token string, keep time.Durati
 	return d.Store.Release(ctx, name, token, keep)
 }
 
-// The result of the function counts also if ctx ends before the lock is released.
+// The result of the function counts even if ctx ends before the lock is released.
 func TestResultOfTheFunctionWhenCtxEnds(t *testing.T) {
 	broken := errors.New("the last writes failed")
 	stopped := fmt.Errorf("no more work: %w", election.ErrStop)

@@ -217,9 +217,9 @@ func (r *Run) records() []driver.Record {
 
 // MarkRunning finds the runs that are still going on, and sets Running for them. The argument is
 // the state of the lock. A run is still going on if it has no end, and if the state lists its
-// process as a holder. If more runs without an end have the same host and process ID than there are
-// such holders, the last of them are still going on: the others were killed. For runs that used a slot, the argument
-// must be the state of their permit: see driver.SlotName.
+// process as a holder. Several runs without an end may have the host and the process ID of one
+// holder. Then only the last of them is still going on: the others were killed. For runs that used
+// a slot, the argument must be the state of their permit: see driver.SlotName.
 func MarkRunning(runs []Run, state driver.State) {
 	name, slot, isSlot := driver.SplitSlot(state.Name)
 	if !isSlot {
