@@ -252,7 +252,8 @@ func TestKeyInJSON(t *testing.T) {
 	}
 }
 
-// All events of a permit have the name that the caller of Acquire gave, even if the permit is adopted.
+// All events of a permit have the name that the caller of Acquire gave, even if the permit is
+// adopted.
 func TestEventsOfAnAdoptedPermit(t *testing.T) {
 	rec := &recorder{}
 	l := newLocker(t, memstore.New(), padlock.OnEvent(rec.on))

@@ -156,7 +156,7 @@ func TestEachTransitionOfAHold(t *testing.T) {
 	}
 }
 
-// If a lock ends while the reply to a Check is on its way, Check returns the reason, and no event of
+// If a lock ends while the reply to a Check is on its way, Check returns the reason. No event of
 // the hold follows the event that reports the end.
 func TestCheckOfALockThatEndsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

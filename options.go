@@ -218,8 +218,8 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 //   - Export, File, Promote or Demote was called on the Lock.
 //   - Less than half of the lease is left.
 //
-// The store knows only the fence of the first holder. To CheckTx of sqlstore and IsHolder of
-// etcdstore, the locks of the other holders look lost. So do not use PassLocally together with them.
+// The store knows only the fence of the first holder. CheckTx of sqlstore and IsHolder of etcdstore
+// take the locks of the other holders for lost. So do not use PassLocally together with them.
 //
 // n is 2 to 100,000 and d is at most an hour; otherwise each Acquire returns ErrInvalid.
 // PassLocally has no effect on a store in this process, whose hand-over is just as cheap. It also

@@ -62,8 +62,8 @@ func (p *permitCall) attempt() *attempt {
 }
 
 // beginPermitWait counts a caller that begins to wait for a permit. If as many callers wait already
-// as MaxWaiters allows, it returns ErrTooManyWaiters. The caller that has the gate waits too, but is
-// not in the line for the gate.
+// as MaxWaiters allows, it returns ErrTooManyWaiters. The caller that has the gate counts too,
+// although it has left the line for the gate.
 func (l *Locker) beginPermitWait(gateName string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
