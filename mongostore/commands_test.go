@@ -153,3 +153,41 @@ func TestWritesAreDurable(t *testing.T) {
 		}
 	}
 }
+
+// Open asks for the index that removes the documents of names that nobody uses any more. A user
+// without the right to make an index can open the store, too.
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []bson.D{ok(), refusal(13)} {
+		sc := &script{reply: always(reply)}
+		s, err := mongostore.Open(t.Context(), sc.listen(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		if len(sc.sent) != 1 {
+			t.Fatalf("%d commands were sent", len(sc.sent))
+		}
+		var command struct {
+			Collection string `bson:"createIndexes"`
+			Indexes    []struct {
+				Key     bson.M `bson:"key"`
+				Seconds int    `bson:"expireAfterSeconds"`
+				Filter  bson.M `bson:"partialFilterExpression"`
+			} `bson:"indexes"`
+		}
+		if err := bson.Unmarshal(sc.sent[0], &command); err != nil || command.Collection != "padlock" || len(command.Indexes) != 1 {
+			t.Fatalf("%v, %v", sc.sent[0], err)
+		}
+		i := command.Indexes[0]
+		if len(i.Key) != 1 || i.Key["expires_at"] == nil || i.Seconds != 7*24*60*60 || len(i.Filter) != 1 || i.Filter["padlock.old"] != true {
+			t.Errorf("the index is %+v", i)
+		}
+	}
+	sc := &script{reply: always(refusal(14031))}
+	s, err := mongostore.Open(t.Context(), sc.listen(t), mongostore.SymfonyLayout())
+	if err != nil || len(sc.sent) != 0 {
+		t.Fatalf("in Symfony's layout, Open sends %v, %v", sc.sent, err)
+	}
+	s.Close()
+}

@@ -26,8 +26,19 @@ type script struct {
 	sent []bson.Raw // the commands of the store
 }
 
-// serve opens a store on the script.
+// serve opens a store on the script, without a request.
 func (s *script) serve(t *testing.T, opts ...mongostore.Option) *mongostore.Store {
+	t.Helper()
+	store, err := mongostore.Open(t.Context(), s.listen(t), append(opts, mongostore.Lazy())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// listen returns the settings of a store on the script.
+func (s *script) listen(t *testing.T) mongostore.Config {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,17 +58,11 @@ func (s *script) serve(t *testing.T, opts ...mongostore.Option) *mongostore.Stor
 			})
 		}
 	})
-	c := mongostore.Config{URI: "mongodb://" + l.Addr().String() + "/", Database: "shop", Collection: "padlock"}
-	store, err := mongostore.Open(t.Context(), c, append(opts, mongostore.Lazy())...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		store.Close()
 		l.Close()
 		wg.Wait()
 	})
-	return store
+	return mongostore.Config{URI: "mongodb://" + l.Addr().String() + "/", Database: "shop", Collection: "padlock"}
 }
 
 // count returns how many commands have arrived.
