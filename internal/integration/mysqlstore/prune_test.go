@@ -14,14 +14,14 @@ func TestPruneOfALargeTable(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, shared(t))
 	s := mustOpenURL(t, dsn, "")
-	const names = 1200 // three batches
+	const names = 2000 // four batches, of 1.5 s each
 	for i := range names {
 		r := request(fmt.Sprint("job ", i))
 		take(t, s, r)
 		release(t, s, r)
 	}
 	run(t, dsn, age)
-	run(t, dsn, "CREATE TRIGGER slow BEFORE DELETE ON padlock_fences FOR EACH ROW DO SLEEP(0.005)")
+	run(t, dsn, "CREATE TRIGGER slow BEFORE DELETE ON padlock_fences FOR EACH ROW DO SLEEP(0.003)")
 	db, err := sql.Open("mysql", dsn)
 	noError(t, err)
 	defer db.Close()
