@@ -116,7 +116,7 @@ var convertedCases = []testCase{
 	},
 	{
 		name:   "wait/intent-wakes",
-		clause: "A reader that waits because another reader wants to be promoted gets its turn when that intent is withdrawn, and also when it lapses.",
+		clause: "A reader that waits because another reader wants to be promoted gets its turn when that intent is withdrawn or lapses.",
 		about:  "Waiter.Wait Converter.Convert MaxIntent",
 		needs:  []need{converts, promotes, readers, waits},
 		f: func(c *check) {

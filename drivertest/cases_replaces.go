@@ -120,13 +120,6 @@ var replacesCases = []testCase{
 	},
 }
 
-// swap returns a request that takes over the hold of l.
-func (c *check) swap(l *lease) driver.Request {
-	r := c.request(l.req.Name)
-	r.Shared, r.Replaces = l.req.Shared, l.req.Token
-	return r
-}
-
 func (c *check) notReplaced(r driver.Request, what string) {
 	_, err := c.b.Acquire(c.ctx, r)
 	c.wantLost(err, "Acquire with Replaces of "+what)

@@ -283,6 +283,13 @@ func (c *check) invalid(err error, param, what string) {
 	}
 }
 
+// swap returns a request that takes over the hold of l.
+func (c *check) swap(l *lease) driver.Request {
+	r := c.request(l.req.Name)
+	r.Shared, r.Replaces = l.req.Shared, l.req.Token
+	return r
+}
+
 func (c *check) convert(l *lease, shared bool) (driver.Grant, error) {
 	r := l.req
 	r.Shared = shared

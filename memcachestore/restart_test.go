@@ -20,11 +20,18 @@ import (
 type slowConn struct {
 	net.Conn
 	reads         *atomic.Int32 // how many mg were written
+	first         chan struct{} // closed when the first mg was written
 	writing, fail chan struct{}
 }
 
 func (c *slowConn) Write(b []byte) (int, error) {
-	if bytes.HasPrefix(b, []byte("mg ")) && c.reads.Add(1) == 2 {
+	if !bytes.HasPrefix(b, []byte("mg ")) {
+		return c.Conn.Write(b)
+	}
+	switch c.reads.Add(1) {
+	case 1:
+		defer close(c.first)
+	case 2:
 		close(c.writing)
 		<-c.fail
 		return 0, errors.New("the connection is broken")
@@ -70,39 +77,44 @@ func TestSameIDAfterARestart(t *testing.T) {
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			srv := server.Memcached(t)
-			var reads atomic.Int32
-			writing, fail := make(chan struct{}), make(chan struct{})
-			slow, err := memcachestore.Open(t.Context(), memcachestore.Config{Addr: srv.Addr(), Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-				if err != nil {
-					return nil, err
-				}
-				return &slowConn{conn, &reads, writing, fail}, nil
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer slow.Close()
-			take(t, slow, request("job", "first"))
-			result := make(chan error, 1)
-			go func() { result <- call(slow) }()
-			for reads.Load() == 0 {
-				time.Sleep(time.Millisecond)
-			}
-			go slow.Inspect(t.Context(), "another")
-			<-writing
-			srv.Kill()
-			srv.Restart(true)
-			other := mustOpen(t, srv.Addr())
-			take(t, other, request("job", "second"))
-			close(fail)
-			if err := <-result; err != nil {
-				t.Error(err)
-			}
-			if g, err := other.Extend(t.Context(), "job", "second", 0); err != nil || g.TTL > 2*time.Minute {
-				t.Errorf("the second holder's lease: %v, %v", g.TTL, err)
-			}
+			restartDuring(t, call)
 		})
+	}
+}
+
+// restartDuring restarts the server while call is under way, after its mg and before its next
+// request. Another process then takes the lock, and must keep it.
+func restartDuring(t *testing.T, call func(*memcachestore.Store) error) {
+	srv := server.Memcached(t)
+	var reads atomic.Int32
+	first, writing, fail := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &slowConn{conn, &reads, first, writing, fail}, nil
+	}
+	slow, err := memcachestore.Open(t.Context(), memcachestore.Config{Addr: srv.Addr(), Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	take(t, slow, request("job", "first"))
+	result := make(chan error, 1)
+	go func() { result <- call(slow) }()
+	<-first
+	go slow.Inspect(t.Context(), "another")
+	<-writing
+	srv.Kill()
+	srv.Restart(true)
+	other := mustOpen(t, srv.Addr())
+	take(t, other, request("job", "second"))
+	close(fail)
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	if g, err := other.Extend(t.Context(), "job", "second", 0); err != nil || g.TTL > 2*time.Minute {
+		t.Errorf("the second holder's lease: %v, %v", g.TTL, err)
 	}
 }
