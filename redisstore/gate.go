@@ -166,6 +166,18 @@ func (g *gate) forbids() error {
 	return g.why
 }
 
+// answering returns the addresses of the primaries that answered the last check.
+func (g *gate) answering() (addrs []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.nodes {
+		if n := &g.nodes[i]; n.err == nil && !n.replica() {
+			addrs = append(addrs, n.addr)
+		}
+	}
+	return addrs
+}
+
 func (g *gate) close() {
 	g.open.Store(false)
 	if c := g.client.Load(); c != nil {
