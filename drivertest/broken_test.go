@@ -170,7 +170,7 @@ var broken = map[bug]string{
 	leaseEndsEarly: "acquire/expiry acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter bound/close-keeps " +
 		"extend/after-taken extend/never-shortens extend/own extend/verify fence/over-expiry fence/shared release/after-taken " +
 		"reserve/lapses convert/lengthens convert/never-shortens",
-	grantsHalf:              "acquire/free acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter held/times inspect/held",
+	grantsHalf:              "acquire/free acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter held/times inspect/held convert/never-shortens",
 	refusedQueues:           "acquire/never-queues",
 	boundUnasked:            "answers/bound",
 	fromForgotten:           "answers/in-process",

@@ -15,13 +15,11 @@ var convertedCases = []testCase{
 		about:  "Converter.Convert",
 		needs:  []need{converts, leases},
 		f: func(c *check) {
-			c.eachConversion(func(from, to bool) {
-				r := c.brief(c.newName(), 5)
-				r.Shared = from
-				l := c.take(c.a, r, "of a free name")
-				c.convertFor(l, to, c.units(1))
-				c.takeOver(c.b, c.request(r.Name), l.sure, "by another process, after Convert with a short TTL")
-			})
+			all := c.conversions(func(r *driver.Request) { r.TTL = c.units(5) }, c.units(1))
+			c.takenFor(all, c.units(3), "after Convert with a short TTL")
+			for _, l := range all {
+				c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after Convert with a short TTL")
+			}
 		},
 	},
 	{
@@ -30,16 +28,14 @@ var convertedCases = []testCase{
 		about:  "Converter.Convert Request.TTL",
 		needs:  []need{converts, leases},
 		f: func(c *check) {
-			c.eachConversion(func(from, to bool) {
-				r := c.brief(c.newName(), 2)
-				r.Shared = from
-				l := c.take(c.a, r, "of a free name")
-				sent := c.clockTime()
-				g := c.convertFor(l, to, c.units(5))
-				c.checkLease(g, c.units(5), "Convert")
-				l.setEnd(c, g, sent)
-				c.takeOver(c.b, c.request(r.Name), l.sure, "by another process, after Convert with a long TTL")
-			})
+			all := c.conversions(func(r *driver.Request) { r.TTL = c.units(2) }, c.units(5))
+			for _, l := range all {
+				c.checkLease(l.grant, c.units(5), "Convert")
+			}
+			c.takenFor(all, c.units(3), "after Convert with a long TTL")
+			for _, l := range all {
+				c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after Convert with a long TTL")
+			}
 		},
 	},
 	{
@@ -48,14 +44,15 @@ var convertedCases = []testCase{
 		about:  "Converter.Convert Request.AtLeast",
 		needs:  []need{converts, coolDowns},
 		f: func(c *check) {
-			c.eachConversion(func(from, to bool) {
-				r := c.request(c.newName())
-				r.Shared, r.AtLeast = from, c.units(4)
-				l := c.take(c.a, r, "with AtLeast")
-				c.convertFor(l, to, r.TTL)
+			all := c.conversions(func(r *driver.Request) { r.AtLeast = c.units(4) }, c.long())
+			for _, l := range all {
 				c.releaseFreely(l)
-				c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after Convert and Release of a hold with AtLeast")
-			})
+				l.sure = l.sent.Add(l.req.AtLeast)
+			}
+			c.takenFor(all, c.units(2), "after Convert and Release of a hold with AtLeast")
+			for _, l := range all {
+				c.takeOver(c.b, c.request(l.req.Name), l.sure, "after Convert and Release of a hold with AtLeast")
+			}
 		},
 	},
 	{
@@ -138,28 +135,45 @@ var convertedCases = []testCase{
 	},
 }
 
-// eachConversion calls f for each change of a hold's mode that the store supports, and for a
-// Convert that changes nothing.
-func (c *check) eachConversion(f func(from, to bool)) {
-	f(false, false)
+// conversions makes holds, and changes the mode of each with a request for a lease of ttl. There is
+// one hold for each change that the store supports, and one for a Convert that changes nothing. The
+// function with sets what is special in the requests for these holds. If a Convert fails,
+// conversions ends the case without a failure, because other cases report that.
+func (c *check) conversions(with func(*driver.Request), ttl time.Duration) (all []*lease) {
+	changes := [][2]bool{{false, false}}
 	if c.g.Shared {
-		f(false, true)
-		f(true, true)
+		changes = append(changes, [2]bool{false, true}, [2]bool{true, true})
 	}
 	if c.g.Shared && c.g.Promotion == driver.Atomic {
-		f(true, false)
+		changes = append(changes, [2]bool{true, false})
 	}
+	for _, shared := range changes {
+		r := c.request(c.newName())
+		r.Shared = shared[0]
+		with(&r)
+		l := c.take(c.a, r, "of a free name")
+		first := l.sent
+		r.Shared, r.TTL = shared[1], ttl
+		sent := c.clockTime()
+		g, err := c.a.Convert(c.ctx, r)
+		if err != nil {
+			c.tooSlow(l.sure)
+			panic(stop{})
+		}
+		l.grant = g
+		if l.req.AtLeast == 0 {
+			l.setEnd(c, g, sent)
+		}
+		l.sent = first
+		all = append(all, l)
+	}
+	return all
 }
 
-// convertFor converts a hold with a request for a lease of ttl. If Convert fails, convertFor ends
-// the case without a failure, because other cases report that.
-func (c *check) convertFor(l *lease, shared bool, ttl time.Duration) driver.Grant {
-	r := l.req
-	r.Shared, r.TTL = shared, ttl
-	g, err := l.cl.Convert(c.ctx, r)
-	if err != nil {
-		c.tooSlow(l.sure)
-		panic(stop{})
+// takenFor checks that the names of all leases are still taken after the time d.
+func (c *check) takenFor(all []*lease, d time.Duration, when string) {
+	c.passTime(d)
+	for _, l := range all {
+		c.mustRefuse(c.b, c.request(l.req.Name), when, l)
 	}
-	return g
 }
