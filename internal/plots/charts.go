@@ -190,6 +190,11 @@ var charts = []chart{
 		series: compared(etcdName), rows: labels(etcdName),
 	},
 	{
+		file: "zookeeper.svg", title: "ZooKeeper: padlock and what it is compared with",
+		axis: "microseconds (logarithmic)", log: true,
+		series: compared(zookeeperName), rows: labels(zookeeperName),
+	},
+	{
 		file: "scale-memory.svg", title: "Many holds: bytes of one hold",
 		axis: "bytes (logarithmic)", log: true,
 		series: []source{

@@ -41,6 +41,15 @@ var pairings = map[string][]pair{
 		{"64 waiters | one put and one event", "drain, etcd, 64 waiters", "hop us", "etcdstore", "etcd-watch (no lock)", 1},
 		{"64 waiters | concurrency.Mutex", "drain, etcd, 64 waiters", "hop us", "etcdstore", "concurrency.Mutex", 1},
 	},
+	zookeeperName: {
+		{"one caller, no fence | Lock of the client", zkAlone, "us", "zkstore, fences=no", zkPeer, 1},
+		{"one caller | Lock of the client", zkAlone, "us", "zkstore", zkPeer, 1},
+		{"16 callers, no fence | Lock of the client", zkCrowd, "us", "zkstore, fences=no", zkPeer, 1},
+		{"16 callers | Lock of the client", zkCrowd, "us", "zkstore", zkPeer, 1},
+		{"64 waiters, no fence | bare hop", zkDrain, "total_ms", "zkstore, fences=no", "zk-watch", 1e3 / 64},
+		{"64 waiters | bare hop", zkDrain, "total_ms", "zkstore", "zk-watch", 1e3 / 64},
+		{"64 waiters | Lock of the client", zkDrain, "total_ms", "zkstore", zkPeer, 1e3 / 64},
+	},
 	permitsName: {
 		{"one permit of 4 | one name", "permits and several names", "us/op", "one permit of 4", "one name", 1},
 		{"three names | one name", "permits and several names", "us/op", "three names", "one name", 1},
@@ -49,10 +58,19 @@ var pairings = map[string][]pair{
 
 // The names of the experiments that are made from pairs.
 const (
-	coreName    = "core"
-	sqlName     = "sql"
-	etcdName    = "etcd"
-	permitsName = "permits"
+	coreName      = "core"
+	sqlName       = "sql"
+	etcdName      = "etcd"
+	zookeeperName = "zookeeper"
+	permitsName   = "permits"
+)
+
+// The experiments of the benchmark of ZooKeeper, and the row of its client's Lock.
+const (
+	zkAlone = "pair, ZooKeeper, 1 goroutines"
+	zkCrowd = "pair, ZooKeeper, 16 goroutines"
+	zkDrain = "drain, ZooKeeper, 64 waiters"
+	zkPeer  = "go-zookeeper Lock"
 )
 
 // addPairs adds the experiments that the variable pairings describes. Each of them compares figures

@@ -28,7 +28,7 @@ const hop = "zk-watch"
 // when that node is gone, it deletes the node of the next process.
 func (b *bench) drains() *measure.Experiment {
 	e := &measure.Experiment{
-		Name:    fmt.Sprintf("drain, %d waiters", b.plan.waiters),
+		Name:    fmt.Sprintf("drain, ZooKeeper, %d waiters", b.plan.waiters),
 		Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "packets", Format: "%.2f"}},
 		Base:    hop, Ratio: "total_ms",
 	}

@@ -32,7 +32,7 @@ func (b *bench) pairs(n int) *measure.Experiment {
 		return measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.pair(n, open) }}
 	}
 	return &measure.Experiment{
-		Name:    fmt.Sprintf("pair, %d goroutines", n),
+		Name:    fmt.Sprintf("pair, ZooKeeper, %d goroutines", n),
 		Columns: []measure.Column{{Name: "us", Format: "%.0f"}, {Name: "p50 us", Format: "%.0f"}},
 		Rows:    []measure.Row{row(peer, b.peer), row(noFence, b.store(zkstore.NoFences())), row(ours, b.store())},
 		Base:    peer, Ratio: "us",
