@@ -11,41 +11,53 @@ import (
 // return errors.ErrUnsupported; a composite store, such as a quorum, must do so if its members lack
 // the ability. The caller treats that as if the method were missing.
 
-// Waiter waits until a name may be free, or until the store hands the name over.
+// Waiter waits until a name may be free, or until the store gives the name to the waiter.
+//
+// # What a waiter gets
+//
+// When a waiter's turn in the store's queue comes, the store may give it the name. Wait then
+// returns a Grant with TTL > 0. The Grant is a reservation or a hold:
+//
+//   - A reservation is a short lease with the fence that the hold will have. The waiter claims the
+//     reservation by calling Acquire with the token that it gave to Wait. Then it has a hold with a
+//     full lease.
+//   - A hold needs no claim. From is set, and TTL is above [MaxReservation].
+//
+// A reservation that nobody claims ends by itself. Release gives up a reservation.
+//
+// If a reservation has From set, the waiter may use the name before the claim, until From+TTL.
+// From+TTL is at most MaxReservation after the store made the reservation. If From is zero, the
+// waiter must claim the reservation before it uses the name.
+//
+// A hold that Wait returns may have a lease shorter than Request.TTL at first. The store gives the
+// hold its full lease later. A caller that needs the full lease at once calls Extend, or Acquire
+// with the token that it gave to Wait.
+//
+// A store with Guarantees.InProcess makes no reservations. It gives each waiter a hold with its
+// full lease, even if the TTL is short.
 type Waiter interface {
-	// Wait returns when another try for r may succeed: when the store wakes the waiter, or when the
-	// holder's lease ends. A wake-up is only a hint. After joining the queue, Wait checks the name
-	// once more, so that it misses no wake-up that came after the caller's try. Other programs may
-	// use the same locks and wake nobody. In that case, Wait also returns from time to time. Wait
-	// survives a short loss of the connection, and returns an error only if its place is lost.
+	// Wait returns when another try for r may succeed: the store has woken the waiter, or the
+	// holder's lease has ended. A wake-up is only a hint. The name may still be taken.
 	//
-	// If reserve is true, Wait joins the store's queue, if there is one, and the store may hand the
-	// name over. Then Wait returns a Grant with TTL > 0, which is one of these:
+	// If reserve is true, the waiter joins the store's queue, if there is one. If the store then
+	// gives the name to the waiter, Wait returns a Grant with TTL > 0; see [Waiter].
 	//
-	//   - A reservation for r.Token: a short lease with the fence that the hold will have. Acquire
-	//     with the same token claims the reservation and gives it a full lease. If From is set, the
-	//     caller may use the name before the claim, until From+TTL. That is at most
-	//     [MaxReservation] after the reservation was made. If From is zero, the store does not know
-	//     when the reservation was made, and the caller must claim it before using the name.
-	//     Release gives up the reservation. A reservation that nobody claims ends by itself.
-	//   - The hold itself, if From is set and TTL is above MaxReservation. It needs no claim, so
-	//     the waiter may use the name without another request. The lease counts from From and may
-	//     be shorter than r.TTL at first. If the caller needs the full lease at once, it calls
-	//     Extend, or Acquire with the same token. Otherwise the store itself gives the hold its
-	//     full lease later.
-	//
-	// A store with Guarantees.InProcess makes no reservations. Each Grant that it hands over is a
-	// hold with its full lease, even if its TTL is not above MaxReservation.
-	//
-	// If reserve is false, the waiter takes no place in the queue, and the store does not hand the
-	// name over to the waiter. When the name may be free, the store wakes all such waiters
-	// together. A reader that wants to be promoted also waits in this way. Its r.Token is the token
-	// of its shared hold, and stays good for that hold whatever Wait returns.
+	// If reserve is false, the waiter joins no queue, and the store does not give it the name. When
+	// the name may be free, the store wakes all such waiters together. A reader that wants to be
+	// promoted waits in this way, with the token of its shared hold in r.Token. Wait does not spend
+	// that token.
 	//
 	// A zero Grant means that the caller should try now, with a new token. The store then keeps
-	// nothing for r.Token. When Wait returns an error, the store gives up the place in the queue
-	// and any reservation. The store may do this in the background, after Wait has returned. Close
-	// waits until the store has done it.
+	// nothing for r.Token.
+	//
+	// When Wait returns an error, the store gives up the place in the queue and any reservation.
+	// The store may do this in the background, after Wait has returned. Close waits until the store
+	// has done it.
+	//
+	// After joining the queue, Wait checks the name once more. So it misses no wake-up that came
+	// after the caller's try. Other programs may use the same locks and wake nobody. Then Wait also
+	// returns from time to time. A short loss of the connection does not end Wait, unless the place
+	// in the queue is lost.
 	//
 	// A waiter whose process died or was stopped delays the waiters behind it by at most
 	// Guarantees.DeadWaiter. No token is in two waits at the same time.
@@ -108,26 +120,30 @@ type SlotTaker interface {
 // SlotWaiter waits until one of the permits of a name with slots may be free.
 type SlotWaiter interface {
 	// WaitSlot watches all n permits of r.Name at the same time. It returns nil when one of the
-	// permits may be free. It takes no place in a queue, and keeps nothing for r.Token. In this it
-	// is like Wait with reserve false. It ignores the lock SlotGate(r.Name, n).
+	// permits may be free. Like Wait with reserve false, WaitSlot takes no place in a queue and
+	// keeps nothing for r.Token. WaitSlot ignores the lock SlotGate(r.Name, n).
 	WaitSlot(ctx context.Context, r Request, n int) error
 }
 
-// SlotQueuer hands the permits of a name with slots over to waiters, in the order of arrival.
+// SlotQueuer gives the permits of a name with slots to waiters, in the order of arrival.
 type SlotQueuer interface {
-	// AwaitSlot waits until the store hands one of the permits 0 to n-1 of r.Name over to r.Token.
-	// It waits in the queue of the lock SlotGate(r.Name, n), together with the callers that wait
-	// for that lock in other ways. The Grant is for the lock SlotName(r.Name, slot). The Grant is
-	// never zero: it is a reservation or a hold, as in Wait with reserve true.
+	// AwaitSlot waits until the store gives r.Token one of the permits 0 to n-1 of r.Name. The
+	// Grant is for the lock SlotName(r.Name, slot). It is a reservation or a hold, as described at
+	// [Waiter]. It is never zero.
+	//
+	// The waiter queues for the gate, which is the lock SlotGate(r.Name, n). Callers of Wait for
+	// the gate are in the same queue.
 	//
 	// When AwaitSlot returns an error, the store gives up the place in the queue and any permit.
 	// The store may do this in the background, after AwaitSlot has returned. Close waits until the
-	// store has done it. A waiter whose process died or was stopped delays the waiters behind it by
-	// at most the greater one of a second and Guarantees.DeadWaiter.
+	// store has done it.
+	//
+	// A waiter whose process died or was stopped delays the waiters behind it by at most
+	// Guarantees.DeadWaiter, or by at most a second if DeadWaiter is shorter.
 	//
 	// A store may return errors.ErrUnsupported for some requests only, and then returns it at once.
-	// The caller then calls Wait to get the gate, which is a lock like any other. While it holds
-	// the gate, it calls WaitSlot to wait for a permit.
+	// The caller then calls Wait to get the gate. While it holds the gate, it calls WaitSlot to
+	// wait for a permit.
 	AwaitSlot(ctx context.Context, r Request, n int) (slot int, g Grant, err error)
 }
 
@@ -190,7 +206,7 @@ type Passer interface {
 type QueuePasser interface {
 	// PassOrQueue does what Pass does. If a waiter in the store's queue gets the name, PassOrQueue
 	// may put r at the end of that queue, in the same step. Then queued is true, the Grant is
-	// empty, and r.Token is not spent. After ErrUncertain, r may have such a place too.
+	// empty, and r.Token is not spent. After ErrUncertain, r may have a place in the queue.
 	//
 	// A caller whose request has a place must soon call Wait with the same request and with reserve
 	// true. Wait then waits at that place. If the caller does not want the name any more, it calls

@@ -2,10 +2,10 @@ package driver
 
 import "reflect"
 
-// As finds out whether a store has an optional ability: T is the interface of the ability, such as
-// [Waiter]. If s implements T, As returns s. Otherwise, if s is a wrapper, As looks at the store
-// inside s, which the method Unwrap() Store of s returns. As goes on in this way until it finds a
-// store that implements T, or a store that is no wrapper. T may also be the type of a store.
+// As returns the optional interface T of a store, such as [Waiter]. If the store does not implement
+// T, As returns false. A store with a method Unwrap() Store is a wrapper. If a wrapper does not
+// implement T, As calls Unwrap and looks at the store inside, which may be a wrapper too. T may
+// also be the type of a store.
 //
 //	waiter, ok := driver.As[driver.Waiter](store)
 //

@@ -58,8 +58,7 @@
 //   - Wait returned the zero Grant or an error for it,
 //   - Release was called with it,
 //   - [Passer.Pass] or [QueuePasser.PassOrQueue] released it, or
-//   - one of these two methods made a try with it that was not granted, and it got no place in the
-//     queue.
+//   - Pass or PassOrQueue returned neither a Grant nor a place in the queue for it.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
@@ -140,11 +139,13 @@ type Store interface {
 	// If the lease has run out, the error is ErrExpired or ErrLost. ErrExpired means that nobody
 	// has taken the name since. If the store cannot tell, the error is ErrLost.
 	//
-	// A store may extend several holds with one request, and answer a call of Extend from an
-	// earlier request. Then Grant.From is the time at which that request was sent, at most ttl/10
-	// ago, and ttl counts from that time. Each hold is extended for itself: no call fails because
-	// of another hold. If nobody extends a hold, it ends when its TTL is over, or up to
-	// [RenewalInterval] later.
+	// A store may extend several holds with one request. If an earlier request has just extended
+	// this hold, Extend may return the result of that request and send nothing. Then Grant.From is
+	// the time at which the earlier request was sent, at most ttl/10 ago. The new lease counts from
+	// that time.
+	//
+	// No call of Extend fails because of another hold. If nobody extends a hold, it ends when its
+	// TTL is over, or up to [RenewalInterval] later.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue that token has. It changes
@@ -234,9 +235,9 @@ type Grant struct {
 	// Replaces.
 	//
 	// A fence is below 2^53, so that JSON, Lua and floating point keep it exactly. It is 0 if the
-	// store has no fences. When a name has used its last fence below MaxFence, everything that
-	// needs a new fence (a grant, a promotion, a hand-over, Break) fails with ErrFencesUsedUp.
-	// Requests for one name do not change the fences of other names.
+	// store has no fences. When all fences of a name below MaxFence are used, it can get no new
+	// fence. Then grants, promotions, hand-overs and Break fail with ErrFencesUsedUp. Requests for
+	// one name do not change the fences of other names.
 	Fence uint64
 
 	// From is the instant from which TTL counts, on the clock given to the store. If From is zero,
@@ -247,9 +248,9 @@ type Grant struct {
 	// until the context in Bound is cancelled. The caller does not renew such a hold.
 	TTL time.Duration
 
-	// Shared means that the hold was shared when the store answered. False means that the hold was
-	// exclusive, or that the mode is not known. Only Extend sets Shared, and Acquire for a request
-	// with Replaces. A store that does not know the mode never sets it.
+	// Shared means that the hold was shared when the store answered. If Shared is false, the hold
+	// was exclusive, or the store does not know the mode. Extend sets Shared. Acquire sets it only
+	// if Request.Replaces is set. No other method sets it.
 	Shared bool
 
 	// Bound, if not nil, belongs to the connection or session of the hold. All holds of one

@@ -42,9 +42,9 @@ type Guarantees struct {
 	// checks fences refuses none of them.
 	SharedFence Promise
 
-	// LossDelay is for holds that end with a connection or a process. When the connection or
-	// process has ended, the holder learns within LossDelay that its hold is lost. 0 means that the
-	// holder learns it no later than its lease ends.
+	// LossDelay is for holds that end with a connection or a process. It is the longest time until
+	// the holder learns that such a hold has ended. If LossDelay is 0, the holder learns this by
+	// the end of its lease.
 	LossDelay time.Duration
 
 	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than
@@ -104,8 +104,8 @@ const (
 	ToNothing Bound = iota
 	// ToConnection means that the hold ends with a connection or session.
 	ToConnection
-	// ToProcess means that the hold ends with the process. If other processes have the file of the
-	// hold open too, the hold ends with the last of them.
+	// ToProcess means that the hold ends with the process. If several processes share the open file
+	// of a hold, the hold ends with the last of these processes.
 	ToProcess
 )
 

@@ -50,8 +50,9 @@ func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
 // tokens in the same sets, so a hold with this token would look like that mark.
 const reservedToken = "__write__"
 
-// reservedTokens is the beginning of the other marks that padlock keeps in these sets, such as
-// cool-downs. A hold with such a token would look like the mark.
+// reservedTokens is the beginning of padlock's own marks, such as the mark for a cool-down. Padlock
+// writes these marks into the sorted sets, too. A token that begins with this text would look like
+// a mark.
 const reservedTokens = "padlock:"
 
 // Validate checks r against the limits of this package and those of the store, which are in g.
@@ -143,8 +144,8 @@ func CheckHold(name, token string, g *Guarantees) error {
 
 // CheckToken returns ErrInvalid for a token that no hold can have: an empty token, one of more than
 // MaxToken bytes, the word "__write__", which Symfony reserves, and one that begins with
-// "padlock:". Every method of a store that takes a token calls it first. The error does not contain
-// the token.
+// "padlock:". Every method of a store that takes a token calls CheckToken first. The error does not
+// contain the token.
 func CheckToken(token string) error {
 	switch {
 	case token == "":

@@ -6,8 +6,7 @@ import (
 )
 
 // A Scheme describes the URLs of one kind of store and opens them. The package of each store has a
-// function that returns its Scheme. A program gives package open the Schemes of the stores that it
-// uses:
+// function that returns its Scheme. A program passes the Schemes of its stores to the package open:
 //
 //	store, err := open.Store(ctx, rawURL, open.Schemes(redisstore.Scheme()))
 //
@@ -70,9 +69,9 @@ type Scheme struct {
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 
-// Opening contains what the program that opens a store knows, so that the URL need not contain it.
-// A store ignores the fields that it has no use for. If a parameter of the URL contradicts a field
-// other than Lenient, the parameter wins. Lenient always applies.
+// Opening has settings that a store gets from the program instead of the URL. A store ignores the
+// fields that it has no use for. If a parameter of the URL contradicts a field other than Lenient,
+// the parameter wins. Lenient always applies.
 type Opening struct {
 	// StateDir is a directory in which the store may write what it knows about its servers, so that
 	// later processes know it too. StateDir is empty if there is no such directory. The directory

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A name that is used with slots has up to n holders at the same time. Each of them has one of n
-// permits. Every permit is a lock of its own, so stores treat permits like other locks. The name of
-// a permit is the name that the user gave, followed by slotMark and a number:
+// A name with n slots can have n holders at the same time. Each holder has one of the n permits.
+// Every permit is a lock of its own, so stores treat permits like other locks. The name of a permit
+// is the name that the user gave, followed by slotMark and a number:
 //
 //	reports <US> slot:0     the permit 0 of "reports"
 //	reports <US> slots:3    the gate: waiters for one of 3 permits of "reports" queue for this lock
@@ -79,10 +79,9 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 	return name, slot, true
 }
 
-// StoredName returns the name under which stores keep the given lock, such as a *padlock.Lock. If
-// the lock has a method Slot() int, and Slot returns a number from 0, the lock is a permit, and
-// StoredName returns the result of SlotName. For any other lock, StoredName returns the result of
-// the method Name.
+// StoredName returns the name under which stores keep a lock, such as a *padlock.Lock. A lock with
+// a method Slot() int is a permit if Slot returns 0 or more. For a permit, StoredName returns
+// SlotName(lock.Name(), lock.Slot()). For any other lock, StoredName returns lock.Name().
 func StoredName(lock interface{ Name() string }) string {
 	if permit, ok := lock.(interface{ Slot() int }); ok {
 		if slot := permit.Slot(); slot >= 0 {
@@ -109,8 +108,8 @@ func slotNumber(digits string) (int, bool) {
 	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)
 }
 
-// SlotPrefix returns the beginning that the stored names of all permits and gates of name have in
-// common. Normally no other name begins with this text.
+// SlotPrefix returns a prefix of a name's permits and gates: each of their stored names begins with
+// it. Normally no other name begins with this text.
 func SlotPrefix(name string) string { return name + slotMark }
 
 // CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.
