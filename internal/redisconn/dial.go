@@ -81,10 +81,10 @@ type conn struct {
 // RemoteAddr returns the address together with the credentials, for Login.
 func (c *conn) RemoteAddr() net.Addr { return c.login }
 
-// login is the address of a connection together with its credentials. The client asks for the
-// credentials of a connection by calling Login with the connection's address. Login gets no
-// context, and is not told whether the server is a sentinel. Dial has a context and can tell, so
-// Dial finds the credentials and hides them in the address.
+// login is the address of a connection together with its credentials. The client calls Login to get
+// the credentials of a connection, but passes only the address. Login cannot find the credentials
+// from the address alone. Dial can: it has a context, and knows whether the server is a sentinel.
+// So Dial puts the credentials into the address.
 type login struct {
 	net.Addr
 	user, password string
