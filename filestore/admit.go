@@ -11,7 +11,7 @@ import (
 type refusal struct {
 	cooling bool          // the name cools down
 	intent  uint64        // the id of the reader that is being promoted, or 0
-	left    time.Duration // the refusal ends within this time; 0 if unknown
+	left    time.Duration // after this time at the latest, a try may succeed; 0 if unknown
 	queued  bool          // another waiter is about to get the lock
 	again   bool          // the caller should try again without a pause
 }

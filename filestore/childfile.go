@@ -77,8 +77,8 @@ func (s *Store) hasOtherWriter(c *conn) bool {
 
 // letGoPassedShared is letGoPassed for a shared hold. Here a try of the lock shows nothing about
 // the child, because other readers may have the lock, too. Instead, letGoPassedShared counts the
-// locks of this process in the kernel's list, before and after it closes the descriptor. If one
-// lock is gone, the child does not have it.
+// locks of this process in the kernel's list, before and after it closes the descriptor. If
+// the number went down, the lock ended with the descriptor, so no child has the lock.
 func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	before, err1 := s.seen.ownLocks(s.dir, h.conn)
 	h.conn.close()

@@ -91,10 +91,12 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	return nil
 }
 
-// coolingFor returns a refusal if a cool-down forbids that h becomes exclusive now, and otherwise
-// nil. Another reader may have asked to keep the name taken for a minimum time (Request.AtLeast).
-// The rest of that time counts as a cool-down, even if that reader's process has died. coolingFor
-// does not check whether other readers have the lock.
+// coolingFor checks the cool-downs before the shared hold h becomes exclusive. It returns nil if h
+// need not wait for a cool-down, and otherwise a refusal.
+//
+// Another reader may have asked to keep the name taken for a minimum time (Request.AtLeast). The
+// rest of that time counts as a cool-down, even if that reader's process has died. coolingFor does
+// not check whether other readers have the lock.
 func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
 	left := rec.cool.timeLeft(wall)
 	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {

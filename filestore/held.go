@@ -45,12 +45,13 @@ func (s *Store) heldError(f *file, no *refusal) (err error, isFinal bool) {
 	return held, isFinal
 }
 
-// The kernel's list of locks may show a lock for which the file has no record. Usually such a lock
-// belongs to a program that does not use padlock. But a process that uses padlock may also have it
-// for an instant: it has not written its record yet, or it is a waiter that checks whether the lock
-// is free. So the store reads the list again, up to recordTries times, with a pause before each
-// reading. It uses the reading with the fewest locks without a record. Those locks count as locks
-// of other programs.
+// A lock in the kernel's list may have no record in the file. Usually such a lock belongs to a
+// program that does not use padlock. But it may also belong to a process that uses padlock: a new
+// holder that has not written its record yet, or a waiter that tries the lock for an instant.
+//
+// So the store reads the list again, up to recordTries times, with a pause before each reading. It
+// uses the reading that shows the fewest locks without a record. Those locks count as locks of
+// other programs.
 const (
 	recordTries = 5
 	recordPause = 400 * time.Microsecond
@@ -92,8 +93,8 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, held bool)
 
 // claimed returns the holders that the file's record names. The store needs the record if the
 // kernel's list of locks shows no holder. Since the record may be outdated, claimed leaves out dead
-// processes. If listed is true, the store could read the kernel's list. The list would show a
-// living process of this container, so claimed then leaves out living processes, too. It keeps only
+// processes. If listed is true, the store has read the kernel's list. That list would show a living
+// process of this container, so claimed then leaves out living processes, too. It keeps only
 // processes about which nothing is known.
 //
 // If no holder is left, claimed returns one hold without a holder.
@@ -140,8 +141,8 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 	return holds
 }
 
-// holder returns the holder of the lock l. If a slot describes that holder, the method holder
-// deletes the slot from the map, so that the slot is not used for another lock.
+// holder finds out who took the lock l, from the head record and the slots of the file. It removes
+// a slot that it has used from the map. So two locks never get the same slot.
 func (l kernelLock) holder(rec *record, slots map[int]slot) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.tookLock(l) {
 		return l.seenFromHere(&rec.owner, rec.holdOf(false))
@@ -161,8 +162,8 @@ func (l kernelLock) holder(rec *record, slots map[int]slot) driver.Hold {
 }
 
 // seenFromHere corrects the process number of a holder in another pid namespace, such as a
-// container. The record has the number that the process has there. Another process may have that
-// number here. So seenFromHere uses the number in the kernel's list.
+// container. The record has the number in that namespace. In the namespace of this process, that
+// number may belong to another process. So seenFromHere takes the number from the kernel's list.
 func (l kernelLock) seenFromHere(o *owner, h driver.Hold) driver.Hold {
 	if o.pidns != machine().pidns && l.pid > 0 {
 		h.Host, h.PID = machine().host, l.pid

@@ -14,7 +14,7 @@ type hold struct {
 	fence    uint64
 	shared   bool
 	passed   bool          // a copy of the descriptor was given to a child
-	visible  bool          // showsLock returned true when the copy was given
+	visible  bool          // showsLock returned true before the child got its copy
 	slot     int           // the number of its slot; -1 if it has none
 	slotID   uint64        // the id in that slot
 	intent   uint64        // the intent that this hold wrote into the file, or 0
@@ -94,9 +94,9 @@ func (h *hold) isLocked() bool {
 	return h.conn.tryLock(h.shared) == nil
 }
 
-// hasSuccessor reports whether the record shows a later holder than h. If h is shared, only an
-// exclusive or a detached hold counts as later. There is a later holder only if a child process
-// that got the file has unlocked it.
+// hasSuccessor reports whether the record shows that another process got the lock after h. If h is
+// shared, only an exclusive or a detached hold counts. A hold has a successor only if a child
+// process got the file and unlocked it.
 func (h *hold) hasSuccessor(rec *record) bool {
 	if h.shared {
 		return rec.newer || rec.epoch > h.fence

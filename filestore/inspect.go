@@ -96,7 +96,7 @@ const (
 //   - Processes wait, and one process has the lock exclusively. The record names that process, but
 //     the record may be old: the process may have released the lock and may be waiting again.
 //
-// The argument looks is how many times the state has been read again so far.
+// The argument looks counts how many times the state has been read again.
 func doubtful(state *driver.State, looks int) bool {
 	foreign := foreigners(state.Holds) > 0
 	if state.Waiters > 0 {
@@ -126,11 +126,11 @@ func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kerne
 	return all[c.ino], complete, err
 }
 
-// List implements driver.Lister. If only other programs have used a file, the file may not contain
-// its lock's name. Then State.Name is empty, and State.Path shows the file. If there may be locks
-// that are not visible, List returns the others together with errors.ErrUnsupported. If some of the
-// files cannot be read, List returns the States of the others together with driver.ErrUnavailable.
-// It also returns driver.ErrUnavailable if a newer padlock has written some of the files.
+// List implements driver.Lister. A file that only other programs have used may lack its lock's
+// name. Then State.Name is empty, and State.Path shows the file. If there may be invisible locks,
+// List returns the visible ones together with errors.ErrUnsupported. If List cannot read some
+// files, it returns the states of all other files together with driver.ErrUnavailable. It also
+// returns driver.ErrUnavailable if a newer padlock has written some of the files.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
@@ -163,17 +163,16 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	}
 }
 
-// withLater returns the states in first, corrected by the states in later. The states in later were
-// read afterwards, from the same files. Only doubtful states are corrected. If a lock is not in
-// later, the lock is free by now, and withLater leaves it out. Otherwise keepClearer chooses one of
-// the two states.
-func withLater(first, later []driver.State, looks int) []driver.State {
+// withLater corrects the doubtful ones among oldStates. newStates come from a second reading of
+// their files. If a lock is missing in newStates, the lock is free by now, and withLater drops it.
+// Otherwise keepClearer chooses between the old state and the new one.
+func withLater(oldStates, newStates []driver.State, looks int) []driver.State {
 	byPath := map[string]driver.State{}
-	for _, state := range later {
+	for _, state := range newStates {
 		byPath[state.Path] = state
 	}
-	kept := first[:0]
-	for _, state := range first {
+	kept := oldStates[:0]
+	for _, state := range oldStates {
 		if doubtful(&state, looks) {
 			next, held := byPath[state.Path]
 			if !held {
@@ -266,9 +265,9 @@ func (s *Store) waitingAt(path string) int {
 	return s.waiting(c)
 }
 
-// compatible reports whether a lock whose name begins with prefix may have the given readable part
-// in its file's name. The readable part of a long name is cut off, so it may be shorter than
-// prefix.
+// compatible reports whether a file can belong to a lock whose name begins with prefix. The
+// argument part is the readable part of the file's name. For a long lock name, that part is cut
+// off, so it may be shorter than prefix.
 func compatible(part, prefix string) bool {
 	p := readable(prefix)
 	n := min(len(part), len(p))

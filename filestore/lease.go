@@ -92,9 +92,11 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 }
 
 // writeLease grants the request r: it writes a lease into the file. The lease lasts for r.TTL, or
-// longer, if one of these times ends later: r.AtLeast, the moment keepUntil, and the lease that the
-// token already has. keepUntil is the minimum time that an earlier request for the same hold has
-// asked for.
+// longer if one of these is longer:
+//
+//   - r.AtLeast
+//   - the time until keepUntil, which an earlier request for the same hold asked for
+//   - the rest of the lease that the token already has
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, keepUntil moment) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	if r.AtLeast > 0 {
@@ -161,8 +163,8 @@ func (s *Store) lockLease(f *file, whileLocked func(*conn) error) (*conn, error)
 }
 
 // busyLease returns the error of a call that failed because another process keeps the file locked.
-// A process that uses padlock does not keep a file locked while the file has a lease. So if the
-// lease of token has not ended, the other process does not use padlock.
+// While a file has a lease, no process that uses padlock keeps the file locked. So if the lease of
+// token has not ended, the other process does not use padlock.
 func (s *Store) busyLease(f *file, token string, b *buffer) error {
 	if f.spare != nil {
 		rec := b.read(f.spare)

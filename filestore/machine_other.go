@@ -2,8 +2,8 @@
 
 package filestore
 
-// readKernel does nothing, because there is no portable way to learn these facts about the kernel.
-// So on this system, cool-downs follow the wall clock, and the store does not know which process
+// readKernel does nothing on this system. The facts that it reads on Linux are not available in a
+// portable way. So here cool-downs follow the wall clock, and the store does not know which process
 // holds a lock.
 func (*machineInfo) readKernel() {}
 

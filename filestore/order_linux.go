@@ -12,7 +12,7 @@ type order struct {
 
 	mu      sync.Mutex
 	refused int       // how many times a waiter could not get a ticket
-	why     error     // the reason of the last such failure
+	lastErr error     // the reason of the last such failure
 	since   time.Time // the time of the last such failure
 }
 
@@ -65,16 +65,15 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	return t, err
 }
 
-// trouble reports why waiters cannot get tickets. The result refused is how many waiters got no
-// ticket, and since is when that last happened. The error is the one that a new waiter would get
-// now. If a new waiter would get a ticket, the error is the last one that a waiter got, or nil if
-// there was none.
-func (o *order) trouble(s *Store) (refused int, since time.Time, why error) {
-	_, err := o.pipe.openPipe(s)
+// trouble returns how many waiters got no ticket, and when that last happened. The error says why a
+// new waiter would get no ticket now. If a new waiter would get a ticket, the error is the one of
+// the last waiter that got none, or nil.
+func (o *order) trouble(s *Store) (failures int, lastTime time.Time, err error) {
+	_, err = o.pipe.openPipe(s)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err == nil {
-		err = o.why
+		err = o.lastErr
 	}
 	return o.refused, o.since, err
 }
@@ -83,7 +82,7 @@ func (s *Store) noTicket(err error) {
 	s.order.mu.Lock()
 	defer s.order.mu.Unlock()
 	s.order.refused++
-	s.order.why, s.order.since = err, s.config.wall()
+	s.order.lastErr, s.order.since = err, s.config.wall()
 }
 
 // delist gives up the ticket of w. It also wakes the next waiter in two cases:
@@ -143,10 +142,10 @@ func (s *Store) hasNewerQueue(c *conn, start []byte) bool {
 	return s.guarantees.FIFO && c.queueHeader(start).isNewer()
 }
 
-// yield checks whether a try that has just taken the kernel's lock must give way to a waiter. It
-// returns a refusal if a living waiter is ahead in the queue. The try is either that of the waiter
-// f.asking or that of a newcomer. All waiters are ahead of a newcomer. c has the lock, and start
-// has the first bytes of the file. The caller holds f.mu.
+// yield is called after a try has taken the kernel's lock through c. It returns a refusal if a
+// living waiter must get the lock first. If the try is for a waiter (f.asking), only the waiters
+// ahead of that waiter count. Otherwise all waiters count. The slice start has the first bytes of
+// the file. The caller holds f.mu.
 func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal) {
 	if !s.guarantees.FIFO {
 		return nil
@@ -183,14 +182,15 @@ func (s *Store) yield(f *file, c *conn, shared bool, start []byte) (no *refusal)
 	return no
 }
 
-// yieldTo makes the try (see yield) give way to the waiter that has the given ticket. If that
-// waiter's process is dead or stopped, yieldTo removes the ticket and returns nil.
+// yieldTo returns a refusal, so that the waiter with the given ticket gets the lock that c has. If
+// that waiter's process is dead or stopped, yieldTo removes the ticket and returns nil.
 //
-// convert is true if the try has a shared lock and the waiter wants an exclusive lock. Then yieldTo
-// first tries to make the shared lock exclusive. If the kernel refuses, there are other readers,
-// and the waiter cannot take the lock yet. So the waiter does not count as stopped.
+// If convert is true, c has a shared lock and the waiter wants an exclusive lock. Then yieldTo
+// first tries to make the lock of c exclusive.
 func (s *Store) yieldTo(q *ticketQueue, number uint64, word ticketWord, c *conn, convert bool) *refusal {
 	if convert && c.tryLock(false) != nil {
+		// Other readers have the lock. The waiter cannot take the lock yet, so it does not count as
+		// stopped.
 		if s.reachWaiter(q, number, word, false) != reachedDead {
 			return &refusal{queued: true}
 		}

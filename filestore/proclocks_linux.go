@@ -32,9 +32,9 @@ type calibration struct {
 	inherited map[uint64]inheritance // by inode: the processes that inherited a lock from a process that has ended
 }
 
-// tooLong is the size of a list of about two thousand locks, which takes milliseconds to read. If
-// the list is longer, locksOf spends no more than a tenth of the time on reading it. In between,
-// locksOf returns errCannotKnow.
+// tooLong is the size, in bytes, of a list of about two thousand locks. Reading such a list takes
+// milliseconds. A longer list is not read all the time: if reading took 5 ms, locksOf waits 50 ms
+// before it reads the list again. Until then it returns errCannotKnow.
 const tooLong = 1 << 17
 
 // locksOf returns the locks on the file of c, for an error that names the holders. If locks of
@@ -95,18 +95,17 @@ const (
 	// maxReadings is how many times one call of calibration.list may read a long list.
 	maxReadings = 16
 
-	// A long list is read in pages, and a lock between two pages may be missing. So each reading
-	// divides the list into pages at other places: they are stride/maxReadings of a page further
-	// on. The step must be large, because the locks of one file are close together in the list.
+	// A long list is read in pages, and a lock at the border between two pages may be missing. So
+	// the borders move by stride/maxReadings of a page from one reading to the next. The step is
+	// large, because the locks of one file are close together in the list.
 	stride = 7
 
-	// The locks of a file are certain if one result was read at least majority times more often
-	// than every other result.
+	// majority is the lead, in readings, that makes the most frequent result certain.
 	majority = 3
 )
 
-// vote counts, for each file, how many readings of the kernel's list showed which locks. The key is
-// the file's inode. Each set of locks that a reading showed for the file is a candidate.
+// vote collects what several readings of the kernel's list showed. The key is the inode of a file.
+// The value has every set of locks that a reading showed for the file.
 type vote map[uint64]candidates
 
 type candidates []candidate
@@ -142,9 +141,9 @@ func (c candidates) add(locks []kernelLock) candidates {
 	return append(c, candidate{locks, 1})
 }
 
-// mostFrequent returns the locks that most readings showed for the file. ahead is by how many
-// readings these locks are ahead of the second most frequent result.
-func (c candidates) mostFrequent() (locks []kernelLock, ahead int) {
+// mostFrequent returns the locks that most readings showed for the file. The result lead is the
+// number of these readings minus that of the second most frequent result.
+func (c candidates) mostFrequent() (locks []kernelLock, lead int) {
 	best, second := 0, 0
 	for i := range c {
 		if c[i].readings > best {
@@ -160,8 +159,8 @@ func (c candidates) mostFrequent() (locks []kernelLock, ahead int) {
 // shows an exclusive lock. A file with an exclusive lock has no other lock, so the reading cannot
 // have missed one.
 func (c candidates) isCertain() bool {
-	locks, ahead := c.mostFrequent()
-	return ahead >= majority || len(locks) == 1 && !locks[0].shared
+	locks, lead := c.mostFrequent()
+	return lead >= majority || len(locks) == 1 && !locks[0].shared
 }
 
 func (v vote) locks() map[uint64][]kernelLock {
@@ -306,9 +305,9 @@ func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 	}
 }
 
-// numberedAs reports whether the process that took the lock has the given number in its own pid
-// namespace, for example in its container. In this namespace it has another number, l.pid, which
-// the kernel's list shows.
+// numberedAs compares process numbers of two pid namespaces. l.pid is the number of the lock's
+// process in the namespace of this process. numberedAs reports whether the lock's process has the
+// given number in its own namespace, for example in its container.
 func (l kernelLock) numberedAs(number uint64) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/status")
 	if err != nil {

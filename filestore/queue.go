@@ -5,28 +5,26 @@ import (
 	"sync"
 )
 
-// queue holds the waiters of one file in this store. There are four kinds:
+// queue holds the waiters of one file in this store. There are four kinds of waiters:
 //
-//   - An ordered waiter has a ticket. The process that gives the lock back wakes the waiter with
-//     the first ticket. The others look at the lock about every 0.25 to 1 s, to find dead processes
-//     ahead of them.
-//   - A watching waiter is an ordered waiter that had the first ticket when it last looked. It is
-//     also woken when a process closes or touches the file (inotify). In between, it looks after
-//     the pauses of a pacer.
+//   - An ordered waiter has a ticket. The release wakes the waiter with the first ticket. The
+//     others look at the lock about every 0.25 to 1 s, to find dead processes ahead of them.
+//   - A watching waiter is an ordered waiter that found its ticket to be the first. It also looks
+//     when a process closes or touches the file (inotify), and after the pauses of a pacer.
 //   - An unordered waiter could not get a ticket. Only the first unordered waiter looks at the
-//     lock. It is woken by each release in this store, and when a process closes or touches the
-//     file. In between, it looks after the pauses of a pacer.
-//   - A waiter in the list aside only wants to know when a try may succeed. All waiters in that
-//     list are woken and look as the first unordered waiter does.
+//     lock: after each release in this store, when a process closes or touches the file, and after
+//     the pauses of a pacer.
+//   - An onlooker only wants to know when a try may succeed. Each onlooker looks as the first
+//     unordered waiter does.
 type queue struct {
 	mu    sync.Mutex
 	line  []*waiter // in order of arrival
-	aside []*waiter
+	aside []*waiter // the onlookers
 }
 
 type waiter struct {
 	wake   chan struct{} // buffered, so that tell never blocks
-	aside  bool
+	aside  bool          // the waiter is an onlooker
 	shared bool
 	looks  int
 	ticket ticket // used only by the goroutine that waits

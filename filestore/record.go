@@ -10,30 +10,32 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A lock file is empty until padlock takes the lock for the first time. Then it holds, in
+// A lock file is empty until padlock takes the lock for the first time. Then it contains, in
 // little-endian numbers:
 //
 //	0      the head record, see record
 //	1984   the queue of the waiters, see ticketQueue
 //	4096   slots of 640 bytes, one for each shared holder, see slot
 //
-// The file's size also is a signal: sizeWaited means that a process waits. The system call that
-// shows whether the file was removed returns the size, too, so the signal costs no call of its own.
+// The file's size is also a signal: sizeWaited means that a process waits. Reading the signal costs
+// no system call of its own: the call that shows whether the file was removed also returns the
+// size.
 //
-// Only a process that has an exclusive lock, or that has a shared lock and the gate (see
-// enterGate), writes the head. Nothing is ever synced to the disk. If the record is missing, cut
-// short or damaged, padlock proceeds as if there were none. Then the name of the holder and the
-// rest of a cool-down are lost, and a detached hold ends (see lease), but nothing else is lost.
+// A process writes the head only if it has an exclusive lock, or a shared lock and the gate (see
+// enterGate). Nothing is synced to the disk. If the record is missing or damaged, padlock ignores
+// it. Then only three things are lost: the name of the holder, the rest of a cool-down, and a
+// detached hold (see lease).
 //
-// Every format of the head begins with the same ten bytes, so that each build recognises the head
-// of a newer one and does not change it:
+// Every format of the head begins with the same ten bytes. So an older build recognises a newer
+// head, and does not change it:
 //
 //	0   "PLK"
-//	3   the format, '1' so far. A change of the head or of the slots that an
-//	    older build could damage needs a new format. Without a new format, a
-//	    newer build may only add bytes at the end.
+//	3   the format, '1' so far
 //	4   CRC-32C of all that follows
 //	8   length of the whole, at most queueOffset
+//
+// A newer build may add bytes at the end of the head without a new format. It needs a new format if
+// an older build could damage what it writes into the head or the slots.
 const (
 	headMax   = headFixed + driver.MaxName + 2*driver.MaxLabel + leaseSize
 	headFixed = 16 + 8*14 + 16 + 6 // without a lease, which is optional
@@ -137,10 +139,10 @@ func sealed(b []byte, magic string, fixed int) []byte {
 	return b[:n]
 }
 
-// decode reads a head record. If b holds no record that this build can read, the result is not
-// valid. A moment has one time by the boot clock and one by the wall clock. If the machine was
-// restarted after the record was written, decode clears the times by the boot clock, so that the
-// wall clock counts.
+// decode reads a head record. If b holds no record that this build can read, r.valid is false.
+//
+// Each moment in a record has a boot time and a wall time. A boot time is meaningless after the
+// machine was restarted. Then decode sets the boot times to 0, so that the wall times count.
 func (r *record) decode(b []byte) {
 	*r = record{}
 	b = sealed(b, magic, headStart)
@@ -262,37 +264,41 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 	return driver.Hold{Cooling: true, Holder: h.Holder, Until: until, PlannedEnd: until}
 }
 
-// lease is the part of a record that describes a detached hold. The owner of the record is the
-// holder. During a detached hold, no process has the kernel's lock. Instead, the cool-down of the
-// record (record.cool) keeps the name taken until the lease ends. Older builds do not know leases,
-// but they respect the cool-down.
+// lease describes a detached hold. During a detached hold, no process has the kernel's lock.
+// Instead, the cool-down of the record (record.cool) keeps the name taken until the lease ends.
+// Older builds do not know leases, but they respect the cool-down. The owner of the record is the
+// holder.
 //
-// The states of a lease, and what ends them:
+// A lease is in one of three states:
 //
-//	state    the record              what happens                     next state
-//	none     has no lease            Acquire of a detached hold       live
-//	live     has a lease that ends   Extend, or Acquire with the      live, with a later end
-//	         in the future           same token
-//	                                 Acquire with Replaces            live, new token and fence
-//	                                 Release or Break                 none, perhaps with a cool-down
-//	                                 the lease's end is reached       ended
-//	                                 the machine restarts             none, perhaps with a cool-down
-//	ended    has a lease that ended  Acquire of a detached hold       live, new token and fence
-//	                                 Acquire of a hold that is not    none
-//	                                 detached
-//	                                 Extend, which returns ErrLost    ended
-//	                                 Release, which returns Gone      ended
+//	state    the record has
+//	none     no lease
+//	live     a lease, and record.cool is in the future
+//	ended    a lease, and record.cool has passed
 //
-// The lease ends at the time record.cool. Extend and Release never report that a lease expired:
-// ErrExpired and the outcome Expired promise that nobody else has had the lock since then. A
-// program that does not know leases may have had it.
+// The transitions are:
 //
-// A process that changes the record takes the kernel's exclusive lock for an instant, and writes
-// the whole record with one system call. So a process that is killed cannot leave a damaged record,
-// which would end the lease.
+//	state        event                                    next state
+//	none, ended  Acquire of a detached hold               live
+//	live         Extend, or Acquire with the same token   live, with a later end
+//	live         Acquire with Replaces                    live, with a new token
+//	live         Release or Break                         none
+//	live         record.cool passes                       ended
+//	ended        Acquire of another kind of hold          none
+//	ended        Release, which returns Gone              none
+//	live, ended  the machine restarts                     none
+//
+// A release or a restart may leave a cool-down (see atLeast).
+//
+// Extend of an ended lease returns ErrLost. ErrExpired would promise that nobody has had the lock
+// since the end of the lease. But a program that does not know leases may have had the lock.
+//
+// A process that changes the record takes the kernel's exclusive lock for an instant. It writes the
+// whole record with one system call. So a process that is killed leaves no damaged record, which
+// would end the lease.
 type lease struct {
 	token   [sha256.Size]byte // the hash of the token; zero if there is no lease
-	atLeast moment            // Release leaves a cool-down until this time
+	atLeast moment            // the name stays taken until this time, even after a Release
 }
 
 const leaseSize = sha256.Size + 16

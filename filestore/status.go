@@ -20,12 +20,12 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		f.Value = "the waiter that looks first"
 		return []driver.Finding{f}, nil
 	}
-	refused, since, why := s.order.trouble(s)
-	if why != nil {
-		f.Value = "the waiter that looks first: " + why.Error()
-		f.Advice = advise(s.dir, why)
-		if refused > 0 {
-			f.Value = fmt.Sprintf("%s (%d times, last at %s)", f.Value, refused, since.Format(time.DateTime))
+	failures, since, err := s.order.trouble(s)
+	if err != nil {
+		f.Value = "the waiter that looks first: " + err.Error()
+		f.Advice = advise(s.dir, err)
+		if failures > 0 {
+			f.Value = fmt.Sprintf("%s (%d times, last at %s)", f.Value, failures, since.Format(time.DateTime))
 		}
 	}
 	return []driver.Finding{f}, nil

@@ -9,34 +9,31 @@ import (
 )
 
 // A ticket is a waiter's place in the queue of a lock file. Tickets are numbered in the order of
-// arrival. The queue is stored in the lock file itself, and every process that waits maps this part
-// of the file into memory:
+// arrival. The queue is a part of the lock file, which all waiting processes map into memory:
 //
 //	offset  contents
-//	1984    nextTicket, the number that the next ticket will have
-//	1992    headTicket: every ticket with a lower number is gone
-//	2000    since when the lock has been free, in ns of the boot clock; 0 if unknown
+//	1984    nextTicket: the number of the next new ticket
+//	1992    headTicket: all tickets with lower numbers are gone
+//	2000    the time when the lock became free
 //	2008    the format of the queue, see isNewerFormat
-//	24576   one ticketWord for each ticket; that of ticket n is at the index n mod ticketRoom
+//	24576   the ticketWords
 //
-// Each change is one atomic operation, and any process may finish a change that another process
-// began. So if a process is killed or stopped at any point, it leaves nothing locked and no gap.
 // A ticket goes through these states:
 //
-//	state    who changes it   why                                              next state
-//	absent   the new waiter   it joins: it writes the ticketWord of the number  waiting
-//	                          nextTicket; then any process adds one to
-//	                          nextTicket
-//	waiting  its waiter       it got the lock, was cancelled or was closed     gone
-//	         any process      no process reads the pipe of the ticket          gone
-//	         any process      the ticket was the first, and the lock was free  gone
-//	                          for headPatience
-//	gone     any process      the ticket is the first, so the process adds     absent
-//	                          one to headTicket
+//	state    event                                             next state
+//	absent   a new waiter writes its ticketWord (see put)      waiting
+//	waiting  the waiter gets the lock or gives up              gone
+//	waiting  a process finds that the waiter is dead           gone
+//	waiting  the waiter is the first, but leaves the lock      gone
+//	         free for headPatience
+//	gone     headTicket moves past the ticket                  absent
 //
-// A waiter whose ticket is gone takes a new ticket at the end of the queue. Another program may cut
-// off or overwrite the part of the file that contains the queue. Then the entries no longer fit the
-// tickets, and these tickets count as gone.
+// Each step is one atomic operation. Any process may do the next step for a process that was killed
+// or stopped. So nothing stays locked, and the queue has no gap.
+//
+// If a living waiter's ticket is gone, the waiter takes a new ticket at the end of the queue.
+// Another program may cut off or overwrite the queue. Tickets that no longer match the file count
+// as gone.
 const (
 	queueOffset  = 1984
 	queueSize    = 32
@@ -74,7 +71,10 @@ func (q *ticketQueue) at(offset int) *atomic.Uint64 {
 
 func (q *ticketQueue) nextTicket() *atomic.Uint64 { return q.at(queueOffset) }
 func (q *ticketQueue) headTicket() *atomic.Uint64 { return q.at(queueOffset + 8) }
-func (q *ticketQueue) free() *atomic.Uint64       { return q.at(queueOffset + 16) }
+
+// free is the time when the lock became free, in ns of the boot clock. It is 0 if the time is
+// unknown.
+func (q *ticketQueue) free() *atomic.Uint64 { return q.at(queueOffset + 16) }
 
 func (q *ticketQueue) format() *atomic.Uint64 { return q.at(queueOffset + 24) }
 

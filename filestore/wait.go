@@ -27,9 +27,9 @@ import (
 //
 // The first five constants are about the pauses between two looks at the lock.
 const (
-	// firstLook is the first pause. It is short, because the kernel reports that a file was closed
-	// just before it unlocks the file. A waiter that is woken by that report finds the lock held,
-	// and must look again soon.
+	// firstLook is the first pause. It is short, because the kernel first reports that a file was
+	// closed, and then unlocks the file. A waiter that is woken by that report may find the lock
+	// held, and must look again soon.
 	firstLook = time.Millisecond
 
 	slowLook = 250 * time.Millisecond // the longest pause of a waiter that will be woken
@@ -175,9 +175,8 @@ type lookResult struct {
 	ahead      int      // how many waiters with tickets are ahead of this one
 }
 
-// lookAtLock tries the lock. A waiter that has no ticket, or whose ticket is the first, also
-// subscribes to wake-ups, and tries the lock after that. So the waiter misses no release between
-// its try and its subscription.
+// lookAtLock tries the lock. A waiter that has no ticket, or the first ticket, subscribes to
+// wake-ups before its last try. So it misses no release between that try and its subscription.
 func (s *Store) lookAtLock(ctx context.Context, w *waiter, r *driver.Request) (l lookResult, err error) {
 	f, err := s.beginCall(ctx, r.Name)
 	if err != nil {
