@@ -24,8 +24,7 @@ type conn struct {
 	sc    *sql.Conn
 	id    string // the number of the session
 	place string // names the server, to distinguish it from others
-	// Only this session has the lock with the name mark. By this lock, the store recognises the
-	// session.
+	// mark is the name of a lock that only this session has. So this lock identifies the session.
 	mark    string
 	socket  net.Conn      // nil if the pool does not call Dialed
 	until   time.Time     // the deadline of the socket; guarded by mu
@@ -343,8 +342,8 @@ func (c *conn) shutDown() {
 func (c *conn) closeConn() {
 	c.shutDown()
 	if !c.mu.TryLock() {
-		// shutDown has cancelled c.bound. If the socket is not known, that ends the statement. If
-		// the socket is known, the statement ends because the socket is closed.
+		// Another goroutine is running a statement. Closing the socket ends the statement. If the
+		// socket is not known, shutDown has ended the statement by cancelling c.bound.
 		if c.socket != nil {
 			c.socket.Close()
 		}

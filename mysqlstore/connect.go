@@ -29,9 +29,8 @@ type dialer struct {
 
 type dialedKey struct{}
 
-// Dialed tells the store which network connection it has got from the pool. Give the pool a dial
-// function that calls Dialed with the context that the pool passes to it, and with the connection
-// that it has made.
+// Dialed tells the store about a network connection of the pool. Call Dialed in the dial function
+// of the pool. Pass the context that the dial function gets, and the new connection.
 //
 // The store sets deadlines on conn, and closes conn when the connection's locks are lost. Between
 // statements the store calls the method ResetSession of the driver's connection, to find out
@@ -180,9 +179,8 @@ func conflict(c, old *conn) error {
 	if err == nil {
 		return nil
 	}
-	// The old connection is running a statement. The session of the new connection has just
-	// answered, so it is not running that statement. So the two connections have different
-	// sessions.
+	// The session of the old connection is running a statement. The session of the new connection
+	// has just answered, so it is idle. So they are two sessions.
 	if !old.mu.TryLock() {
 		if err == errOtherSession {
 			return nil

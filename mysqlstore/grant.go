@@ -53,7 +53,7 @@ func (s *Store) take(ctx context.Context, h *hold, r *driver.Request) error {
 		return err
 	}
 	h.key = l.keys.lockName(r.Name)
-	end, err := s.holds.beginTry(ctx, h.key)
+	end, err := s.holds.beginAsk(ctx, h.key)
 	if err != nil {
 		return err
 	}

@@ -68,19 +68,19 @@ func (h *hold) report() driver.Hold {
 type heldTokens struct {
 	mu    sync.Mutex
 	byID  map[id]*hold
-	byKey map[string]*hold // the latest grant of each lock
-	tries map[string]*try
+	byKey map[string]*hold     // the latest grant of each lock
+	asks  map[string]*askMutex // by lock
 }
 
-// A try lets only one caller at a time ask for a lock. Without it, two callers could ask for the
-// same lock in the same session, and the server would grant the lock to both.
-type try struct {
+// An askMutex lets only one caller at a time ask the server for a lock. Otherwise two callers could
+// ask for the lock in the same session, and the server would grant it to both.
+type askMutex struct {
 	turn chan struct{}
 	refs int
 }
 
 func newHolds() heldTokens {
-	return heldTokens{byID: map[id]*hold{}, byKey: map[string]*hold{}, tries: map[string]*try{}}
+	return heldTokens{byID: map[id]*hold{}, byKey: map[string]*hold{}, asks: map[string]*askMutex{}}
 }
 
 // enter begins an operation on a token. leave ends it.
@@ -114,13 +114,14 @@ func (hs *heldTokens) forget(h *hold) {
 	}
 }
 
-// beginTry starts a try for a lock, and returns the function that ends the try.
-func (hs *heldTokens) beginTry(ctx context.Context, key string) (end func(), err error) {
+// beginAsk waits until no other caller asks for the lock. The returned function lets the next
+// caller ask.
+func (hs *heldTokens) beginAsk(ctx context.Context, key string) (end func(), err error) {
 	hs.mu.Lock()
-	t := hs.tries[key]
+	t := hs.asks[key]
 	if t == nil {
-		t = &try{turn: make(chan struct{}, 1)}
-		hs.tries[key] = t
+		t = &askMutex{turn: make(chan struct{}, 1)}
+		hs.asks[key] = t
 	}
 	t.refs++
 	hs.mu.Unlock()
@@ -128,7 +129,7 @@ func (hs *heldTokens) beginTry(ctx context.Context, key string) (end func(), err
 		hs.mu.Lock()
 		defer hs.mu.Unlock()
 		if t.refs--; t.refs == 0 {
-			delete(hs.tries, key)
+			delete(hs.asks, key)
 		}
 	}
 	if err := calls.Await(ctx, t.turn); err != nil {

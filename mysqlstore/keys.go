@@ -19,7 +19,7 @@ const (
 	markPrefix = "padlock!"
 )
 
-// A keyring computes the server's name of a lock from the name that the caller gave.
+// A keyring turns the name that a caller gave into the lock name that MySQL gets.
 type keyring struct {
 	symfony   bool
 	namespace string

@@ -33,9 +33,8 @@ func defaults() config {
 // processes see only the host of a holder.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
-// SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2). The server's
-// name of a lock is the SHA-256 of its name in padlock. All databases of a server share these
-// locks.
+// SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2). As in PHP,
+// MySQL gets the SHA-256 hash of each name. All databases of a server share these locks.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
 // Namespace separates the names from those of other namespaces in the same database. It cannot be
@@ -97,9 +96,9 @@ func (c *config) check() error {
 // pingEvery is how long a connection with holds may be silent before the store pings the server.
 func (c *config) pingEvery() time.Duration { return c.lossDelay / 5 }
 
-// limit is how long a statement may take, unless it waits for a lock. A ping begins when the
-// connection was silent for at most 0.3 × LossDelay, and takes at most 0.6 × LossDelay. So the
-// store knows within the LossDelay that a connection has ended. limit is less than
+// limit is how long a statement may take, unless it waits for a lock. When a connection is silent,
+// the store pings the server after at most 0.3 × LossDelay. The ping takes at most 0.6 × LossDelay.
+// So the store knows within the LossDelay that a connection has ended. limit is less than
 // driver.MaxSilence.
 func (c *config) limit() time.Duration { return min(c.lossDelay*3/5, 4*time.Second) }
 

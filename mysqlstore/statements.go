@@ -18,15 +18,15 @@ const (
 	now      = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 	maxFence = "9007199254740992"
 
-	// describe and describeRest are the two parts of the first statement of a session. Between them
-	// stands the name of the session's mark, a lock that the statement takes (see holderColumns).
-	// The last column of the result identifies the server.
+	// The first statement of a session is describe + mark + describeRest. The mark is the name of a
+	// lock. GET_LOCK takes that lock, which then identifies the session. The last column of the
+	// result identifies the server.
 	describe     = "SELECT CONNECTION_ID(), DATABASE(), VERSION(), @@global.read_only, GET_LOCK('"
 	describeRest = "', 0), CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)"
 	clusters     = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'"
 
-	// Every statement that takes a lock has checkColumns at the end of its result. They show
-	// whether the right session has answered and whether the server may grant locks.
+	// checkColumns are the last columns of every statement that takes a lock. They show whether the
+	// right session has answered and whether the server may grant locks.
 	checkColumns = ", CONNECTION_ID(), @@global.read_only"
 )
 
@@ -112,14 +112,20 @@ func (s *statements) fence(key string) string {
 	return "SELECT fence FROM " + s.table + " WHERE lock_name = '" + key + "'"
 }
 
-// holderColumns is a list of columns about the holder of a lock. They come from the row f, which
-// the holder wrote when it got the lock. The columns are the fence, the holder, the time in
-// microseconds since the holder got the lock, and the number of the holder's session.
+// holderColumns is a list of columns about the holder of a lock:
 //
-// The column f.session contains the session's mark. A mark is a lock with a random name, which only
-// that session has. So IS_USED_LOCK returns the number of the session that wrote the row. If
-// another session has the lock now, the row describes an earlier holder. MySQL does not allow NULL
-// as the name of a lock, so '-' replaces the mark if there is no row.
+//   - the fence
+//   - the holder
+//   - how many microseconds ago the holder got the lock
+//   - the number of the holder's session
+//
+// The first three come from the row f, which a holder writes when it gets the lock. f.session is
+// the mark of the holder's session, a lock that only this session has. So IS_USED_LOCK returns the
+// number of the session that wrote the row. If another session has the lock now, the row describes
+// an earlier holder.
+//
+// If there is no row, f.session is NULL. MySQL does not allow NULL as the name of a lock, so
+// IS_USED_LOCK gets '-'.
 const holderColumns = ", f.fence, f.holder, " + now + " - f.since, IS_USED_LOCK(COALESCE(f.session, '-'))"
 
 // holder reads the holder of a lock.
@@ -134,9 +140,9 @@ func (s *statements) holdersOf(prefix string) string {
 		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
 }
 
-// dueSweep returns the statement that records that a sweep of the table begins now. The last
-// inserted id is then the server's time. If the last sweep began less than sweepEvery ago, the
-// statement records nothing, and the last inserted id is 0.
+// dueSweep returns the statement that begins a sweep of the table. It writes the server's time to
+// the table, and returns that time as the last inserted id. If the last sweep began less than
+// sweepEvery ago, the statement records no time, and the last inserted id is 0.
 func (s *statements) dueSweep() string {
 	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '-', 0, '')" +

@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// restBefore is how long a connection must have run no statement before a goroutine begins to read
-// its socket. By reading, the goroutine notices the end of the connection.
+// When a connection has run no statement for restBefore, a goroutine begins to read its socket. By
+// reading, the goroutine notices the end of the connection.
 const restBefore = 5 * time.Millisecond
 
 // A conn is one connection. Once it has ended, it is never used again. Between statements, a

@@ -134,8 +134,8 @@ func (d *dialer) setUp(c *conn) error {
 		{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"},
 		{"plan_cache_mode", "force_generic_plan"}, // the statements are simple and run often
 		{"client_connection_check_interval", "1s"},
-		// The server ends the session of a client that is silent. It does so later than the client
-		// gives up its own locks.
+		// The server ends the session of a silent client. By then, the client has given up its
+		// locks.
 		{"tcp_keepalives_idle", seconds(d.cfg.lossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.lossDelay / 3)}, {"tcp_keepalives_count", "3"},
 		{"tcp_user_timeout", ms(2 * d.cfg.lossDelay)},
 	}
@@ -166,10 +166,13 @@ func (d *dialer) identify(c *conn) {
 	}
 }
 
-// checkPooler returns an error for a pooler in transaction mode. If the first connection is idle,
-// such a pooler gives its session to a second connection as well. A busy pooler may give the second
-// connection another session, and then the check finds nothing. So each connect checks again, and
-// checks several times if there is a pooler.
+// checkPooler returns an error for a pooler in transaction mode. Such a pooler lets two connections
+// share one session of the server. So checkPooler compares the session of c with those of other
+// connections.
+//
+// A busy pooler may give two connections different sessions, and then checkPooler finds nothing. So
+// behind a pooler, checkPooler makes three more connections, one after the other. Each later
+// connection of the store is checked, too.
 func (d *dialer) checkPooler(ctx context.Context, c *conn) error {
 	for _, other := range d.live() {
 		if other != c && other.pid == c.pid && other.start == c.start && other.alive() {

@@ -121,9 +121,8 @@ func (s *Store) intend(h *hold) error {
 		case parse(rows[0][1]) > 0:
 			return driver.ErrPromotionConflict
 		default:
-			// No other reader waits for its promotion. A new reader has caused the error. Such a
-			// reader has the lock of the intent for a moment, to check that nobody waits for a
-			// promotion.
+			// No other reader wants to be promoted. The error comes from a new reader. A new reader
+			// locks the intent for a moment, to check that nobody wants to be promoted.
 			return s.heldBy(h.c, h.key)
 		}
 	} else if err != nil {

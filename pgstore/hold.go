@@ -122,8 +122,8 @@ func (hs *heldTokens) clear(h *hold) {
 	hs.wake(h.key)
 }
 
-// change calls f while the mutex is locked. f sets fields of a hold that operations on other holds
-// read.
+// change calls f, which sets fields of a hold. The mutex is locked meanwhile, because operations on
+// other holds read these fields.
 func (hs *heldTokens) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

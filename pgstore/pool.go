@@ -142,12 +142,11 @@ func (p *pool) choose(key int64, shared bool) (*conn, *slot, bool, error) {
 	return best, nil, false, nil
 }
 
-// add counts a hold of the lock by the session, or a request for such a hold. If sole is true, the
-// hold is exclusive. Until it ends, the store must not ask for this lock in this session again,
-// because the server lets a session take a lock twice.
-func (c *conn) add(key int64, sole bool) {
+// add records that the session has the lock or asks for it. If exclusive is true, nobody may ask
+// for the lock in this session again until the hold ends. The server would grant the lock twice.
+func (c *conn) add(key int64, exclusive bool) {
 	c.keys[key]++
-	if sole {
+	if exclusive {
 		c.sole[key] = true
 	}
 	c.load++

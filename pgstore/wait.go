@@ -158,8 +158,8 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64,
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
 }
 
-// readyFor mints the fence for a waiter that was granted the lock. If another reader waits for its
-// promotion, a new reader gets an error instead.
+// readyFor returns the fence for a waiter that has got the lock. A reader gets an error and no
+// fence if another reader wants to be promoted.
 func (s *Store) readyFor(c *conn, key int64, r *driver.Request) (uint64, error) {
 	if r.Shared {
 		rows, err := c.exec(&noIntent, number(s.cfg.keys.intent(r.Name)))
