@@ -41,8 +41,8 @@ type recordLimit struct {
 
 const perSecond = 20
 
-// nextRecord reports whether a record may be written now. If it may, left is how many records were
-// left out since the last record was written. now is in seconds since 1970.
+// nextRecord reports whether a record may be written now. If so, it also returns how many records
+// were left out since the last written record. The time now is in seconds since 1970.
 func (c *recordLimit) nextRecord(now int64) (ok bool, left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,7 @@ func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	rw.Header().Set("Content-Type", "text/event-stream")
 	rw.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
 	if r.Method == http.MethodHead {
-		return // there is no body that could go on
+		return // the answer to HEAD has no body
 	}
 	w.followSampler(r, v, q, s)
 }

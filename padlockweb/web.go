@@ -63,10 +63,10 @@ func (w *Web) Close() error {
 	return nil
 }
 
-// route is a path of the Handler. Its visitors need this right or a greater one.
+// route says which method serves a path of the Handler.
 type route struct {
 	pattern string
-	right   Right
+	right   Right // the least right that a visitor needs
 	serve   func(*Web, http.ResponseWriter, *http.Request, *visitor)
 }
 
@@ -104,7 +104,8 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	setHeaders(rw.Header())
 	path := r.URL.Path
 	switch {
-	case path == "": // for example "/locks" under StripPrefix("/locks"); relative links need a slash at its end
+	case path == "":
+		// For example "/locks" under StripPrefix("/locks"). Relative links work only at "/locks/".
 		at, _, _ := strings.Cut(r.RequestURI, "?")
 		redirect(rw, "./"+at[strings.LastIndexByte(at, '/')+1:]+"/")
 		return

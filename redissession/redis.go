@@ -94,8 +94,8 @@ func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Redis,
 	return r, nil
 }
 
-// connect makes a client. rueidis.NewClient does not watch a context. So if ctx ends, connect
-// returns without the client, which is closed as soon as it is there.
+// connect makes a client. rueidis.NewClient takes no context, so it runs in a goroutine. If ctx
+// ends first, connect returns an error. The client is then closed when it is ready.
 func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error) {
 	type outcome struct {
 		client rueidis.Client

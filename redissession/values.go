@@ -20,9 +20,9 @@ var (
 	valueDiscard = script("value_discard")
 )
 
-// versionKeep is how long the version of a key is remembered after a Discard. If a function began
-// before the Discard and ends after it, its value is outdated and must not be stored. The version
-// prevents that, but only if the function does not run for longer than versionKeep.
+// versionKeep is how long Redis remembers the version of a key after a Discard. If a worker began
+// before the Discard, its value is outdated. Store then finds another version and refuses the
+// value. A worker that runs for longer than versionKeep could still store an outdated value.
 const versionKeep = 24 * time.Hour
 
 // Values keeps the values of a stampede.Cache. The server's clock gives their age. After a Discard,
