@@ -21,11 +21,11 @@ func (v *visitor) canSee(name string) bool {
 	return v.right >= RightRead && strings.HasPrefix(name, v.prefix)
 }
 
-// reason returns a text about err for the visitor. The text of err may contain the name or the file
-// of any lock. So a visitor who may see only some names gets the argument general instead.
-func (v *visitor) reason(err error, general string) string {
+// reason returns the text of err for a visitor who may see all names. Any other visitor gets
+// safeText, because the text of err may contain the name or the file of any lock.
+func (v *visitor) reason(err error, safeText string) string {
 	if v.prefix != "" {
-		return general
+		return safeText
 	}
 	return err.Error()
 }
