@@ -73,8 +73,8 @@ type keepReply struct {
 	Seconds float64
 }
 
-// keeping is a message between a keeper and the process of padlock extend or padlock release. It is
-// a request, or the answer.
+// keeping is a message between a keeper and padlock extend or padlock release. Requests and answers
+// have the same type.
 type keeping struct {
 	Nonce    string        // chosen for each request
 	Proof    string        // proves that the sender knows the token; see proofOf
@@ -92,17 +92,17 @@ func socketOf(token string) string {
 	return "@padlock-keeper-" + hex.EncodeToString(sum[:20])
 }
 
-// The two sides of a request.
+// The senders of a message, for proofOf.
 const (
-	asking    = "ask"
-	answering = "answer"
+	asking    = "ask"    // padlock extend or padlock release
+	answering = "answer" // the keeper
 )
 
-// proofOf returns a proof that the sender knows the token. The parameter side is the sender: the
-// keeper, or the process that sends it a request.
-func proofOf(token, side, nonce string) string {
+// proofOf returns a proof that the sender of a message knows the token. The sender is asking or
+// answering.
+func proofOf(token, sender, nonce string) string {
 	mac := hmac.New(sha256.New, []byte(token))
-	mac.Write([]byte(side + ":" + nonce))
+	mac.Write([]byte(sender + ":" + nonce))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
@@ -313,7 +313,7 @@ func keeperGone(key padlock.Key) bool {
 	return false
 }
 
-// taking returns the flags of padlock acquire. The keeper gets them in its order.
+// taking returns the flags of the "padlock acquire" that started the keeper.
 func (o *keepOrder) taking() *taking {
 	set := &taking{shared: o.Shared, nonblock: o.Nonblock, conflict: o.Conflict, label: string(o.Label), keeper: true}
 	set.wait, set.atLeast = seconds{d: o.Wait, given: o.WaitGiven}, seconds{d: o.Least}

@@ -91,8 +91,8 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 	return nil
 }
 
-// releaseKey releases the lock of a key. If a keeper holds the lock, it asks the keeper; otherwise
-// it uses the Locker.
+// releaseKey releases the lock of a key. If a keeper holds the lock, releaseKey sends a request to
+// the keeper. Otherwise it uses the Locker.
 func (a *app) releaseKey(ctx context.Context, l *padlock.Locker, key padlock.Key, coolDown time.Duration) error {
 	if hasKeeper(key) {
 		_, err := a.askKeeper(key, "released", keeping{CoolDown: coolDown})

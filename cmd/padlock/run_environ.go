@@ -18,8 +18,8 @@ var ownVariables = map[string]bool{
 	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true, "PADLOCK_SLOT": true, "PADLOCK_FENCES": true,
 }
 
-// variables returns the variables that describe this lock. Without --pass-key, it leaves out each
-// secret that the job could not get in another way.
+// variables returns the variables that describe this lock. Without --pass-key, the job learns no
+// new secret from them.
 func (f *front) variables() ([]string, error) {
 	store, err := f.storeVariable()
 	if err != nil {

@@ -40,8 +40,8 @@ type front struct {
 	asked bool      // padlock got a signal to end the job
 
 	begun     time.Time   // when padlock began to wait for the lock
-	contended chan string // gets the name of a lock that is held; the holder may be the padlock run that started this one
-	own       bool        // an outer padlock run, which started this one, holds the lock
+	contended chan string // gets the name of a lock that another process holds
+	own       bool        // the holder of the lock has started this process; see ownLock
 
 	record  *recording // with --record; otherwise nil
 	reason  string     // for the history: the Event of the failure that ended the job

@@ -11,9 +11,9 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// ownLock reports whether an outer padlock run, which started this one, holds the lock. In that
-// case the environment contains the name and the fence of the lock, and the store still reports the
-// same fence.
+// ownLock reports whether the holder of the lock has started this process, directly or not. The
+// holder is then an outer "padlock run". The environment contains the name and the fence of its
+// lock, and the store still reports the same fence.
 func (f *front) ownLock(name string) bool {
 	name, fence := f.outerLock(name)
 	if fence == 0 {

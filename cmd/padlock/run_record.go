@@ -114,15 +114,15 @@ func (f *front) recordSkip(why, err error) {
 }
 
 // recordEnd records that the job ended at the given time. If the lock could not be released
-// properly, lost is that failure; otherwise it is nil.
-func (f *front) recordEnd(ended time.Time, lost *failure) {
+// properly, releaseFailure says why. Otherwise releaseFailure is nil.
+func (f *front) recordEnd(ended time.Time, releaseFailure *failure) {
 	exit := f.job.Exit()
 	status, word, signal := exit.Status(), f.reason, ""
 	switch {
 	case f.why != nil:
 		status = f.why.status
-	case lost != nil:
-		status, word = lost.status, lost.note.Event
+	case releaseFailure != nil:
+		status, word = releaseFailure.status, releaseFailure.note.Event
 	}
 	if exit.Signal != 0 {
 		signal = (&signalFlag{exit.Signal}).String()

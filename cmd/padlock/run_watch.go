@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// lossGrace is the time between the signal that asks the command to end and KILL if the lock is
-	// already lost. The time is short, because another process may hold the lock by then.
+	// lossGrace is the longest time that the job may run on after the lock was lost. Then it is killed.
+	// The time is short, because another process may already hold the lock.
 	lossGrace = 500 * time.Millisecond
-	// stuckAfter is how long after KILL padlock reports processes that are still running.
+	// stuckAfter is how long padlock waits for killed processes to end. Then padlock reports the
+	// processes that are still running.
 	stuckAfter = 5 * time.Second
 )
 
@@ -178,7 +179,7 @@ func (f *front) handleSignal(s os.Signal, relayed bool) {
 	case f.commandEnded() && asksToEnd(s):
 		f.asked = true
 		f.killNow() // a second signal kills the remaining processes at once
-	default: // includes Ctrl-Z: it stops the job, and later padlock itself, in jobStopped
+	default: // Ctrl-Z, too: the job stops, and then jobStopped stops padlock
 		f.asked = f.asked || asksToEnd(s)
 		f.job.Signal(sig)
 	}
@@ -212,7 +213,7 @@ func (f *front) pause() {
 		return
 	}
 	f.terminal.stopSelf()
-	for s := range f.signals { // this process may not have stopped yet, so wait for SIGCONT
+	for s := range f.signals { // stopSelf may return before the stop, so wait for SIGCONT
 		if isContinue(s) {
 			break
 		}

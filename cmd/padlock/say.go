@@ -142,8 +142,8 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// unsuccessful explains why a lock could not be taken, extended or released. The parameter deed
-// says which, in the form for the message: "taken", "extended", "released".
+// unsuccessful explains why an operation on a lock failed. The parameter deed completes the message
+// "NAME was not …", for example with "extended".
 func (a *app) unsuccessful(name, deed string, err error) *failure {
 	switch {
 	case errors.Is(err, padlock.ErrUncertain):

@@ -216,7 +216,7 @@ func (v *verification) reachable(ctx context.Context) error {
 		return err
 	}
 	if err == nil {
-		_ = lock.Release() // an error is ignored: the store could be reached
+		_ = lock.Release() // Acquire has reached the store, so an error of Release does not matter
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (v *visit) examineWork(ctx context.Context, l *padlock.Locker) {
 	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
-		return // without a lease, or without fences from the server's clock, there is no clock to compare
+		return // only leases depend on clocks, and only durable fences tell the server's time
 	}
 	v.clocks(ctx, l, c)
 }

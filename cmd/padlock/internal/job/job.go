@@ -30,7 +30,8 @@ func (j *Job) Exit() Exit {
 // Gone is closed when, after EndRest, no process of the tree is left.
 func (j *Job) Gone() <-chan struct{} { return j.gone }
 
-// Stopped receives the signal each time that a signal stops the command.
+// Stopped returns a channel that gets a value each time the command is stopped. The value is the
+// signal that stopped the command.
 func (j *Job) Stopped() <-chan syscall.Signal { return j.stopped }
 
 // Kill kills the whole tree, including processes that appear later.
@@ -86,8 +87,7 @@ func (j *Job) goneWithin(d time.Duration) bool {
 }
 
 // endRound signals the leftover processes that have not got a signal yet. It reports whether any
-// process may be left. On some systems the kernel reports the end of the last child. There, only
-// the kernel's report counts, because a list of processes may hide those of other users.
+// process may be left.
 func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []int)) bool {
 	left := j.Rest()
 	if j.goneWithin(0) {
@@ -111,5 +111,7 @@ func (j *Job) endRound(sig syscall.Signal, told map[int]bool, found func(pids []
 	for _, pid := range fresh {
 		j.signalAwake(pid, sig)
 	}
+	// The list may lack processes of other users. Where the kernel reports the end of the last
+	// child, wait for that report.
 	return len(left) > 0 || j.adopts && len(j.before) == 0
 }

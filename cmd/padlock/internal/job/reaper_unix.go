@@ -7,14 +7,13 @@ import (
 	"syscall"
 )
 
-// Reaper is for the parent of a process that starts a job. The process that starts the job is
-// called the starter here. If the starter dies, the Reaper ends the job.
+// A Reaper ends a job if the process that started the job dies. That process is called the starter.
+// The Reaper runs in the parent of the starter.
 type Reaper struct{ job *Job }
 
-// NewReaper returns a Reaper. Call NewReaper before this process starts the starter. Where the
-// system allows it, NewReaper makes this process adopt orphans: if the starter dies, the starter's
-// children become children of this process. The parameter leave is the field Leave of the job's
-// Spec.
+// NewReaper returns a Reaper for a job with the given Spec.Leave. Call NewReaper before the starter
+// is started. Where the system allows it, the current process then adopts orphans: if the starter
+// dies, the starter's children become children of the current process.
 func NewReaper(leave bool) *Reaper {
 	j := newJob(&Spec{Leave: leave})
 	j.taken = true

@@ -63,8 +63,8 @@ func awaitChild(whom int) error {
 }
 
 // childless reports whether this process has no child, living or dead. Then it has no descendants
-// either, because the system makes it the parent of orphans. Without this check, each call of Rest
-// would read the table of processes, which is slow on a machine with many processes.
+// either, because it adopts orphans. Without this check, each call of Rest would read the table of
+// processes, which is slow on a machine with many processes.
 func childless() bool {
 	const all, exited, nowait, wall = 0, 0x4, 0x1000000, 0x40000000
 	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, 0, exited|nowait|wall|syscall.WNOHANG, 0, 0)

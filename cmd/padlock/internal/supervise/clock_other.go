@@ -4,11 +4,10 @@ package supervise
 
 import "time"
 
-// moment is a point in time that can be sent to another process. A message contains the moment in
-// two forms: as a time of the wall clock, and as the time that is left. A wall clock that was set
-// back makes the first form too late. A suspend of the machine makes the second form too late. A
-// moment that is too late would let the job outlive its lock, so the receiver uses the earlier of
-// the two.
+// moment is a point in time that can be sent to another process. A message contains both the time
+// of day (Wall) and the time until then (Left). If the wall clock is set back, Wall comes too late.
+// If the machine is suspended, Left ends too late. The receiver uses the earlier of the two, so
+// that the job does not outlive its lock.
 type moment struct {
 	Wall time.Time
 	Left time.Duration

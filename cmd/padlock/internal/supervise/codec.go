@@ -40,10 +40,10 @@ func yesNo(f fields, b *bool) {
 
 func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
 
-// optional reads or writes a value that a message may lack. A number before the value says whether
-// the message has the value. optional reads or writes this number, and returns true if the value
-// follows. Before a value is read, optional allocates it, and the caller then reads the fields.
-func optional[T any](f fields, value **T) bool {
+// pointerField writes or reads a flag that says whether the message contains the value. It returns
+// the flag. If the flag is true, the caller must then write or read the fields of the value. For a
+// reader, pointerField allocates the value.
+func pointerField[T any](f fields, value **T) bool {
 	has := *value != nil
 	yesNo(f, &has)
 	if has && *value == nil {

@@ -26,7 +26,7 @@ const (
 type process struct {
 	spec   *Spec
 	pid    int
-	os     *os.Process // does not signal another process that got the same pid after this process was reaped
+	os     *os.Process // never signals another process, even if the pid is used again
 	reaper *job.Reaper
 }
 
@@ -53,13 +53,12 @@ func (p *process) startSupervisor() (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(ends[0]), "supervisor"), nil
 }
 
-// fork starts the supervisor, which inherits two kinds of descriptors. Some are meant for the
-// command, and must keep their numbers. The others are for the supervisor itself. fork gives the
-// supervisor duplicates of its own descriptors, so that their numbers differ from those of the
-// command.
-func (p *process) fork(end int) (pid int, err error) {
-	theirs, err := job.Duplicate(end)
-	syscall.CloseOnExec(end)
+// fork starts the supervisor. The supervisor gets a duplicate of the socket and of each file in
+// Spec.Keep. A duplicate gets a free number, so the descriptors that are meant for the command keep
+// their numbers.
+func (p *process) fork(socket int) (pid int, err error) {
+	theirs, err := job.Duplicate(socket)
+	syscall.CloseOnExec(socket)
 	if err != nil {
 		return 0, err
 	}
@@ -132,9 +131,9 @@ func notForUsers() {
 	os.Exit(64)
 }
 
-// Main is the supervisor's program. It passes each signal to its parent, the process that holds the
-// lock, which handles the signal. If the parent has died, Main first calls orphan with the
-// command's process group, and then ends the job.
+// Main is the supervisor's program. The parent of the supervisor is the front, the process that
+// holds the lock. Main reports each signal to the front, which handles the signal. If the front has
+// died, Main calls orphan with the command's process group, and then ends the job.
 func Main(signals <-chan os.Signal, orphan func(group int)) {
 	var fds []int
 	for _, f := range bytes.Fields([]byte(os.Getenv(variable))) {

@@ -42,14 +42,16 @@ type server struct {
 	out    chan<- *news
 	left   chan []Leftover // processes that the command left running
 
-	lease  *moment       // when the lock ends; nil if never
-	due    time.Duration // when to check for due work again (see now)
-	late   bool          // a check was late (see lateAfter), and the front has not answered since then
-	asked  time.Duration // when to stop waiting for the front's answer (see now); 0 if the front was not asked
-	ending bool          // the job was asked to end
-	killAt time.Duration // when to kill the job (see now); 0 if not planned
-	killed bool          // the kill was reported to the front
-	alone  bool          // the front is gone
+	lease  *moment // when the lock ends; nil if never
+	ending bool    // the job was asked to end
+	killed bool    // the kill was reported to the front
+	alone  bool    // the front is gone
+	late   bool    // a check was late (see lateAfter), and the front has not answered since then
+
+	// The following points in time are as the function now returns them.
+	due      time.Duration // when to check for due work again
+	answerBy time.Duration // when to stop waiting for an answer of the front; 0 if the front was not asked
+	killAt   time.Duration // when to kill the job; 0 if not planned
 }
 
 // serve runs a job, which is in the first message that arrives on conn. It returns when no process
@@ -115,8 +117,8 @@ func transmit(out io.Writer, all <-chan *news, sent chan<- struct{}) {
 }
 
 // sendNews sends news to the front, the process that holds the lock. If the front hangs, sendNews
-// drops some news instead of waiting: that the command was stopped, and that a signal came. All
-// other news are kept until the front reads them.
+// drops reports of a stop or of a signal. With all other news, sendNews waits until the front
+// reads.
 func (s *server) sendNews(n *news) {
 	switch {
 	case s.alone:
@@ -198,7 +200,7 @@ func (s *server) obey(o *order) {
 	case doLease:
 		s.lease = o.Lease
 		if o.Answer {
-			s.late, s.asked = false, 0
+			s.late, s.answerBy = false, 0
 		}
 	case doEnd:
 		s.endJob(o.Grace)
@@ -214,12 +216,12 @@ func (s *server) frontDied() {
 	s.kill()
 }
 
-// findTime is how long the supervisor may need to find the processes that the command left behind.
+// findTime is the time for finding the processes that the command left behind. They must not be
+// killed before they are found, because padlock reports their names to the user.
 const findTime = 500 * time.Millisecond
 
-// commandDone is called when the command has ended. Unless Leave is set, it starts to end the
-// processes that the command left behind. These processes are killed when Grace has passed since
-// they were found. The user could not learn their names if they were killed before.
+// commandDone is called when the command has ended. Unless Leave is set, it signals the processes
+// that the command left behind, and plans to kill them.
 func (s *server) commandDone() {
 	s.tellDone()
 	if !s.spec.Leave {
@@ -229,7 +231,7 @@ func (s *server) commandDone() {
 			case <-s.job.Gone(): // nobody reads the news any more
 			}
 		})
-		s.killIn(s.spec.Grace + findTime) // for processes that cannot be found
+		s.killIn(s.spec.Grace + findTime) // watch may plan an earlier kill, when the processes are found
 	}
 }
 
@@ -245,7 +247,7 @@ func (s *server) doDueWork() {
 		left := s.lease.left()
 		switch {
 		case left > s.spec.Grace:
-			s.asked = 0
+			s.answerBy = 0
 		case !s.waitsForAnswer(left):
 			s.leaseLow(left)
 		}
@@ -255,34 +257,23 @@ func (s *server) doDueWork() {
 	}
 }
 
-// waitsForAnswer reports whether the supervisor must wait for an answer of the front, the process
-// that holds the lock. A supervisor that was stopped, or had no processor time, is late: it has not
-// read the front's messages yet. One of them may say that the lease was renewed. So a late
-// supervisor asks the front when the lease ends. If the supervisor does not wait, it uses the end
-// of the lease from the last message.
-//
-//	check  question to the front                what the supervisor does
-//	on time                                     does not wait
-//	late   not asked yet                        asks, and waits
-//	late   asked; the answer may still come     waits
-//	late   asked; the answer did not come       does not wait
-//
-// The supervisor waits for answerTime at most. If the lease has not ended yet, it waits for at most
-// half of the time that is left.
+// waitsForAnswer is called when the lease is about to end. It reports whether the supervisor must
+// wait for an answer of the front before it ends the job. The supervisor must wait if it was
+// stopped or had no processor time, because an unread message may have renewed the lease.
 func (s *server) waitsForAnswer(left time.Duration) bool {
 	switch {
 	case s.alone || s.killed:
 		return false
-	case s.asked != 0:
-		return now() < s.asked
+	case s.answerBy != 0: // the front was asked
+		return now() < s.answerBy
 	case !s.late:
 		return false
 	}
 	wait := answerTime
 	if left > 0 {
-		wait = min(wait, left/2)
+		wait = min(wait, left/2) // the rest is for ending the job
 	}
-	s.asked = now() + wait
+	s.answerBy = now() + wait
 	s.sendNews(&news{Is: isLate})
 	return true
 }
@@ -343,8 +334,8 @@ func (s *server) pause() time.Duration {
 		if !s.ending {
 			left -= s.spec.Grace
 		}
-		if s.asked != 0 {
-			left = s.asked - now()
+		if s.answerBy != 0 {
+			left = s.answerBy - now()
 		}
 		d = min(d, left)
 	}

@@ -141,7 +141,8 @@ func (p *Process) SupervisorLost() <-chan struct{} { return p.supervisorLost }
 // Low is closed when the supervisor has begun to end the job because the lease is about to end.
 func (p *Process) Low() <-chan struct{} { return p.low }
 
-// Stopped receives the signal each time that a signal stops the command.
+// Stopped returns a channel that gets a value each time the command is stopped. The value is the
+// signal that stopped the command.
 func (p *Process) Stopped() <-chan syscall.Signal { return p.stopped }
 
 // Heard reports signals that were sent to the supervisor. The command may send such signals,
@@ -185,7 +186,8 @@ func (p *Process) Lease(left time.Duration) {
 // asks this after it was stopped or starved. The caller must then call Answer.
 func (p *Process) Asked() <-chan struct{} { return p.asked }
 
-// Answer is like Lease, and answers a request from Asked.
+// Answer answers a question from Asked. Like Lease, it tells the supervisor how long the lock is
+// held from now on.
 func (p *Process) Answer(left time.Duration) {
 	p.sendOrder(&order{Do: doLease, Lease: momentAfter(left), Answer: true})
 }

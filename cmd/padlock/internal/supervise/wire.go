@@ -86,7 +86,7 @@ func newJobSpec(s *Spec) *jobSpec {
 func (s *jobSpec) signal() syscall.Signal { return syscall.Signal(s.Signal) }
 
 func lease(f fields, m **moment) {
-	if optional(f, m) {
+	if pointerField(f, m) {
 		(*m).fields(f)
 	}
 }
@@ -97,7 +97,7 @@ func (o *order) fields(f fields) {
 	duration(f, &o.Grace)
 	lease(f, &o.Lease)
 	yesNo(f, &o.Answer)
-	if optional(f, &o.Job) {
+	if pointerField(f, &o.Job) {
 		o.Job.fields(f)
 	}
 }
