@@ -3,14 +3,15 @@
 //	make bench           the core: files, package padlock, memory, idle holds (package core)
 //	make bench-redis     Redis: redsync, redislock and rueidislock (package redis)
 //	make bench-sql       PostgreSQL and SQLite: bare statements, advisory locks (package sql)
-//	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, the bare hop (package zookeeper)
+//	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, plain watches (package zookeeper)
 //	make bench-scale     a million holds, waiting processes, a cluster of three (package scale)
 //	make bench-session   web sessions: scs, gorilla and PHP (package session)
 //	make bench-stampede  caches: singleflight, go-redis/cache, rueidisaside (package stampede)
 //
-// All rows of a table are measured in one run, round by round, in an order that rotates, because a
-// machine is never in the same state in two runs. The figures are medians over the rounds. A ratio
-// is calculated for each round, and the table shows the median of these ratios. The table shows
-// each target next to its figure. A missed target is shown, but nothing fails because of it.
+// All rows of a table are measured in the same run, because a machine changes between two runs. A
+// run has several rounds, and each round starts with another row. The figures are medians over the
+// rounds. A ratio is calculated for each round, and the table shows the median of these ratios. The
+// table shows each target next to its figure. A missed target is shown, but nothing fails because
+// of it.
 // docs/performance.md has the figures of a quiet machine.
 package bench

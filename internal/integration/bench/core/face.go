@@ -12,9 +12,8 @@ import (
 	"github.com/padlock-go/padlock/memstore"
 )
 
-// faceOverMemory compares package padlock, over locks in memory, with a channel that serves as a
-// semaphore. Of all locks in Go whose waiters stop when a context ends, such a channel is the
-// cheapest.
+// faceOverMemory compares package padlock over memstore with a channel that serves as a semaphore.
+// A channel is the cheapest lock in Go that lets a waiter give up when a context ends.
 func faceOverMemory(p *plan) *measure.Experiment {
 	const peer, ours = "channel semaphore", "padlock over memstore"
 	return &measure.Experiment{

@@ -71,8 +71,7 @@ func awaitSleep() {
 	runtime.GC()
 }
 
-// drainFace measures the same as drainChannel, but the goroutines pass on a lock of package
-// padlock.
+// drainFace is like drainChannel, but the goroutines wait for a lock of package padlock.
 func drainFace(waiters int) (time.Duration, error) {
 	l := padlock.New(memstore.New(), padlock.MaxWaiters(waiters))
 	ctx := context.Background()

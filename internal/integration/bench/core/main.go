@@ -19,7 +19,7 @@ import (
 // plan says how much is measured.
 type plan struct {
 	rounds      int
-	trial       time.Duration // duration of one row in one round, for rows that loop
+	trial       time.Duration // how long one trial repeats its operation
 	waiters     int           // number of goroutines that wait for one name in a hand-over
 	crowds      []int         // how many goroutines wait while memory is measured, one row for each number
 	idle        time.Duration // how long idle holds are watched
@@ -27,7 +27,7 @@ type plan struct {
 	idleTTL     time.Duration // the TTL of idle holds; 0 means padlock's default
 	manyHolds   int
 	dir         string // directory for lock files
-	drains      int    // how often one trial hands the lock through all waiters
+	drains      int    // how many queues of waiters one trial empties, one after the other
 	maxRoutines float64
 	processes   []int // how many processes wait for one file; one row for each number
 	runs        []int // how many runs of "padlock run" wait for one file; one row for each number

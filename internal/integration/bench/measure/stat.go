@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Median returns the median of values, or NaN if there are none. It ignores NaNs. A NaN comes from
-// a row that failed in one round, and the row may have figures from other rounds.
+// Median returns the median of values. It ignores NaNs: a NaN stands for a round in which the row
+// failed. If there are no other values, the result is NaN.
 func Median(values []float64) float64 {
 	v := make([]float64, 0, len(values))
 	for _, x := range values {

@@ -15,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock/redisstore"
 )
 
-// Each row of padlock combines three choices: PHP's layout with sorted sets or plain strings, with
-// fences or without, through package padlock or directly through the store. Some rows also use
-// PassLocally.
+// Several variants of padlock are measured, and each variant has its own row. A lock is PHP's
+// sorted set or a plain string, with or without fences. Some rows use the store directly, without
+// package padlock. Some other rows use PassLocally.
 const (
 	ours              = "padlock"
 	oursNoFence       = "padlock-nofence"

@@ -54,7 +54,7 @@ func (p *page) enter(id int32) (before int32) {
 	return p.last.Swap(id)
 }
 
-// leave records that the owner is about to unlock.
+// A worker calls leave with its id just before it unlocks.
 func (p *page) leave(id int32) {
 	p.owner.CompareAndSwap(id, 0)
 	p.released.Store(now())
@@ -99,12 +99,13 @@ func (p *page) unmap() error {
 }
 
 // now returns the time of the clock CLOCK_MONOTONIC, in nanoseconds. All processes of a machine
-// share this clock. Go reads the clock without a system call, but returns only the time since the
-// start of the program. The function offset measures once what the clock showed at that start.
+// share this clock. Go reads the clock without a system call, but only tells the time since the
+// program started. So now adds the clock's time at the start of the program.
 func now() int64 { return int64(time.Since(began)) + offset() }
 
 var began = time.Now()
 
+// offset returns the time of CLOCK_MONOTONIC at which this program started. It measures only once.
 var offset = sync.OnceValue(func() int64 {
 	const clockMonotonic = 1
 	best, spread := int64(0), int64(1<<62)

@@ -66,7 +66,7 @@ func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
 type troop struct {
 	page     *page
 	file     *os.File
-	gate     *os.File // closing it tells all processes to begin to work, or to stop waiting if they only wait
+	gate     *os.File // closing the gate starts the work of the children; see finish
 	children []*child
 }
 
@@ -129,7 +129,8 @@ func (t *troop) start(o order, stdin *os.File) error {
 	return nil
 }
 
-// finish opens the gate and collects the results of the children.
+// finish closes the gate, which is the standard input of all children. Now the children begin to
+// work, or they end if they were started only to wait. finish collects their results.
 func (t *troop) finish() ([]tally, error) {
 	tallies := make([]tally, len(t.children))
 	errs := make([]error, len(t.children)+1)

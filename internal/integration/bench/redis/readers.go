@@ -65,7 +65,7 @@ func (b *bench) readTogether(n int) (f measure.Figures, err error) {
 	return b.measureGroup(p, g, n, func() error { return held.Release() })
 }
 
-// writeTogether measures the row without locks: n goroutines send one small write each, all at the
+// writeTogether makes a trial without locks. All n goroutines send one small write each, at the
 // same time.
 func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	if err := b.rig.clear(); err != nil {
@@ -91,9 +91,8 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	return b.measureGroup(p, g, n, func() error { close(start); return nil })
 }
 
-// measureGroup measures a group of goroutines that newGroup has started. It calls begin, after
-// which all their calls of enter return. It measures the time until the last of these calls has
-// returned. At the end it lets the goroutines leave.
+// measureGroup calls begin, which lets the goroutines of a group enter. It measures the time until
+// all of them have entered. Then it lets them leave.
 func (b *bench) measureGroup(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
 	before, err := b.rig.cost(p)
 	if err != nil {

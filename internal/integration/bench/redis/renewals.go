@@ -10,9 +10,9 @@ import (
 	"github.com/padlock-go/padlock/internal/integration/bench/measure"
 )
 
-// renewals holds n locks and measures the cost of their renewal. Each lock must be renewed several
-// times during the measurement. One request renews up to 2,048 locks, so in a shorter time a single
-// request more or less would change the figures.
+// renewals holds n locks and measures the cost of their renewal. The measurement must be long
+// enough for several renewals of each lock. A shorter one would see too few requests, because one
+// request renews up to 2,048 locks.
 func (b *bench) renewals(n int, ttl, watched time.Duration) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("%d holds with a TTL of %v", n, ttl),

@@ -89,8 +89,8 @@ func (b *bench) repeated(once func(l *padlock.Locker) error) (f measure.Figures,
 	return f, err
 }
 
-// openLocker removes all data from the server and opens a Locker on it. The returned page counts
-// the commands that the Locker sends.
+// openLocker removes all data from the server and opens a Locker. It also returns the page in which
+// the commands of this Locker are counted.
 func (b *bench) openLocker() (*padlock.Locker, *page, error) {
 	if err := b.rig.clear(); err != nil {
 		return nil, nil, err
@@ -167,7 +167,7 @@ func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.
 	}, err
 }
 
-// runAll calls the function f with each number below n, in all goroutines at the same time.
+// runAll calls f(0) to f(n-1), each in its own goroutine, and waits for all calls.
 func runAll(n int, f func(int) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, n)

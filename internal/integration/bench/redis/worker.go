@@ -20,8 +20,8 @@ type tally struct {
 	Err      string
 }
 
-// work locks and unlocks until the end of the trial, which all workers read from the page. If the
-// worker is still waiting for the lock long after that, it gives up and sets Stranded.
+// work locks and unlocks in a loop until the trial ends. A worker that is waiting for the lock at
+// the end gets some extra time. After the extra time, the worker gives up and sets Stranded.
 func (p *page) work(l Locker, id int32) (t tally) {
 	end := p.end.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.over.Load()-now()))

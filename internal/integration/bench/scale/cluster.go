@@ -23,13 +23,11 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 	return r, nil
 }
 
-// startBusyNode starts a cluster of three primaries in which the first primary has all names. So
-// the first primary has as many names as a Redis without a cluster, and gets as many requests.
+// startBusyNode starts a cluster of three primaries and puts all names on the first primary. So the
+// first primary has as many names and requests as a Redis without a cluster.
 //
-// The trial shows how busy one primary is when all three primaries have that many names. In such a
-// cluster, each primary also does some work for the hand-overs of the other two primaries. In this
-// trial the work goes the other way: the other two do some work for the first primary. The amount
-// is the same, so this work is added to that of the first primary.
+// The row estimates how fast a cluster is if all three primaries are that busy. A hand-over costs
+// processor time on all three primaries. So the estimate uses the sum of these times.
 func startBusyNode(h *host.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {

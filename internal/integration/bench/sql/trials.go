@@ -101,11 +101,9 @@ func (b *bench) drains() *measure.Experiment {
 	for _, n := range []int{2, 16} {
 		e.Rows = append(e.Rows, measure.Row{Name: hopRow(n), Run: func() (measure.Figures, error) { return b.hop(n) }})
 	}
-	// The row with 16 processes of padlock is compared with two rows without padlock, in which
-	// database sessions pass a turn on in a ring. At each hand-over, PostgreSQL wakes every session
-	// that listens. With 16 sessions in the ring, it wakes as many sessions as with 16 processes of
-	// padlock. With 2 sessions, it wakes only those that take part in the hand-over. So the
-	// comparison with 2 sessions shows what it costs to wake the others.
+	// Compare 16 processes of padlock with hand-overs without padlock, between 2 sessions and among
+	// 16 sessions. At each hand-over, PostgreSQL wakes every session that listens. The comparison
+	// with 2 sessions shows what it costs to wake the other sessions.
 	for _, n := range []int{2, 16} {
 		e.Targets = append(e.Targets, measure.Target{Row: "processes: 16", Column: "hand p50 us", Base: hopRow(n), AtMost: 1.5})
 	}
@@ -231,10 +229,10 @@ func (b *bench) contend(cr crowd, span time.Duration) (measure.Figures, error) {
 	return f, err
 }
 
-// warmUps is how many drains run before the measured one. PostgreSQL plans a prepared statement
-// again in each of its first five executions on a connection, and planning takes longer than the
-// statement itself. With fewer warm-ups, the measured drain would contain much planning. The rows
-// without padlock have many more warm-ups, so the comparison would be unfair.
+// warmUps is how many queues are emptied before the measurement. On each connection, PostgreSQL
+// plans a prepared statement anew for its first five executions. Planning takes longer than the
+// statement itself, so it should be over before the measurement. The rows without padlock have
+// many more warm-ups.
 const warmUps = 16
 
 // begin makes a crowd wait and then lets it go. First it acquires a new name. Then the waiters of

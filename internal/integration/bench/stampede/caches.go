@@ -50,10 +50,9 @@ func openPadlock(ctx context.Context, addr string, opts ...stampede.Option) (get
 	return byTTL(padlock.New(locks), values.Values(), opts), nil
 }
 
-// byTTL makes a getter from package stampede. Each call of the getter brings a TTL and a function
-// that makes the value. But a Cache has one TTL and one such function for all calls. So byTTL uses
-// one Cache for each TTL. The getter puts the function that it was called with into the context.
-// The Cache's own function takes the function out of the context again and calls it.
+// byTTL makes a getter from package stampede. Each call of a getter has its own TTL and its own
+// function fn. A Cache has only one TTL and one function for all calls. So there is one Cache for
+// each TTL, and the Cache's function finds fn in the context.
 func byTTL(l *padlock.Locker, values stampede.Values, opts []stampede.Option) getter {
 	type makeKey struct{}
 	var mu sync.Mutex

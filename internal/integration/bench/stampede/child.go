@@ -31,9 +31,9 @@ type order struct {
 	Fails bool // whether the function fails
 }
 
-// A tally is a line that a child writes to its parent. When the child has done what the parent
-// ordered, it writes a tally with the results. Before that, when it runs the function for the first
-// time, it writes a tally in which only Begun is set.
+// A tally is a line that a child writes to its parent. At the end of an order, the child writes a
+// tally with the results. If the child runs the function, it announces the first run with an
+// earlier tally, in which only Begun is set.
 type tally struct {
 	Begun  bool // the function has begun; all other fields are empty
 	Runs   int

@@ -21,7 +21,7 @@ type bench struct {
 	keys  int
 }
 
-// padlocks are the rows that measure package stampede. Only these rows have targets.
+// padlocks contains the names of the rows for package stampede. Only these rows have targets.
 var padlocks = []string{"padlock", stalePadlock}
 
 func (b *bench) experiments() []*measure.Experiment {
