@@ -11,9 +11,9 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// alone returns the row that checks how many connections a process opens. Each process has only one
-// goroutine, which often gives up a request while the network is slow. The faults of this row do
-// not end connections, so a process never has to replace a connection. It needs only two: one for
+// alone prepares a test of how many connections a process opens. Each process has only one
+// goroutine, which often gives up a request while the network is slow. The faults do not end
+// connections, so a process never has to replace a connection. A process needs only two: one for
 // requests and one for messages.
 //
 // A process that gives up a request must keep the connection on which it sent the request. On
@@ -40,8 +40,8 @@ func alone(query string) func(*Site) (*setup, error) {
 	}
 }
 
-// connectionsFor contains the faults of this row. None of them ends a connection. The number says
-// how many connections the rig itself opens to cause the fault.
+// connectionsFor contains the faults that do not end connections. The value is how many connections
+// the rig itself opens to cause the fault.
 var connectionsFor = map[string]int{"latency": 0, "script flush": 1, "memory full": 2}
 
 // impatient sets a load in which callers often give up a request. There are two kinds of names.

@@ -40,9 +40,8 @@ func oneAtATime(f *soak.Fault, n int) {
 	f.Begin = func(d *rand.Rand, _ int) (func() error, error) { return begin(d, d.IntN(n)) }
 }
 
-// moveSlots returns a fault that moves the slot of some name from one primary to another, with all
-// names in that slot. The fault does nothing while a primary, after a restart, has not joined the
-// cluster again.
+// moveSlots returns a fault that moves one slot, with all its names, to another primary. Nothing is
+// moved as long as the cluster is not complete, for example just after a primary has restarted.
 func moveSlots(servers []*server.Server) soak.Fault {
 	return soak.Fault{Kind: "slot moved", Grace: 4 * time.Second, Weight: 4, Begin: func(d *rand.Rand, from int) (func() error, error) {
 		for _, s := range servers {
