@@ -10,10 +10,9 @@ import (
 	"strconv"
 )
 
-// merge adds the medians of a run to the file of the published runs. If an experiment was published
-// before, its new medians replace the old ones. If keepRows is true, old rows that the new run does
-// not have stay published. Only experiments, rows and columns that a chart or its table shows are
-// published.
+// merge writes the medians of a run into the published file, in place of the experiment's old
+// medians. If keepRows is true, rows that are missing in the run stay in the file. Only
+// experiments, rows and columns that a chart or its table shows are published.
 func merge(published, from string, keepRows bool) error {
 	old, err := readFile(published)
 	if err != nil {
