@@ -36,8 +36,8 @@ func MariaDBSpec(o MariaDBOptions) Spec {
 		Name: "mariadb", Package: "mariadb-server", Binary: []string{"mariadbd", "/usr/sbin/mariadbd", "mysqld"},
 		Env: o.Env, Timeout: 3 * time.Minute,
 		Prepare: func(ctx context.Context, p Place) error {
-			// A server that starts removes all temporary tables from its directory for temporary
-			// files. So no two servers may share that directory.
+			// On startup, MariaDB deletes all temporary tables in its directory for temporary
+			// files. So each server needs its own directory for temporary files.
 			if err := os.Mkdir(p.Path("tmp"), 0o700); err != nil {
 				return err
 			}
