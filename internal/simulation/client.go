@@ -32,9 +32,8 @@ func (s *Server) Connect(queue bool, maxOutage time.Duration) driver.Store {
 	return &client{server: s}
 }
 
-// request sends one request. It returns when the reply would arrive, that is after the way of the
-// request, the server's work and the way of the reply. If grants is true, the request asks for a
-// lock.
+// request sends a request to the server and waits for the reply. The wait simulates the network in
+// both directions and the server's work. Set grants to true if the request asks for a lock.
 func (c *client) request(ctx context.Context, grants bool, serve func(*life) error) error {
 	if c.closed.Load() {
 		return driver.ErrClosed

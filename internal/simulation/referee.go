@@ -85,8 +85,8 @@ func (f *referee) ended() {
 	r.PerGrant = float64(f.sent()-f.before) / float64(max(1, r.Grants))
 }
 
-// left notes that a process has stopped using a name. The process is about to release the lock, or
-// has lost it.
+// A process calls left when it stops using a name. Then it releases the lock, unless it has lost
+// the lock.
 func (f *referee) left(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
