@@ -35,9 +35,9 @@ const (
 	Released Op = "released"
 	// Evicted: Break was called on the hold.
 	Evicted Op = "evicted"
-	// Begun means that Release, Demote or Break is about to be called. The field Err says which of
-	// them: it contains Released, Demoted or Evicted. An event with that Op follows when the call
-	// is done. It is missing if the worker is killed during the call.
+	// Begun is logged just before a call of Release, Demote or Break. After the call, a second
+	// event is logged: Released, Demoted or Evicted. Err contains the Op of the second event. If
+	// the worker is killed during the call, there is no second event.
 	Begun Op = "begun"
 	// Lost: the hold's context ended although nobody released the hold.
 	Lost Op = "lost"
@@ -52,12 +52,12 @@ const (
 	// goroutines.
 	Started Op = "started"
 	Ended   Op = "ended"
-	// Led says that a candidate of an election was the leader from Call to At. The events of one
-	// leadership have the same Hold. If Err is "confirmed", the candidate has asked the store, and
-	// the store has confirmed that this candidate was the leader.
+	// Led says that a candidate of an election was the leader, at least by its own clock. The field
+	// Call is the beginning of that time, and At is the end. The events of one leadership have the
+	// same Hold. If Err is "confirmed", the store has confirmed that the candidate was the leader.
 	Led Op = "led"
-	// Other means that this process of the worker runs another program than the engine, for example
-	// an older version of padlock.
+	// Other is logged when a worker starts with a different program, for example an older version
+	// of padlock. Usually, workers and the engine run the same program.
 	Other Op = "other program"
 	// Voting is logged at the beginning of a history if a majority of several servers decides.
 	Voting Op = "voting"

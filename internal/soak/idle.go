@@ -60,8 +60,8 @@ func (c *checker) busy() map[string][]heldSpan {
 func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
 // longestGap returns the longest time for which a worker waited although the name was free. The
-// event e describes the worker's call of Acquire. A time does not count if a fault lasted, replies
-// were slow, or processes stood still.
+// event e describes the worker's call of Acquire. Times with a fault, slow replies or a stalled
+// process are left out.
 func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 	var excused []heldSpan
 	for _, b := range busy {

@@ -35,8 +35,8 @@ func (o *order) runShared(ctx context.Context, store driver.Store, monitors []mo
 	return locker.Close(end)
 }
 
-// lastLook checks every name once more after all workers have ended. A name must be free when the
-// longest lease is over. lastLook takes and releases the name, and it must then be free at once.
+// lastLook checks the names after all workers have ended. A name must be free when the longest
+// lease is over. lastLook takes and releases the name. Then the name must be free at once.
 func (r *Run) lastLook(ctx context.Context) error {
 	config := ""
 	if n := len(r.Stages); n > 0 {
@@ -160,8 +160,8 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	return true
 }
 
-// coarse is for stores that count in whole seconds. Their leases and cool-downs may last longer
-// than requested, and coarse returns by how much at most. For other stores it returns 0.
+// coarse returns how much longer than requested a lease or a cool-down may last. It returns 0,
+// unless the store counts in whole seconds.
 func (r *Run) coarse() time.Duration {
 	if d := r.Guarantees.MinTTL; d >= time.Second {
 		return d + time.Second
@@ -181,9 +181,8 @@ func (r *Run) delayOfDead(ctx context.Context, l *padlock.Locker, name string) t
 }
 
 // askUntilGranted calls the function ask until the store grants the lock. It gives up when the
-// store has said "held" again and again, for longer than maxHeld. Times in which this process stood
-// still do not count. If the outcome of a request is unknown, askUntilGranted tries again for a
-// while.
+// store has reported the lock as held for the time maxHeld. Stalls of this process do not count.
+// After other errors, it tries again for at most answerPatience.
 func (r *Run) askUntilGranted(ctx context.Context, maxHeld time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
 	begun, since := clockNow(), clockNow()
 	for {
@@ -205,9 +204,9 @@ func (r *Run) askUntilGranted(ctx context.Context, maxHeld time.Duration, ask fu
 const answerPatience = 30 * time.Second
 
 // nothingLeft looks for holds and waiters that belong to no worker and do not expire. If the
-// process of a waiter was killed, a store may keep the waiter's place for longer than any lease.
-// But a dead waiter must not keep others from getting the name. So nothingLeft takes every name
-// that has waiters and no holder, once each. After that, the name must have no waiters.
+// process of a waiter was killed, the store may keep the waiter for longer than any lease. But the
+// store must remove the waiter when somebody else takes the name. So nothingLeft takes and releases
+// each name that has only waiters. Then the name must have no waiters.
 func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	broken := func(name, what string) {
 		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Name: name, Err: "I7 " + what})

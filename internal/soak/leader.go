@@ -39,8 +39,8 @@ func (w *worker) campaign(ctx context.Context) {
 	}
 }
 
-// lead is the work of a leader. It logs the times in which the candidate believes that it is the
-// leader. The candidate believes so until its lease has ended by its own clock.
+// lead is the work of a leader. As long as e.Leads returns true, it logs that this worker leads.
+// e.Leads returns false when the lease has ended by the worker's own clock.
 func (w *worker) lead(ctx context.Context, e *election.Election) error {
 	w.holds++
 	fence, _ := padlock.FenceFrom(ctx)

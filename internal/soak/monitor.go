@@ -16,7 +16,7 @@ type Monitor struct {
 	ended  bool
 	grants int
 	faults int
-	atWork map[int]int // for each worker, its latest process that has begun to work; the number is Event.Life
+	atWork map[int]int // by worker: Event.Life of the latest process that has begun to work
 }
 
 // thing is the data that the lock on one name protects.
@@ -45,7 +45,7 @@ type Write struct {
 	Name   string
 	Fence  uint64
 	Value  Value // the value that the writer read
-	Until  int64 // the writer believes that it may rely on the lock until then
+	Until  int64 // the writer believes that it may rely on the lock until this time
 	Paused bool  // the writer paused on purpose between its last look at the clock and the write
 	Worker int
 	Hold   int64

@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// minHeadStart says when the order of two waits is checked: one of them must have begun earlier by
-// at least this time. If less time is between them, the earlier request may have been delayed on
-// its way, and the later waiter may be first. A process with PassLocally may also pass the lock to
-// its own goroutines before a waiter of another process gets the lock. That takes much less time
-// than minHeadStart.
+// A waiter must get the lock before every waiter that came at least minHeadStart later. A waiter
+// with a smaller head start may be overtaken, because its request may be delayed on the way. Also,
+// a process with PassLocally may pass the lock to its own goroutines first. That takes much less
+// time than minHeadStart.
 const minHeadStart = 300 * time.Millisecond
 
 // checkKept checks the invariant I9: nobody else gets the name during a cool-down or the time of
-// HoldAtLeast. The store starts to count this time after the call has begun, and its clock may run
-// 1 % fast.
+// HoldAtLeast.
 func (c *checker) checkKept(name string, holds []*Hold) {
 	for _, h := range holds {
 		if h.Kept == 0 {
@@ -26,6 +24,8 @@ func (c *checker) checkKept(name string, holds []*Hold) {
 		if h.Cools > 0 && h.Ends != 0 {
 			from, keep = h.Ends, h.Cools
 		}
+		// Kept is counted from the beginning of the call, but the store starts to count later. The
+		// subtraction allows for a clock of the store that runs 1 % fast.
 		until := h.Kept - keep/50 - int64(3*time.Millisecond)
 		for _, other := range holds {
 			if reader && len(other.Spans) > 0 && other.Spans[0].Shared {
@@ -83,11 +83,11 @@ func (a arrival) String() string {
 	return fmt.Sprintf("hold %x", a.hold)
 }
 
-// overtaken reports whether the later waiter got the lock first without an excuse. A fault is an
-// excuse, and so is a store that was slow to reply. A stall is an excuse if the process may have
-// missed its turn because of it. Shorter stalls are subtracted from the times.
+// overtaken reports whether the later waiter got the lock first, without an excuse. Excuses are
+// faults, slow replies of the store, and long stalls in which the earlier waiter may have missed
+// its turn. Shorter stalls are subtracted from the times.
 func (c *checker) overtaken(earlier, later arrival) bool {
-	least := int64(minHeadStart) / 2 // the least time between the grant of the later waiter and the end of the earlier wait
+	least := int64(minHeadStart) / 2 // how much longer the earlier waiter must have waited
 	if earlier.hold == 0 {
 		least = int64(maxIdle) // a waiter leaves the queue some time before its refusal
 	}
@@ -118,9 +118,9 @@ func (c *checker) stalledFor(worker int, from, to int64) (longest int64) {
 	return longest
 }
 
-// In each process, only the first waiter for a name waits in the store's queue. firstSince returns
-// the time at which the caller of e became the first waiter. The second result is false if another
-// waiter of the process, which had come before, was still waiting when the wait of e ended.
+// The waiters of one process form a local line. Only the first waiter of that line is in the
+// store's queue. firstSince returns when the waiter of the event e became the first one. The result
+// ever is false if that never happened.
 func (c *checker) firstSince(e *Event) (since int64, ever bool) {
 	since, ever = e.Call, true
 	for _, other := range c.waits[e.Name] {

@@ -60,8 +60,8 @@ func (r *Run) program(id, life int) (string, error) {
 	return os.Executable()
 }
 
-// workerTargets is the kind of the targets that are workers: "worker 0", "worker 1" and so on; see
-// Fault.On.
+// Targets(workerTargets, n) returns the names of the workers as targets: "worker 0", "worker 1" and
+// so on.
 const workerTargets = "worker"
 
 // KillWorker returns the fault that kills a worker and starts it again.

@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// permitCount is the number of permits of the only name that has permits. At times the workers want
-// more permits than that.
+// Only one name has permits, and permitCount is their number. At times the workers want more
+// permits than there are.
 const permitCount = 2
 
 // permitName returns the name that has permits.
@@ -23,8 +23,8 @@ func slotNames(name string, n int) (names []string) {
 	return append(names, driver.SlotGate(name, n))
 }
 
-// wantedNames returns the locks of which the caller of an acquire gets one: the lock on the name
-// itself, or all permits of the name.
+// wantedNames returns the names of the locks that would satisfy an acquire. For a permit, these are
+// the locks of all permits of the name. Otherwise it is the name itself.
 func (e *Event) wantedNames() []string {
 	if e.Slots == 0 {
 		return []string{e.Name}

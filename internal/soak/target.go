@@ -16,8 +16,8 @@ type Fault struct {
 	// Begin causes the fault at the target with the given index in On, and returns a function that
 	// undoes the fault. If Begin cannot cause the fault, it returns an error, which ends the run.
 	Begin func(d *rand.Rand, index int) (undo func() error, err error)
-	// Last is the maximum duration of the fault. The duration is drawn at random, and is usually at
-	// most an eighth of Last.
+	// Last is the longest time that the fault can last. The actual time is drawn at random. Most
+	// faults are much shorter: they last for at most an eighth of Last.
 	Last time.Duration
 	// Grace is the time after the end of the fault in which the store may still refuse requests.
 	Grace time.Duration
