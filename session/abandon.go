@@ -25,19 +25,19 @@ func (s *state) drop(ctx context.Context) {
 	s.release(ctx)
 }
 
-// dropCutOff drops the unsaved writes if http.TimeoutHandler answers while the handler inside of it
-// still works. The handler may have made only some of its writes. request is the context of the
-// request outside of http.TimeoutHandler, and code is the status of the answer.
+// dropCutOff drops the unsaved writes if http.TimeoutHandler has cut off the handler. The handler
+// still runs, and may have made only some of its writes. The caller holds s.mu.
 //
-// http.TimeoutHandler answers with status 503 when the context that it gave to the handler has
-// ended: by its own deadline, or because the client has left. The caller holds s.mu.
+// dropCutOff is called before the answer begins, with the status of the answer. The argument
+// request is the context of the request. http.TimeoutHandler gives the handler another context.
+// When that context ends, by timeout or because the client has left, the status is 503.
 func (s *state) dropCutOff(request context.Context, code int) {
 	if code != http.StatusServiceUnavailable || s.pending.len() == 0 || s.wroteWith.Err() == nil {
 		return
 	}
 	end, ok := s.wroteWith.Deadline()
 	if last, bounded := request.Deadline(); !ok || bounded && !end.Before(last) {
-		return // the handler has the context of the request
+		return // the handler has the context of the request: there is no http.TimeoutHandler
 	}
 	if errors.Is(s.wroteWith.Err(), context.DeadlineExceeded) || request.Err() != nil {
 		s.pending = ordered[Op]{}

@@ -187,9 +187,8 @@ func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombst
 // deleteBeside deletes a session whose tombstone has a key of its own. First it removes the
 // session. Then it removes the claim or the tombstone.
 //
-// A move may have removed the session already, and may be about to replace its claim with the
-// tombstone. After deleteBeside has removed the claim, the move fails. So the move notices that the
-// session was deleted.
+// Another request may be moving the session at the same time. Step 3 of that move fails, because
+// deleteBeside has removed the claim (see movedSuffix).
 func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, error) {
 	removed, err := b.blobs.Remove(ctx, key, nil)
 	if err != nil {
@@ -205,9 +204,8 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 		case err != nil:
 			return Moved{}, err
 		case done && (removed || isClaim(now)):
-			// There was a session or a claim. A claim names no new key. A tombstone next to a
-			// session is from an earlier session with the same id, so its new key is not that of
-			// this session.
+			// This session has not moved. A claim means that its move was not complete. A
+			// tombstone next to the session was left by an earlier session with the same id.
 			return Moved{}, nil
 		case done:
 			moved, _, err := parseMoved(now.Data)

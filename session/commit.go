@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Commit saves the session and releases its lock before the answer begins. It is for handlers that
-// continue to work after that, or that stream. Afterwards reading and Update still work; other
-// writes return ErrClosed. A second Commit returns the same as the first.
+// Commit saves the session and releases its lock before the answer begins. Use it in a handler that
+// streams its answer, or that has more work to do after its last write. After Commit, reading and
+// Update still work; other writes return ErrClosed. A second Commit returns the same as the first.
 //
 // If a write of the request was refused, Commit saves nothing and returns the error of that write.
 // The handler can then call IgnoreRefused and Commit again.
@@ -158,9 +158,8 @@ func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err err
 }
 
 // create makes the session under a new id. No other request knows that id, so create needs no lock.
-// An Update has a state of its own. If s is such a state, create also stores the new id in the
-// state of the request. So if two goroutines of one request call create, only one of them makes a
-// session.
+// In an Update, create also stores the new id in the state of the request. So if two goroutines of
+// one request call create, only one of them makes a session.
 func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	r := s.root()
 	if r != s {

@@ -36,10 +36,10 @@ func (v *view) addRead(keys map[string]bool) {
 	}
 }
 
-// unchangedEarlier is for a session that was loaded twice. It returns a condition for each key that
-// the request read only before the second load, and that the commit writes or watches: the key must
-// still have the value that the request read. unchangedEarlier deletes these keys from the argument
-// keys, so that the caller makes no second condition for them.
+// unchangedEarlier returns conditions for the case that the session was loaded twice. A key may
+// have been read before the second load and not again. If the commit writes or watches such a key,
+// the key must still have the value that was read. unchangedEarlier deletes the key from the map
+// keys, so that the caller adds no other condition for it.
 func (v *view) unchangedEarlier(c *Change, keys map[string]bool) (conditions []Condition) {
 	add := func(key string) {
 		if was, ok := v.earlier.conditionOn(key); ok {

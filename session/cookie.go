@@ -14,8 +14,8 @@ import (
 const DefaultCookieName = "__Host-session"
 
 // Cookie is the Option that describes the cookie with the id. Empty fields keep their defaults. The
-// zero value is the safest: HttpOnly, Secure, SameSite=Lax and for this host only. The browser
-// deletes it when it is closed.
+// zero value is the safest: HttpOnly, Secure, SameSite=Lax and for this host only. When the user
+// closes the browser, the cookie is deleted, unless Persist is set.
 type Cookie struct {
 	Name   string // the default is DefaultCookieName; if Insecure, Domain or a Path other than "/" is set, it is "session"
 	Path   string // the default is "/"; with any other path, the name must not begin with "__Host-"
@@ -25,9 +25,8 @@ type Cookie struct {
 	// Scripts lets scripts of the page read the id.
 	Scripts  bool
 	SameSite http.SameSite // the default is http.SameSiteLaxMode
-	// Persist makes the browser keep the cookie for the Lifetime, even if the browser is closed and
-	// opened again. So the Manager needs a Lifetime. NewPHP refuses Persist, because its sessions
-	// have no Lifetime.
+	// Persist makes the browser keep the cookie for the Lifetime, even if the user closes the
+	// browser. The Manager must have a Lifetime. NewPHP refuses Persist: its sessions have none.
 	Persist     bool
 	Partitioned bool
 }

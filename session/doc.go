@@ -29,9 +29,8 @@
 //
 // In every mode a session that was destroyed stays destroyed: a late save is an error.
 //
-// [Manager.With] gives a route its own mode. If an outer handler has used the session without the
-// lock before such a route takes the lock, the keys that the outer handler has read are compared as
-// in Delta.
+// [Manager.With] gives a route its own mode. An outer handler may have read the session without the
+// lock. The keys that it read are then compared as in Delta, even if the route takes the lock.
 //
 // # Values
 //

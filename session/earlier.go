@@ -1,10 +1,9 @@
 package session
 
-// earlierReads remembers what a request read before its session was loaded a second time, under the
-// lock. If the request read a key before the second load and writes it afterwards, the handler may
-// have computed the new value from the value that it read. So the commit requires that the key
-// still has that value. When the request reads the key again after the second load, this
-// requirement ends.
+// earlierReads remembers the values that a request read before its session was loaded again, under
+// the lock. The handler may have computed a new value from such an old value. So if the request
+// writes the key, the commit fails unless the key still has the old value. Once the request has
+// read the key again, the old value no longer matters.
 type earlierReads struct {
 	seenBefore map[string]Condition
 	// sawAllKeys says that the request called Keys. So it knows that no keys existed except those
@@ -48,7 +47,7 @@ func (e *earlierReads) conditionOn(key string) (Condition, bool) {
 	return Condition{Key: key, Absent: true}, e.sawAllKeys && !e.again[key]
 }
 
-// forget ends the requirement on a key, because the request has read the key again or has written
+// forget drops the old value of a key, because the request has read the key again or has written
 // it.
 func (e *earlierReads) forget(key string) {
 	delete(e.seenBefore, key)
@@ -57,7 +56,7 @@ func (e *earlierReads) forget(key string) {
 	}
 }
 
-// forgetAll ends the requirements on all keys except keepKeys.
+// forgetAll drops the old values of all keys except keepKeys.
 func (e *earlierReads) forgetAll(keepKeys ordered[Op]) {
 	was := make(map[string]Condition)
 	for key := range keepKeys.pairs() {

@@ -22,9 +22,9 @@ var (
 	ErrMoved = errors.New("session has a new id")
 	// ErrReadOnly: the route's mode is ReadOnly or Consistent.
 	ErrReadOnly = errors.New("session is read-only here")
-	// ErrClosed: the session is already saved. Commit saves it, or else the first byte of the
-	// answer does. A call that waits for the lock when the answer begins gets this error, too.
-	// Reading and Update still work.
+	// ErrClosed: the session is already saved, because Commit was called or the answer has begun. A
+	// call that waits for the lock when the answer begins gets this error, too. Reading and Update
+	// still work.
 	ErrClosed = errors.New("session was saved already")
 	// ErrAbandoned: the handler has called Abandon.
 	ErrAbandoned = errors.New("session was abandoned")

@@ -256,13 +256,13 @@ func (s *state) canDoWithout(ctx context.Context, err error) bool {
 	return true
 }
 
-// underLock calls f while a lock of the session at key is held. If the request has no lock,
-// underLock takes one for this call. It does without a lock only if the mode LastWriteWins or
-// canDoWithout allows it.
+// underLock calls f under the lock of the session at key. If the request does not hold the lock,
+// underLock takes it for this call. There are two exceptions in which f runs without the lock: the
+// mode LastWriteWins, and a lock store that is down (see canDoWithout).
 //
-// If other programs change the session only under the lock (Traits.CommitsNeedLock), underLock
-// first checks whether the request's lock has ended. If so, underLock takes the lock again before
-// it calls f. If the lock ends during f, the outcome of f is unknown.
+// Traits.CommitsNeedLock rules out both exceptions, because other programs rely on the lock. Before
+// the call of f, underLock then checks whether the request's lock has ended, and takes the lock
+// again if necessary. If the lock ends during f, the outcome of f is unknown.
 func (s *state) underLock(ctx context.Context, key string, f func() error) error {
 	if err := s.checkHeld(ctx, key); err != nil {
 		return err

@@ -60,8 +60,8 @@ func (m *Manager) Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// With returns a middleware for one route, which then has its own mode and options. The handler
-// that Manager.Middleware returns may be around the route or not.
+// With returns a middleware for one route, which then has its own mode and options. The route may
+// also be inside Manager.Middleware, but need not be.
 //
 //	mux.Handle("POST /cart", m.With(session.Exclusive, session.MaxWait(2*time.Second))(cart))
 //

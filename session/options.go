@@ -90,9 +90,8 @@ func ValueCodec(codec Codec) Option {
 // IdleTimeout sets how long a session lives without being used. With 0, only its Lifetime ends it.
 // The default is DefaultIdleTimeout.
 //
-// Each use of a session starts this time again. To save writes, the Manager stores the new start
-// only if at least a tenth of d has passed since the start that is stored. So a session can end
-// after nine tenths of d without a use.
+// Each use of a session gives it the full time again. To save writes, the Manager does that at most
+// once in a tenth of d. So a session can end after nine tenths of d without a use.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
 // Lifetime sets how long a session lives after it was made, even if it is in use. With 0 the
@@ -135,9 +134,9 @@ func OnError(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 }
 
 // RetryConflicts lets a handler run again after ErrConflict, at most n times, instead of answering
-// 409. The handler then gets the session as it is at that time. The writes of its first run and its
-// answer are dropped. Its effects elsewhere stay, and so do writes that took effect at once: Incr,
-// Take, Update and Regenerate. The default is 0.
+// 409. Each run gets the session as it is at that time. The answer and the Puts and Deletes of the
+// failed run are dropped. Incr, Take, Update and Regenerate write at once, so their changes stay.
+// Effects outside the session also stay. The default is 0.
 //
 // A request with a body runs again only if its GetBody is set. A server does not set GetBody; an
 // outer handler that has read the body can do so.

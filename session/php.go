@@ -40,8 +40,8 @@ func (p *PHP) setDefaults() {
 }
 
 // NewPHP returns a Manager of sessions that a PHP application uses too. blobs keeps the sessions at
-// the keys that PHP uses. locker takes the same locks as PHP. PHP's lock is a string key with the
-// name of the lock, which PHP sets with SET NX.
+// the keys that PHP uses. locker takes the same locks as PHP. PHP takes a lock with SET NX on a
+// string key; the name of the key is the name of the lock.
 //
 // The cookie and the lifetime are PHP's defaults: PHPSESSID, 1440 s of idleness, and no absolute
 // end. The cookie is HttpOnly, SameSite=Lax and Secure; for a PHP application on plain HTTP give

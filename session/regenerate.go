@@ -37,8 +37,8 @@ func ForwardOldID() RegenerateOption {
 // an outer handler answers.
 //
 // During the grace period, a request with the old id reads the session as it was before and cannot
-// write (ErrMoved). So requests under way do not appear logged out. But a client that knows only
-// the old id never gets the new id, and never sees the session as it is now.
+// write (ErrMoved). So a request that the client had already sent is still logged in. But a client
+// that knows only the old id never gets the new id, and never sees the session as it is now.
 //
 // A request that began before Regenerate may still save its writes, if the values that it had read
 // are unchanged. The writes go into the session with the new id. The clocks of the servers decide
@@ -79,9 +79,8 @@ func (s *state) answered() bool {
 	return of.stage == begun
 }
 
-// regenerate moves the session to a new id. An Update has a state of its own. If s is such a state,
-// regenerate also stores the new id in the state of the request, because the answer to the request
-// sends the cookie.
+// regenerate moves the session to a new id. In an Update, regenerate also stores the new id in the
+// state of the request, because the answer to the request sends the cookie.
 func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	if of := s.root(); of != s {
 		of.mu.Lock()

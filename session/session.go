@@ -36,8 +36,8 @@ func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.
 //
 //	standing   meaning                                  a read                 a write
 //	unread     no call has used the session yet         loads the session      loads the session
-//	reload     the session was loaded, but the mode     loads it again         loads it again
-//	           now needs the lock
+//	reload     the session must be loaded again,        loads it again         loads it again
+//	           under the lock
 //	absent     there is no session yet                  finds nothing          waits for the commit
 //	loaded     there is a session                       gets the loaded value  waits for the commit
 //	followed   another request gave the session a new   gets the old value     waits for the commit, which
@@ -54,8 +54,8 @@ type standing uint8
 //
 //	from                      to                caused by
 //	unread                    absent or loaded  the load
-//	reload                    loaded            the load; if there is no session any more, the state
-//	                                            does not change, and the flag failed is set
+//	reload                    loaded            the load; if the session no longer exists, the
+//	                                            standing stays reload, and the request has failed
 //	unread, reload            followed          the load, if it finds a frozen tombstone that is newer than
 //	                                            the request
 //	unread, reload            frozen            the load, if it finds a frozen tombstone that is older than
@@ -94,10 +94,10 @@ const (
 // In the stage open, reads and writes work. Later, a read works without the lock, and a write
 // returns ErrClosed, except in Update. The stage goes back only from saved to open, in two cases:
 //
-//   - Commit finds that a write was refused, so it saves nothing. After IgnoreRefused, the next
-//     Commit or the answer saves the other writes.
-//   - Commit waits for the lock, and another goroutine begins the answer. Then Commit returns
-//     ErrClosed, and the goroutine that begins the answer saves the session.
+//   - Commit saved nothing, because a write was refused. The handler can still call IgnoreRefused
+//     and save the session.
+//   - The answer began while Commit waited for the lock. Commit returns ErrClosed. The goroutine
+//     that began the answer saves the session.
 type stage uint8
 
 const (
@@ -111,16 +111,16 @@ type state struct {
 	m        *Manager
 	started  time.Time
 	deadline time.Time // when the request must be answered; zero: none
-	parent   *state    // only if this is the state of an Update: the state of the request
+	parent   *state    // nil; in the state of an Update, it points to the state of the request
 	waits    interruption
 
-	// mu stays locked during requests to the store. A function that locks the state of an Update
-	// and its parent must lock the parent last.
+	// mu stays locked during requests to the store. In an Update, a function that needs two locks
+	// locks mu first, and then parent.mu.
 	mu       sync.Mutex
 	set      settings
 	standing standing
 	stage    stage
-	sent     string // the id that the client has; if it differs from id, the answer sends id
+	sent     string // the id in the cookie of the client; the answer sends a new cookie if id is another
 	id       string // the session's id; "" if there is none or it is not known
 	key      string // the session's key in the store; "" while there is none
 	touched  bool   // the session was used
@@ -132,8 +132,8 @@ type state struct {
 	base    string    // the version that was loaded
 	expires time.Time // end of the absolute lifetime
 	view
-	wroteWith context.Context // the context of the Session with which the last Put or Delete was called
-	wrote     map[string]bool // only if this is the state of an Update: the keys that it wrote in the store
+	wroteWith context.Context // what Session.ctx was at the last Put or Delete (see dropCutOff)
+	wrote     map[string]bool // in the state of an Update: the keys that the Update wrote in the store
 	abandoned bool
 }
 
@@ -167,10 +167,6 @@ func (s *state) isLoaded() bool { return s.standing >= loaded }
 // setMode changes the mode of a request under way. The session may have been loaded without the
 // lock, so its values may be out of date. If the new mode needs the lock, the session is loaded
 // again as soon as the lock is held.
-//
-// Another request may have given the session a new id. Then s.key is already the new key, but s.id
-// is still the old id. setMode sets s.key to the key of s.id again, and the next load starts at
-// that key. So a request with an old id still sees only what a client with that id may see.
 func (s *state) setMode(set settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,6 +175,8 @@ func (s *state) setMode(set settings) {
 	if s.set.needsLock() && current && s.held == nil && s.key != "" && s.stage == open {
 		s.view.reload()
 		s.standing = reload
+		// Another request may have moved the session, so that s.key is the new key. The next load
+		// starts at the old key again, because this client may see only what its old id shows.
 		s.adopt(s.id)
 	}
 }

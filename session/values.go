@@ -127,8 +127,8 @@ func (s *Session) Watch(keys ...string) error {
 }
 
 // Keys lists the keys. If the store keeps their order, they come in the order in which they were
-// first set. A call of Keys counts as reading every key: if another request then changes a key that
-// this request writes, the commit fails with ErrConflict.
+// first set. After a call of Keys, every key counts as read. So if this request and another request
+// both write the same key, the later commit fails with ErrConflict.
 func (s *Session) Keys() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

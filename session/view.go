@@ -82,8 +82,8 @@ func (v *view) replace(fields []Field) {
 	}
 }
 
-// reload prepares the view for a second load of the session. It keeps what the request has read so
-// far in v.earlier, because the commit may depend on it.
+// reload prepares the view for a second load of the session. It first copies what the request has
+// read to v.earlier, because the commit may depend on these values.
 func (v *view) reload() {
 	v.earlier.add(v)
 	v.read, v.readAll = nil, false

@@ -51,7 +51,7 @@ type scanner struct {
 	pos   int
 	depth int // number of arrays around the value
 
-	slots   int   // how many values were read that can be the target of a reference
+	slots   int   // number of slots: values that a reference can point to
 	refs    []int // targets of the references
 	opaque  bool  // an object written as C:…, whose content only its class can read
 	objects bool  // an object of any kind

@@ -1,8 +1,8 @@
 package phpcodec
 
-// sums is a Fenwick tree, which represents a list of numbers. It takes only a few steps to change
-// one number, or to add up the first numbers. Element i of the slice, counted from 1, is the sum of
-// the numbers from i-(i&-i)+1 to i, also counted from 1.
+// sums is a Fenwick tree. It represents a list of numbers. It takes only a few steps to change one
+// number, or to add up the numbers before an index. If we count from 1, element i of the slice is
+// the sum of i&-i numbers: number i and the numbers just before it.
 type sums []int
 
 // push appends n.

@@ -12,8 +12,8 @@ import (
 
 // A BlobHarness tells RunBlobs how to test one implementation of session.BlobStore.
 type BlobHarness struct {
-	// Open returns a handle on the store. The suite calls Open twice, and both handles must have
-	// the same values, as in two processes.
+	// Open returns a handle on the store. The suite calls Open twice, as two processes would do. A
+	// value that is written with one handle must be visible with the other handle.
 	Open func() (session.BlobStore, error)
 	// Expire is the shortest lifetime that the suite can measure; 0 means 150 ms.
 	Expire time.Duration

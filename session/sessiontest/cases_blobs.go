@@ -116,13 +116,12 @@ func touchTombstone(c *blobCheck) {
 	}
 }
 
-// moverDies lets a process die at each step of giving a session a new id, and checks what is left.
-// Normally, either the session is unchanged, or there is a tombstone with the new key. But if the
-// format keeps the tombstone under a key of its own, it is also correct that both the session and
-// the tombstone are missing.
+// moverDies tests that a process dies while it gives a session a new id. It tries this with a death
+// before and after each request to the store, and checks what is left. Normally, either the session
+// is unchanged, or there is a tombstone with the new key. If tombstones have keys of their own,
+// both the session and the tombstone may be missing.
 //
-// Afterwards the session is moved again, or destroyed, or removed in the way of a program other
-// than padlock.
+// Afterwards, changeAgain changes what is left.
 func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
 		after := func(m *mortal, key string) (*movedSession, error) {
@@ -175,8 +174,8 @@ func (r *movedSession) move(mover session.Store) error {
 	return err
 }
 
-// changeAgain(0) moves the session again, changeAgain(1) destroys it, and changeAgain(2) removes it
-// as other programs do.
+// changeAgain(0) moves the session again, and changeAgain(1) destroys it. changeAgain(2) removes
+// only the value at the session's key, as a program other than padlock does.
 func (r *movedSession) changeAgain(what int) {
 	rec, err := r.store.Load(r.ctx, r.key)
 	alive := err == nil && rec.Moved.To == ""

@@ -58,8 +58,9 @@ func sizeOfNew(c *check) {
 	}
 }
 
-// sizeOfKeys: only bytes count. Many small keys may be replaced by a large one, or the other way
-// round, only within the limit.
+// sizeOfKeys: MaxSize limits the bytes, not the number of keys. A commit that replaces ten keys by
+// one larger key is refused. A commit that replaces one key by two is allowed if the size stays the
+// same.
 func sizeOfKeys(c *check) {
 	var small, none []session.Op
 	for i := range 10 {

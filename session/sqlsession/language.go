@@ -7,8 +7,8 @@ type language struct {
 	numbered bool   // $1 instead of ? as placeholders
 	ignore   [2]string
 	sweep    string // deletes one batch of expired rows
-	columns  string
-	index    string // creates the index on the column "expires"; "" if columns already does that
+	columns  string // the column definitions of CREATE TABLE
+	index    string // creates the index on the column "expires"; "" if CREATE TABLE creates the index
 }
 
 var languages = map[Dialect]language{
