@@ -142,8 +142,8 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 // makes that claim last longer and returns it. If another move has already removed the session,
 // writeClaim returns nil.
 func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, error) {
-	beside := key + movedSuffix
-	now, err := b.getOrNil(ctx, beside)
+	tombstoneKey := key + movedSuffix
+	now, err := b.getOrNil(ctx, tombstoneKey)
 	for {
 		if err != nil {
 			return nil, err
@@ -161,23 +161,23 @@ func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, erro
 			}
 		}
 		var done bool
-		if done, now, err = b.blobs.Swap(ctx, beside, now, data, claimTTL); done && err == nil {
+		if done, now, err = b.blobs.Swap(ctx, tombstoneKey, now, data, claimTTL); done && err == nil {
 			return data, nil
 		}
 	}
 }
 
-// confirm does step 3 of a move (see movedSuffix). It replaces the claim with the tombstone at the
-// tombstone's own key. If its error is ErrNotFound, the session was deleted meanwhile. After any
-// other error the tombstone may have been written.
-func (b *blobSessions) confirm(ctx context.Context, beside string, claim, tombstone []byte, ttl time.Duration) error {
-	now, err := b.getOrNil(ctx, beside)
+// confirm does step 3 of a move: it replaces the claim by the tombstone (see movedSuffix). If the
+// session was deleted meanwhile, the error is ErrNotFound. After any other error, the tombstone may
+// or may not have been written.
+func (b *blobSessions) confirm(ctx context.Context, tombstoneKey string, claim, tombstone []byte, ttl time.Duration) error {
+	now, err := b.getOrNil(ctx, tombstoneKey)
 	for err == nil {
 		if now == nil || !bytes.Equal(now.Data, claim) {
 			return ErrNotFound
 		}
 		var done bool
-		if done, now, err = b.blobs.Swap(ctx, beside, now, tombstone, ttl); done && err == nil {
+		if done, now, err = b.blobs.Swap(ctx, tombstoneKey, now, tombstone, ttl); done && err == nil {
 			return nil
 		}
 	}

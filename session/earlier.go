@@ -9,15 +9,16 @@ type earlierReads struct {
 	// sawAllKeys says that the request called Keys. So it knows that no keys existed except those
 	// in seenBefore.
 	sawAllKeys bool
-	// again has the keys that the request has read again. For them, sawAllKeys does not count.
-	again map[string]bool
+	// readAgain has the keys that the request has read or written since the second load.
+	// sawAllKeys no longer holds for these keys.
+	readAgain map[string]bool
 }
 
 // add is called before the session is loaded again. It records what the request has read since the
 // last load.
 func (e *earlierReads) add(v *view) {
 	if e.seenBefore == nil {
-		e.seenBefore, e.again = make(map[string]Condition), make(map[string]bool)
+		e.seenBefore, e.readAgain = make(map[string]Condition), make(map[string]bool)
 	}
 	note := func(key string) {
 		if _, ok := e.conditionOn(key); !ok {
@@ -35,7 +36,7 @@ func (e *earlierReads) add(v *view) {
 		for key := range v.values.pairs() {
 			note(key)
 		}
-		e.sawAllKeys, e.again = true, make(map[string]bool)
+		e.sawAllKeys, e.readAgain = true, make(map[string]bool)
 	}
 }
 
@@ -44,7 +45,7 @@ func (e *earlierReads) conditionOn(key string) (Condition, bool) {
 	if c, ok := e.seenBefore[key]; ok {
 		return c, true
 	}
-	return Condition{Key: key, Absent: true}, e.sawAllKeys && !e.again[key]
+	return Condition{Key: key, Absent: true}, e.sawAllKeys && !e.readAgain[key]
 }
 
 // forget drops the old value of a key, because the request has read the key again or has written
@@ -52,7 +53,7 @@ func (e *earlierReads) conditionOn(key string) (Condition, bool) {
 func (e *earlierReads) forget(key string) {
 	delete(e.seenBefore, key)
 	if e.sawAllKeys {
-		e.again[key] = true
+		e.readAgain[key] = true
 	}
 }
 

@@ -29,10 +29,12 @@ type Document struct {
 	handler Handler
 	entries []entry
 	index   map[string]int
-	holes   int   // number of deleted entries
-	slots   sums  // the number of slots of each entry; see spanInfo
-	bound   []int // the indices of all entries with references, now or earlier (see binds), ascending
-	steps   int   // counts the work of edits, for tests
+	holes   int  // number of deleted entries
+	slots   sums // the number of slots of each entry; see spanInfo
+	// withRefs has the indices of the entries that have or had references (see mayHaveRefs). The
+	// indices are in ascending order.
+	withRefs []int
+	steps    int // counts the work of edits, for tests
 }
 
 // entry is a key and its value. A deleted entry stays in the list, empty, until compact removes it.
@@ -133,21 +135,21 @@ func (d *Document) add(e entry) {
 	d.index[e.key] = i
 	d.entries = append(d.entries, e)
 	d.slots = d.slots.push(e.slots)
-	if e.binds() {
-		d.bound = append(d.bound, i)
+	if e.mayHaveRefs() {
+		d.withRefs = append(d.withRefs, i)
 	}
 }
 
-// binds reports whether e contains references, or may contain references that cannot be read. Then
-// some changes of other entries are refused.
-func (e *entry) binds() bool { return len(e.refs) > 0 || e.opaque }
+// mayHaveRefs reports whether e contains references, or may contain references that cannot be read.
+// Because of such an entry, mayChange refuses some changes of other entries.
+func (e *entry) mayHaveRefs() bool { return len(e.refs) > 0 || e.opaque }
 
 // putEntry changes entry i.
 func (d *Document) putEntry(i int, e entry) {
 	d.slots.add(i, e.slots-d.entries[i].slots)
 	d.entries[i] = e
-	if at, found := slices.BinarySearch(d.bound, i); e.binds() && !found {
-		d.bound = slices.Insert(d.bound, at, i)
+	if at, found := slices.BinarySearch(d.withRefs, i); e.mayHaveRefs() && !found {
+		d.withRefs = slices.Insert(d.withRefs, at, i)
 	}
 }
 
@@ -158,7 +160,7 @@ func (d *Document) compact() {
 	}
 	d.steps += len(d.entries)
 	all := d.entries
-	d.entries, d.slots, d.bound, d.holes = all[:0], nil, nil, 0
+	d.entries, d.slots, d.withRefs, d.holes = all[:0], nil, nil, 0
 	for _, e := range all {
 		if e.raw != nil {
 			d.add(e)
@@ -259,21 +261,25 @@ func (d *Document) Delete(key string) error {
 	return nil
 }
 
-// mayChange returns ErrReferences if entry i must not get a new value, because a reference would
-// then point to another target. PHP numbers all values of a session, including the values inside
-// arrays. Each numbered value is called a slot, and a reference contains the number of its target.
-// newSlots is how many slots the new value has. If the old value had another number of slots, all
-// later slots get new numbers. References point backwards, so only references in later entries
-// matter.
+// mayChange returns ErrReferences if a new value of entry i would break a reference. The new value
+// has newSlots slots.
+//
+// A slot is a numbered value: PHP numbers all values of a session, including those inside arrays. A
+// reference contains the number of an earlier slot. So a change of entry i can break only the
+// references in later entries, and only in two cases:
+//
+//   - The reference points into entry i.
+//   - The reference points to a slot after entry i, and that slot gets another number, because the
+//     new value has more or fewer slots than the old value.
 func (d *Document) mayChange(i, newSlots int) error {
-	if len(d.bound) == 0 {
+	if len(d.withRefs) == 0 {
 		return nil
 	}
-	bound := fmt.Errorf("%w: key %q", ErrReferences, d.entries[i].key)
+	errRefs := fmt.Errorf("%w: key %q", ErrReferences, d.entries[i].key)
 	from := 1 + d.depth() + d.slots.sumBefore(i) // in php_serialize the array itself is slot 1
 	to := from + d.entries[i].slots
-	known := true
-	for _, j := range d.bound {
+	known := true // false if the slots up to entry i cannot be counted
+	for _, j := range d.withRefs {
 		d.steps++
 		e := &d.entries[j]
 		if j <= i {
@@ -281,11 +287,11 @@ func (d *Document) mayChange(i, newSlots int) error {
 			continue
 		}
 		if old := &d.entries[i]; e.opaque && (newSlots != old.slots || old.objects) {
-			return bound // e may contain hidden references to objects in earlier entries
+			return errRefs // e may contain hidden references to objects in earlier entries
 		}
 		for _, ref := range e.refs {
 			if !known || ref >= from && (ref < to || newSlots != d.entries[i].slots) {
-				return bound
+				return errRefs
 			}
 		}
 	}
