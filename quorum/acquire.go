@@ -7,9 +7,9 @@ import (
 )
 
 // Acquire implements driver.Store. It asks all members at once. Under [All], it asks them one after
-// the other. It stops as soon as a quorum has granted the lock, or too many members have refused it
-// for a quorum. If Acquire fails, it first releases the hold at the members that granted it. At
-// members whose answer is unknown, it releases the hold in the background.
+// the other. It stops as soon as a quorum has granted the lock, or no quorum is possible any more.
+// If Acquire fails, it first releases the hold at the members that granted it. At members whose
+// answer is unknown, it releases the hold in the background.
 //
 // If this process has the hold already, a repeated request renews it.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -22,8 +22,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer s.finishCall(h)
 	if s.isLive(h) {
-		// A member that has lost the hold would grant a new one. Another caller may have had the
-		// lock before that new grant. So the members are asked only to confirm the hold.
+		// This caller has the lock already, so the members are asked only to confirm it. An Acquire
+		// would also succeed at a member that has lost the hold, even if another caller has had the
+		// lock since then.
 		g, err := s.confirm(ctx, h, r.TTL)
 		if err == nil && r.AtLeast > 0 {
 			g, err = s.arm(ctx, h, r)

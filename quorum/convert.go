@@ -55,7 +55,7 @@ type conversion struct {
 	answers  []answer
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // the new fence; known once stage is won
+	fence uint64 // the new fence; 0 until the vote is won
 }
 
 // convertMember converts the hold at one member. It is a memberCall.
@@ -75,8 +75,8 @@ func (c *conversion) convertMember(ctx context.Context, i int, m *member, report
 	}
 }
 
-// convertAt converts the hold at member i. The caller has entered the gate slot.turn, so no other
-// request of the hold is going to the member.
+// convertAt converts the hold at member i. The caller is in the gate slot.turn, so the member gets
+// no other request of the hold meanwhile.
 //
 // An earlier demotion with an unknown outcome may still be on its way to the member. Until it can
 // no longer arrive, convertAt refuses to promote the hold. Otherwise the demotion could take effect
@@ -109,8 +109,8 @@ func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request)
 }
 
 // convertAll asks every member to convert the hold. Under the rule All, a promotion asks the
-// members in order, and stops at the first member that does not agree. So two promotions cannot
-// each succeed at some of the members.
+// members in order, and stops at the first member that does not agree. So of two promotions at the
+// same time, only one gets past the first member.
 func (c *conversion) convertAll(ctx context.Context) error {
 	s := c.s
 	c.sent = s.clock.Now()
@@ -258,10 +258,9 @@ func (c *conversion) raiseFence(ctx context.Context) bool {
 	return count(raised, yes) >= s.need
 }
 
-// revert makes the hold shared again at the members that promoted it. Other members have only noted
-// that this hold wants to be promoted (its intent). A member with an intent promotes no other
-// reader. If the argument intents is true, revert asks these members, too, so that they forget the
-// intent.
+// revert makes the hold shared again at the members that promoted it. A member that refused the
+// promotion may have noted an intent, which keeps other readers from being promoted. If the
+// argument intents is true, revert makes these members forget the intent.
 //
 // revert returns one answer for each member. The verdict of an answer is yes if the member has the
 // shared hold now.

@@ -65,8 +65,8 @@ func (t *try) isSecure(g driver.Grant) bool {
 
 // secure completes the grant at one member that has granted the hold. It raises the member's fence
 // to the fence of the grant. If the request asks to keep the name for a minimum time
-// (Request.AtLeast), secure also sets that time. The caller has entered the gate slot.turn, so no
-// other request of the hold is going to the member.
+// (Request.AtLeast), secure also sets that time. The caller is in the gate slot.turn, so the member
+// gets no other request of the hold meanwhile.
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
 	if t.isSecure(g) {
@@ -161,8 +161,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	}
 	unknown := s.withdraw(t.h, t.round.timeout)
 	if unknown > 0 {
-		// Other callers cannot use a member that may still have the hold. They cannot use a member
-		// that cannot be asked now, either (verdict never). So both kinds are counted.
+		// Other callers get no grant from a member that may still have the hold. They also get none
+		// from a member that cannot be asked now (verdict never). So both kinds are counted.
 		unknown += count(t.answers, never)
 	}
 	switch err := refusal(t.answers); {

@@ -38,8 +38,8 @@ func (f *failure) Unwrap() []error {
 	return []error{f.kind, f.extra}
 }
 
-// fail returns an error that wraps kind and, if it is not nil, extra. The text of the error quotes
-// the answer of each member that did not say yes.
+// fail returns an error that wraps kind. If extra is not nil, the error also wraps extra. The text
+// of the error quotes the answer of each member that did not say yes.
 func (s *Store) fail(kind error, answers []answer, extra error) error {
 	var parts []string
 	for i := range answers {
@@ -84,9 +84,9 @@ func (s *Store) undecided(answers []answer, isChange bool, cause error) error {
 	return s.openError(answers, cause)
 }
 
-// loss returns the error of a lost hold, or nil if the hold is not lost. The hold is lost if the
-// members that do not deny it are too few for a quorum. The error is ErrLost, or ErrExpired if
-// enough members return ErrExpired. ErrExpired means that no other caller can have had the lock
+// loss returns the error of a lost hold, or nil if the hold is not lost. The hold is lost if so
+// many members deny it that no quorum is left. The error is ErrExpired if enough members return
+// ErrExpired, and otherwise ErrLost. ErrExpired means that no other caller can have had the lock
 // since the lease expired.
 func (s *Store) loss(answers []answer) error {
 	if !s.refuses(count(answers, gone)) {
@@ -135,9 +135,9 @@ func (s *Store) heldError(answers []answer) error {
 // member reports two such holds, they count as two.
 type merger struct{ groups []group }
 
-// dropReleased drops holds that have been released but are still reported by some members. The
-// members that the release has reached report a cool-down of the same holder. The others still
-// report the hold. The hold is dropped if it has no more reports than the cool-down.
+// dropReleased drops holds that were released but are still reported. Members that got the release
+// report a cool-down of the holder. The other members still report the hold. dropReleased drops the
+// hold if at least as many members report the cool-down as the hold.
 func (m *merger) dropReleased() {
 	left := func(g group) bool {
 		return !g.who.cooling && slices.ContainsFunc(m.groups, func(c group) bool {
@@ -194,8 +194,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// holdsOf returns the holds that at least minReports members report. The members may report
-// different ends of one hold. After the time Until, too few members for a quorum have the hold.
+// holdsOf returns the holds that at least minReports members report. For one hold, the members may
+// report different times in Until. The result has the time after which no quorum has the hold.
 func (m *merger) holdsOf(minReports, need int) []driver.Hold {
 	var out []driver.Hold
 	for _, g := range m.groups {

@@ -8,10 +8,11 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Extend implements driver.Store. A quorum must confirm the hold. The hold is lost at once if the
-// members that do not deny it are too few for a quorum. A member that does not answer does not
-// count as denying the hold. A member may deny the hold because the member restarted empty. Such a
-// member gets the hold back if a quorum of other members confirms the hold in the same round.
+// Extend implements driver.Store. It succeeds if a quorum confirms the hold. The hold is lost as
+// soon as so many members deny it that no quorum is left. A missing answer is not a denial.
+//
+// A member that lost all its data in a restart denies the hold, too. If a quorum of other members
+// confirms the hold in the same round, that member gets the hold back.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Grant{}, err
@@ -140,8 +141,8 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 }
 
 // mend repairs the hold at member i. If the member has lost the hold, mend asks the member to grant
-// it again. If the member has the hold in the wrong mode, mend converts the hold. The caller has
-// entered the gate slot.turn, so no other request of the hold is going to the member.
+// it again. If the member has the hold in the wrong mode, mend converts the hold. The caller is in
+// the gate slot.turn, so the member gets no other request of the hold meanwhile.
 //
 // mend is called only right after a quorum of other members confirmed the hold, because then no
 // other caller can have had the name. At any other time, another caller may have had the name, and

@@ -11,16 +11,16 @@ import (
 
 type id struct{ name, token string }
 
-// hold is what this process knows of one hold, which a name and a token identify. The value exists
-// from the first request with the token until the hold has ended and no request is under way. The
-// members may know more about the hold, so they are asked, too.
+// hold is what this process knows of one hold. The value is made for the first request with the
+// hold's token. It is removed when the hold has ended and no request is under way. The members may
+// know more about the hold, so they are asked, too.
 type hold struct {
 	id
 	refs  int    // how many calls and requests use it
 	turn  gate   // lets one call in at a time; only that call may change the hold
 	slots []slot // one for each member
 
-	tried   bool // this process sent the request to take the hold, so slots shows which members may have it
+	tried   bool // this process asked for the hold itself, so it knows which members may have it
 	live    bool // granted, and not over as far as this process knows
 	mending bool // mendSoon will renew the hold
 	request driver.Request
@@ -154,33 +154,33 @@ func (h *hold) unwatch() {
 	}
 }
 
-// watch makes this process notice when member i loses the hold because a connection or a process
-// has ended. The argument bound is a context that the member ends at that moment. Then boundEnded
-// is called. The caller of watch holds mu.
-func (s *Store) watch(h *hold, i int, bound context.Context) {
+// watch waits in the background until member i loses the hold because a connection or a process has
+// ended. The member then ends the context holdCtx, and boundEnded is called. The caller of watch
+// holds mu.
+func (s *Store) watch(h *hold, i int, holdCtx context.Context) {
 	sl := &h.slots[i]
-	if bound == nil || bound == sl.bound {
+	if holdCtx == nil || holdCtx == sl.bound {
 		return
 	}
 	if sl.stop != nil {
 		sl.stop()
 	}
-	sl.bound = bound
-	sl.stop = context.AfterFunc(bound, func() { s.boundEnded(h, i, bound) })
+	sl.bound = holdCtx
+	sl.stop = context.AfterFunc(holdCtx, func() { s.boundEnded(h, i, holdCtx) })
 }
 
 // boundEnded notes that member i lost the hold, because its connection or process ended. If fewer
 // members than a quorum are left, boundEnded ends the whole hold.
-func (s *Store) boundEnded(h *hold, i int, bound context.Context) {
+func (s *Store) boundEnded(h *hold, i int, holdCtx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sl := &h.slots[i]
-	if sl.bound != bound {
+	if sl.bound != holdCtx {
 		return
 	}
 	sl.bound, sl.stop, sl.has = nil, nil, false
 	if h.end != nil && h.count(func(sl *slot) bool { return sl.has }) < s.need {
-		h.end(context.Cause(bound))
+		h.end(context.Cause(holdCtx))
 	}
 }
 

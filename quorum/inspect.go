@@ -76,11 +76,13 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 	return out
 }
 
-// fenceOf returns a number that is at least as great as the fence of every grant so far, or 0 if
-// that is not known. A grant writes its fence to a quorum. That quorum may include members whose
-// fence is not known now, because they have not answered or have forgotten the free name. So
-// fenceOf assumes that the quorum included all these members. If all fences are known, the fence of
-// every later grant is at least as great as the result.
+// fenceOf returns a number that is at least as great as the fence of every grant so far. It returns
+// 0 if that number is not known.
+//
+// A grant writes its fence to a quorum. Some members of the quorum may be silent now: they do not
+// answer, or have forgotten the free name. fenceOf assumes that the quorum included all silent
+// members. If no member is silent, the fence of every later grant is at least as great as the
+// result.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {
@@ -197,7 +199,8 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 			minted = append(minted, answers[i].grant.Fence)
 		}
 	}
-	overlap := len(answers) - s.need + 1 // so many members that every quorum includes at least one of them
+	// Every quorum includes a member of any group of this size.
+	overlap := len(answers) - s.need + 1
 	switch {
 	case len(minted) >= overlap:
 		slices.Sort(minted)

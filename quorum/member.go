@@ -27,9 +27,9 @@ type member struct {
 	unsettled atomic.Int64           // how many releases have been sent to this member and have no known outcome
 }
 
-// maxUnsettled is how many releases with an unknown outcome a member may have. If there are more,
-// the member gets no new holds until some of the releases are settled. Otherwise the member would
-// delay the new holds.
+// maxUnsettled is the limit of releases with an unknown outcome at one member. At the limit, the
+// member gets no new holds until some of the releases are settled. Such a member would only delay
+// new holds.
 const maxUnsettled = 256
 
 func newMember(i int, store driver.Store) *member {
@@ -48,10 +48,10 @@ func newMember(i int, store driver.Store) *member {
 // ability returns the store as the interface T, or nil if the store cannot do what T promises. If
 // the store is a wrapper, the result may be the store inside it (see driver.As).
 //
-// Even a store that has the methods of T may always return errors.ErrUnsupported. A composite store
-// does so if its members lack the ability. To find out, ability calls one of the methods through
-// the function probe. That call does nothing in any store, because its arguments are invalid and
-// its context has ended.
+// A store may have the methods of T, but return errors.ErrUnsupported from each call. A composite
+// store does so if its members lack the ability. To find out, ability calls one of the methods
+// through the function probe. That call does nothing in any store, because its arguments are
+// invalid and its context has ended.
 func ability[T any](store driver.Store, probe func(T) error) (t T) {
 	if t, ok := driver.As[T](store); ok && !errors.Is(probe(t), errors.ErrUnsupported) {
 		return t

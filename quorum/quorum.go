@@ -231,8 +231,8 @@ const (
 	minPatience = 25 * time.Millisecond
 	maxPatience = 500 * time.Millisecond
 
-	// grace is how much longer than the timeout of a request a call waits for the reply. A reply
-	// may come just before the timeout ends.
+	// grace is the extra time for which a call waits for the reply, after the timeout of the
+	// request. The member may send the reply just before the timeout ends.
 	grace = 10 * time.Millisecond
 )
 

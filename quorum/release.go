@@ -88,7 +88,7 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	case !s.refuses(count(answers, yes) - released - passed):
 		return driver.Gone, false
 	case s.refuses(expired):
-		// Another caller would have needed at least one of these members. So no other caller has
+		// The members without an expired lease are too few for a quorum. So no other caller has
 		// taken the name since the lease expired.
 		return driver.Expired, true
 	case s.refuses(taken):
@@ -161,13 +161,12 @@ func countSettled(answers []answer) (n int) {
 	return n
 }
 
-// freeAt begins to release h at the members with the given indexes. Under [All], it begins with the
-// last member and ends with the first. If a member has the hold, freeAt waits for its answer before
-// it goes on to the next member. But once a member has not answered in time, freeAt does not wait
-// any more.
+// freeAt begins to release h at the members with the given indexes. Under [All], it goes from the
+// last member to the first. Callers ask the first member first. A caller that finds the first
+// member free should find all the others free, too.
 //
-// The order matters, because callers ask the first member first. A caller that finds the first
-// member free should find the others free, too.
+// So under All, freeAt waits for the answer of each member that has the hold. After the first
+// answer that does not come in time, freeAt no longer waits.
 func (s *Store) freeAt(ctx context.Context, h *hold, indexes []int, keep, patience time.Duration, answers []answer) *round {
 	r := s.newRound(ctx, h, patience, 2*len(s.members))
 	inOrder := s.rule == All
@@ -187,50 +186,44 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// settlement is the work of releasing a hold at one member. It sends the release again until
-// nothing of the hold is left at the member, and no earlier request can arrive there any more. A
-// late request would do harm: it could grant the hold again, or end a later grant of the same
-// token. Until the settlement ends, it occupies the gate slot.turn, so no other request with the
-// token goes to the member.
+// settlement releases a hold at one member. It repeats the release until the member has nothing of
+// the hold, and no earlier request can arrive there any more. A late request could grant the hold
+// again, or end a later grant of the same token. During the settlement, the gate slot.turn lets no
+// other request with the token go to the member.
 //
 // A slot has what this process knows of one hold at one member. These are the states of a slot:
 //
-//	state      fields of the slot           what the member may have
-//	unasked    sent is false                It has nothing, and no request can arrive.
-//	asked      sent is true, and turn is    It may have the hold: a request is under way.
-//	           taken
-//	granted    sent and has are true        It has the hold.
-//	unsure     sent is true, and lateUntil  It may have the hold, or get it until
-//	           is in the future             lateUntil.
-//	releasing  settling is set              It may have the hold: it has not answered a
-//	                                        release yet.
-//	released   settling is set, and         It has nothing, but a request may arrive
-//	           lateUntil is in the future   until lateUntil.
-//	given up   sent is true, and settling   It may have the hold until the end of the
-//	           is nil                       lease.
+//	state      fields of the slot           the member
+//	unasked    sent is false                has nothing
+//	asked      sent, and turn is taken      may have the hold
+//	granted    sent and has                 has the hold
+//	unsure     sent, and lateUntil is in    may have the hold, or get it until lateUntil
+//	           the future
+//	releasing  settling is set              may have the hold
+//	released   settling is set, and         has nothing, but a late request may arrive
+//	           lateUntil is in the future   until lateUntil
+//	given up   sent, and settling is nil    may have the hold until the lease ends
 //
 // The transitions are:
 //
-//	state       event                                     next state
-//	unasked     a request is sent (noteSending)           asked
-//	asked       the member grants (noteAnswer)            granted
-//	asked       the member refuses, or it could not be    the state before the request
-//	            asked
-//	asked       no answer comes, or the outcome is not    unsure
-//	            known
-//	granted,    the try is lost, or Release is called     releasing, as soon as the requests
-//	unsure                                                before it have returned
-//	releasing   the release is answered after lateUntil   unasked: the hold is settled there
-//	releasing   the release is answered before lateUntil  released
-//	releasing   no answer comes                           releasing: the release is sent again
-//	                                                      after a pause, with a new lateUntil
-//	releasing   the member refuses the release as         given up
-//	            invalid
-//	releasing   the lease is over, the member has too     given up, after a last try
-//	            many unsettled releases, or the store
-//	            closes
-//	released    lateUntil has passed                      releasing: the release is sent once
-//	                                                      more, for a request that has arrived
+//	state      event                        next state
+//	unasked    a request is sent            asked
+//	asked      the member grants            granted
+//	asked      the member refuses, or       the state before the request
+//	           could not be asked
+//	asked      the outcome is unknown       unsure
+//	granted    the settlement begins        releasing
+//	unsure     the settlement begins        releasing
+//	releasing  an answer after lateUntil    unasked
+//	releasing  an answer before lateUntil   released
+//	releasing  no answer                    releasing, with a new lateUntil
+//	releasing  rejected as invalid          given up
+//	releasing  the last try fails           given up
+//	released   lateUntil has passed         releasing
+//
+// A release without an answer is sent again after a pause. After the state released, one more
+// release follows, in case a late request has arrived. The last try comes when the lease is over,
+// the store closes, or the member has too many unsettled releases.
 type settlement struct {
 	s        *Store
 	h        *hold
@@ -269,9 +262,9 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	return sl.has
 }
 
-// join is called if the same token is released a second time while this settlement is under way. It
-// sends no request. It waits until the member does not have the hold any more, but no longer than
-// the timeout of r. Then it puts an answer into r, the round of the second release.
+// join is called for a second release of the same token while this settlement is under way. The
+// argument r is the round of the second release. join sends no request. It waits until the member
+// no longer has the hold, or until the timeout of r is over. Then it puts an answer into r.
 func (x *settlement) join(r *round) {
 	defer x.s.work.Done()
 	defer x.s.removeUser(x.h)

@@ -10,7 +10,7 @@ type slot struct {
 	turn          gate        // lets one request at a time go to the member, in the order of arrival
 	waiting       bool        // Wait is under way
 	sent          bool        // a request that may have granted the hold was sent
-	sentBefore    bool        // the value of sent before the present request
+	sentBefore    bool        // a request before the present one may have granted the hold
 	has           bool        // the member confirmed the hold in its last answer
 	otherMode     bool        // the member may have the hold in the wrong mode
 	settling      *settlement // a release that is under way or will be repeated

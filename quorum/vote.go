@@ -25,57 +25,45 @@ type try struct {
 	asksUntil time.Time     // until this time, members that refused are asked again
 
 	stage stage  // guarded by Store.mu
-	fence uint64 // the fence of the hold; known once stage is won
+	fence uint64 // the fence of the hold; 0 until the vote is won
 }
 
 // stage says how far the vote of the members has come, in a try to take a hold or to convert it.
-// The first table shows how a vote goes on. The second table shows what the answer of one member
-// does. Each row has a test in stages_test.go. AtLeast is the minimum time for which the name stays
-// taken (Request.AtLeast).
+// Each row of the two tables has a test in stages_test.go. A member counts as secured when it has
+// the fence and the minimum time of the grant (see secure).
 //
-//	stage       event                                    next stage and result
-//	undecided   enough members granted                   won
-//	undecided   so many refused that no quorum is left   lost; the error is ErrHeld
-//	undecided   too few members can be asked             lost; the error is ErrUnavailable
-//	undecided   the time is up                           lost; the error is ErrUncertain
-//	undecided   a member finds the request invalid       lost; the error is the member's, or
-//	                                                     ErrUncertain if other members may have
-//	                                                     granted
-//	undecided   the caller's context ends                lost; the error is the context's
-//	won         a quorum has the fence and AtLeast       still won; Acquire returns the grant
-//	won         too many members do not accept the       lost; the error follows from the answers
-//	            fence and AtLeast
-//	won         a quorum does not confirm the fence      lost; the error is ErrUncertain
-//	            and AtLeast in time
-//	won         the caller's context ends                lost; the error is the context's
+// The first table shows how a vote goes on:
 //
-// The effect of one member's answer depends on the stage in which it comes:
+//	stage      event                          next stage  result
+//	undecided  a quorum granted               won
+//	undecided  too many members refused       lost        ErrHeld
+//	undecided  too few can be asked           lost        ErrUnavailable
+//	undecided  the time is up                 lost        ErrUncertain
+//	undecided  a member finds the request     lost        the member's error, or ErrUncertain
+//	           invalid                                    if other members may have granted
+//	undecided  the caller's context ends      lost        the error of the context
+//	won        a quorum is secured            won         the grant
+//	won        too many cannot be secured     lost        an error made from the answers
+//	won        no quorum is secured in time   lost        ErrUncertain
+//	won        the caller's context ends      lost        the error of the context
 //
-//	answer     effect if undecided             effect if won                 effect if lost
-//	yes        This is a vote for the hold.    The member also gets the      The hold is released
-//	                                           fence and AtLeast.            at the member.
-//	held       This is a vote against the      The hold is offered to the    none
-//	           hold. The member is asked       member again (mendSoon).
-//	           again if the first member
-//	           granted the hold.
-//	leftover   This is no vote. The member is  The hold is offered to the    none
-//	           asked again if the first        member again (mendSoon).
-//	           member granted the hold.
-//	unsure     This is no vote. The member is  The hold is offered to the    If the member has
-//	           asked again if the answer came  member again (mendSoon).      granted the hold, the
-//	           early.                                                        hold is released there.
-//	never      This is no vote. The member is  none                          none
-//	           not asked again.
-//	busy       This is no vote. The member is  none                          none
-//	           not asked again.
-//	gone       This is a vote against the      The hold is offered to the    none
-//	           hold. Only a request that       member again (mendSoon).
-//	           replaces a token gets this
-//	           answer.
-//	refused    The vote ends.                  none                          none
+// The second table shows what the answer of one member does in each stage:
 //
-// The stage lost is final: the token is spent, and no member is asked to grant it again. The method
-// withdraw releases the holds that members may have granted to the token.
+//	answer    undecided        won                   lost
+//	yes       vote for         member is secured     hold is released
+//	held      vote against     hold is offered       none
+//	leftover  no vote          hold is offered       none
+//	unsure    no vote          hold is offered       hold is released
+//	never     no vote          none                  none
+//	busy      no vote          none                  none
+//	gone      vote against     hold is offered       none
+//	refused   vote ends        none                  none
+//
+// While the vote is undecided, members that answered held, leftover or unsure may be asked again
+// (see worthAsking). In the stage won, mendSoon offers the hold again to members that do not have
+// it. In the stage lost, withdraw releases the hold at members that may have it. The token is then
+// spent: no member is asked to grant the hold again. Only a request that replaces a token gets the
+// answer gone.
 type stage int
 
 const (
@@ -113,9 +101,9 @@ func (t *try) leftAt(i int) bool {
 	})
 }
 
-// isOwn reports whether the caller itself may have all the holds because of which a member refused.
-// err is the member's error, and r is the caller's request. The result is false if a hold in err
-// certainly belongs to another caller.
+// isOwn examines the error of a member that refused the request r. It reports whether all holds in
+// the error may belong to the caller itself. If a hold certainly belongs to another caller, the
+// result is false.
 func isOwn(err error, r *driver.Request) bool {
 	var e *driver.HeldError
 	if !errors.As(err, &e) || isFirm(err) {
@@ -177,7 +165,7 @@ func (t *try) probe() driver.Request {
 func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
 	a := answer{member: i}
-	may, left := t.mayAsk(i, m, &a)
+	may, isLeft := t.mayAsk(i, m, &a)
 	if !may {
 		report(a)
 		return
@@ -187,16 +175,16 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	a.fast = time.Since(began) < t.round.timeout/2
 	s.mu.Lock()
 	t.h.slots[i].noteAnswer(a.verdict)
-	if a.verdict == held && left && isOwn(a.err, &t.r) {
+	if a.verdict == held && isLeft && isOwn(a.err, &t.r) {
 		a.verdict, a.err = leftover, errLeftover
 	}
 	stage := t.stage
 	if a.verdict == yes && stage == won {
 		s.watch(t.h, i, a.grant.Bound)
 	}
-	// mu stays locked from the reading of t.stage until the answer is reported. t.win and t.lose
-	// also lock mu while they change the stage and read the reported answers. So no answer is
-	// missed: either they read it, or the stage is the new one here.
+	// mu stays locked from reading t.stage to reporting the answer. t.win and t.lose change the
+	// stage and read the answers while they have mu. If one of them runs after this code, it reads
+	// this answer. If it has run before, t.stage is already the new stage.
 	report(a)
 	s.mu.Unlock()
 	if stage != won {
@@ -211,10 +199,10 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	t.second.answers <- a // declare may be waiting for this member
 }
 
-// mayAsk reports whether a request may be sent to member i. If so, it records that the request is
-// being sent. If not, it puts the reason into the answer a. The result left says whether an earlier
-// try of this caller may have left something at the member (see leftAt).
-func (t *try) mayAsk(i int, m *member, a *answer) (may, left bool) {
+// mayAsk reports whether a request may be sent to member i. If the request may be sent, mayAsk
+// records that. Otherwise it puts the reason into the answer a. The second result is true if an
+// earlier try of this caller may have left something at the member (see leftAt).
+func (t *try) mayAsk(i int, m *member, a *answer) (may, isLeft bool) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	switch {
@@ -263,10 +251,10 @@ func (t *try) vote(ctx context.Context) error {
 // minRest is the shortest time for which a reader that has a quorum waits for the other members.
 const minRest = 2 * time.Millisecond
 
-// hearRest makes a reader that has a quorum wait a little for the other members, so that all
-// readers get the same fence. Each member gives its fence to all readers. A reader that hears all
-// members gets the greatest of these fences. If the member with the greatest fence answers too
-// late, this reader gets a smaller fence than a later reader may get.
+// hearRest is called for a reader that has a quorum. It waits a little for the other members, so
+// that all readers get the same fence. Each member grants one fence to all readers, but the fences
+// of the members may differ. A reader gets the greatest fence that it hears. So a reader that
+// misses a member may get a smaller fence than other readers.
 func (t *try) hearRest(ctx context.Context, limit time.Duration) {
 	if count(t.answers, yes) >= t.s.need {
 		t.round.collect(ctx, t.answers, limit, func() bool { return false })
@@ -341,8 +329,8 @@ func (t *try) standing(now time.Time) stage {
 	return lost
 }
 
-// lead returns the verdict of the first member, in the order of the members, that has granted the
-// hold, refused it or not answered yet. If there is no such member, lead returns unasked.
+// lead looks for the first member, in order, with the verdict yes, held or pending. It returns that
+// verdict, or unasked if there is no such member.
 func (t *try) lead() verdict {
 	for i := range t.answers {
 		if v := t.answers[i].verdict; v == yes || v == held || v == pending {
@@ -366,8 +354,8 @@ func (t *try) firmRefusals() (n int) {
 const firmAge = 2 * driver.MaxSilence
 
 // isFirm reports whether err says that the name is cooling down, or that a holder has had it for
-// longer than firmAge. Such a holder has won its vote long ago, so it is of no use to ask the
-// member again.
+// longer than firmAge. The vote for such a holder ended long ago, so asking the member again is
+// useless.
 func isFirm(err error) bool {
 	var h *driver.HeldError
 	if !errors.As(err, &h) {
