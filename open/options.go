@@ -20,9 +20,9 @@ func Schemes(schemes ...driver.Scheme) Option {
 // quorum with such a member.
 func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = true } }
 
-// StateDir sets a directory in which a store may remember its server from one process to the next.
-// For example, redisstore needs it to notice that a Redis server was restarted and may have lost
-// locks. A program that cron starts is a new process each time. Without such a directory, it does
+// StateDir sets a directory in which a store keeps facts about its server for later processes. For
+// example, redisstore uses the directory to notice that a Redis server was restarted and may have
+// lost locks. A program that cron starts is a new process each time, so without a directory it does
 // not notice restarts. The store makes the directory when it needs it.
 func StateDir(dir string) Option { return func(o *opener) { o.opening.StateDir = dir } }
 

@@ -135,10 +135,10 @@ func misplacedAt(u *url.URL) bool {
 	return u.Host != "" && u.User == nil && strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
 }
 
-// distinct returns an error if two members of a composite store are the same, because that member
-// would have two votes. The exception is a store with the scheme "all": two of its members may keep
-// locks in one place in two layouts (see twin). Such members are in the map twins: the key is the
-// index of one member, and the value is the index of its twin.
+// distinct returns an error if two members of a composite store are the same store. That store
+// would have two votes. But a store with the scheme "all" may have two members in one place if
+// their layouts differ. Such members are twins (see twin). The result maps the index of each twin
+// to the index of the other twin.
 func (o *opener) distinct(scheme string, members []string) (twins map[int]int, err error) {
 	seen, layouts := map[string]int{}, map[int]string{}
 	twins = map[int]int{}

@@ -5,8 +5,8 @@ import "errors"
 // PHP keeps a lock in a set of three semaphores. The first program that wants the lock makes the
 // set, and the program that releases the lock removes it.
 //
-// The first three columns of this table are the values of the three semaphores, where n is 1 or
-// more. The semaphore guard is 1 while a program is opening the set:
+// The first three columns of this table are the values of the three semaphores. n is 1 or more. The
+// third semaphore (semGuard) is 1 while a program is opening the set:
 //
 //	lock  users   guard  state    how the state begins                what ends it
 //	0     0       0      new      semget made the set                 the next program opens it

@@ -66,8 +66,8 @@ func await(id int, maxWait time.Duration) error {
 }
 
 // leaveSet closes the set for a caller that gives up without having the lock. If the lock is free,
-// it may be that no other program has the set open and would remove it. So leaveSet then takes the
-// lock and removes the set, as a release does.
+// this caller may be the last program that has the set open. Nobody else would remove the set then.
+// So leaveSet takes the lock if it is free, and removes the set as a release does.
 func leaveSet(id int) {
 	if takeLock(id) == nil {
 		_ = giveBack(id) // an error means that somebody else removed the set
@@ -76,8 +76,9 @@ func leaveSet(id int) {
 	_ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait})
 }
 
-// giveBack frees the lock as PHP does, by removing the set. If another Unix user made the set, this
-// process cannot remove the set. Then giveBack only sets the lock free.
+// giveBack releases the lock as PHP does, by removing the set. If another Unix user made the set,
+// this process is not allowed to remove it. Then giveBack keeps the set, and marks the lock in it
+// as free.
 func giveBack(id int) error {
 	err := remove(id)
 	if err == errNotAllowed {
@@ -90,15 +91,16 @@ func putBack(id int) error {
 	return operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semUsers, -1 - padlockMark, flagUndo | flagNoWait})
 }
 
-// forfeit closes a set whose lock somebody freed by force. Another process may have the lock now.
-// But the kernel still remembers that this process took the lock, and would free the lock when this
-// process ends. forfeit makes the kernel forget that, and leaves the value of the lock as it is: it
-// adds 1 and then subtracts 1. Only the addition has flagUndo, so the kernel remembers only the
-// addition.
+// forfeit closes a set whose lock somebody freed by force. Another process may have the lock now,
+// so forfeit must not change the value of the lock. But this process took the lock with flagUndo.
+// So the kernel would free the lock when this process ends.
 //
-// After that, this process is the last one that changed the lock. If another padlock has the lock
-// now, it finds its hold lost, too. That is intended: after a lock was freed by force, nobody can
-// be sure of it.
+// forfeit cancels that undo: it adds 1 to the lock with flagUndo. Then it subtracts 1 without
+// flagUndo, to restore the value.
+//
+// After that, this process counts as the last one that changed the lock. If another padlock process
+// has the lock now, that process finds its hold lost, too. That is intended: after a lock was freed
+// by force, nobody can be sure of it.
 func forfeit(id int) {
 	_ = operate(id, 0, operation{semLock, 1, flagUndo | flagNoWait}, operation{semLock, -1, flagNoWait}, operation{semUsers, -1 - padlockMark, flagUndo | flagNoWait})
 }
