@@ -29,10 +29,11 @@ type Cache[T any] struct {
 	fn func(ctx context.Context, key string) (T, error)
 }
 
-// New returns a Cache whose values are made by fn and are fresh for ttl. It keeps them in values
-// and makes them under locks of locker. The name of a value and of its lock is "stampede:NAME:KEY".
-// All processes that use the same name share the values, so use one name for one kind of value.
-// name has 1 to 100 bytes and no colon.
+// New returns a Cache. The function fn makes a value, which is fresh for the time ttl. The Cache
+// calls fn under a lock of the Locker, and stores the value in the given Values.
+//
+// All processes that use the same name share the values, so use one name for one kind of value. The
+// name has 1 to 100 bytes and no colon. A value and its lock are called "stampede:NAME:KEY".
 //
 // fn runs in a goroutine of its own. Its context has the same values as the context of one of the
 // callers, and also the fence of the key's lock (padlock.FenceFrom). The context ends when the

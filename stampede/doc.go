@@ -29,7 +29,7 @@
 // # Versions
 //
 // Values carry the number of the format in which they are kept. A value of a newer format counts as
-// absent and is made again; its fence still keeps an older worker from overwriting it by mistake.
+// absent and is made again. But a worker with a smaller fence still cannot overwrite that value.
 // So two versions of padlock may run at the same time, and you may go back to the older one. Until
 // all processes have the same version, values may be made more often than usual.
 package stampede

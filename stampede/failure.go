@@ -34,8 +34,8 @@ func (c *core) backOff(name string, f failure) {
 	c.failed.putEntry(name, f)
 }
 
-// backingOff returns the error of a failure until its back-off is over; after that it returns nil.
-// While it returns an error, the function must not be called. The caller holds c.mu.
+// backingOff returns the error of a recent failure if the Cache must not call the function yet.
+// After the back-off it returns nil. The caller holds c.mu.
 func (c *core) backingOff(name string) error {
 	if f := c.failed.getEntry(name); f != nil && time.Now().Before(f.until) {
 		return f.err
@@ -43,10 +43,12 @@ func (c *core) backingOff(name string) error {
 	return nil
 }
 
-// failing reports whether Get should serve a stale value at once, because the function has failed.
-// It does so while the function must not be called. It also does so if the function failed recently
-// and no value was stored since; the function is then called in the background. age is the age of
-// the stored value.
+// failing reports whether Get should serve a stale value at once because the function has failed.
+// There are two such cases:
+//
+//   - The back-off is not over, so the function must not be called.
+//   - The back-off is over, but no value was stored since the failure. The failure is recent, or a
+//     refresh is running.
 func (c *core) failing(name string, age time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,6 +56,7 @@ func (c *core) failing(name string, age time.Duration) bool {
 	if f == nil || now.Before(f.until) {
 		return f != nil
 	}
+	// If the value is older than the failure, no value was stored since the failure.
 	return now.Sub(f.at) < age && (f.recent(now) || now.Before(c.refreshing[name]))
 }
 
@@ -89,7 +92,7 @@ func identity(err error) string {
 	return reflect.TypeOf(err).String() + ":" + cut(err.Error())
 }
 
-// cut shortens a text. The result is UTF-8, because JSON keeps no other text as it is.
+// cut shortens a text. It also replaces invalid UTF-8, because JSON would change that.
 func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "\uFFFD") }
 
 // maxWrapped bounds how many of the wrapped errors are shared with other processes.

@@ -14,14 +14,14 @@ import (
 type job struct {
 	c      *core
 	key    string // the key that the caller gave
-	name   string // the prefix of the Cache and the key; it names the value in Values, and the lock
+	name   string // "stampede:NAME:KEY", the name of the value and of its lock
 	s      settings
 	fn     func(context.Context) (any, error)
 	decode func(Codec, []byte) (any, error)
 
 	old     found         // what the caller found in Values at first
 	isEarly bool          // this job renews a value that is still fresh (see Early)
-	seenAge time.Duration // with isEarly: how old that value was when Get found it
+	seenAge time.Duration // how old the fresh value was when Get found it; 0 unless isEarly
 }
 
 // found is an entry that was loaded from Values.
@@ -69,9 +69,9 @@ func (e *errLockLost) Error() string {
 func (e *errLockLost) Unwrap() error { return e.err }
 
 // fill takes the lock, checks Values again, and makes the value if it is still needed. If mayWait
-// is false and another caller holds the lock, fill returns errElsewhere. If the lock was lost while
-// the function of the Cache ran and failed, another worker may have made the value by then. In this
-// case fill begins again, with at most three tries in all.
+// is false and another caller holds the lock, fill returns errElsewhere. If the function fails and
+// the lock was lost meanwhile, fill begins again, because another worker may have made the value.
+// fill tries at most three times.
 func (j *job) fill(ctx context.Context, mayWait bool) (v any, err error) {
 	defer caught(&err)
 	opts := lockOptions(j.c.locker, j.s.lease, padlock.Wait(0))
@@ -156,7 +156,7 @@ func (j *job) makeValue(ctx context.Context, lock *padlock.Lock, e *found, maySt
 		}
 	}
 	switch {
-	case ctx.Err() != nil: // no caller waits any more, which may be the only reason for err
+	case ctx.Err() != nil: // no caller waits any more, and err may only mean that the function was stopped
 		return nil, err
 	case lock.Expired():
 		return nil, &errLockLost{err}

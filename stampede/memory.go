@@ -9,16 +9,14 @@ import (
 // Memory keeps values in this process. If there are too many, it forgets those that have not been
 // used for the longest time.
 //
-// A worker loads a key, makes a value and stores it. If the key was discarded between the Load and
-// the Store, Store must refuse the value, because it is outdated. To notice this, Memory counts all
-// calls of Discard. A Discard gives the new count to the key as its version. A Load of an absent
-// key returns the current count as the version. Store refuses a value if the version of the key is
-// not the one that Load returned.
+// A worker calls Load, makes the value, and calls Store. If the key was discarded in between, the
+// value is outdated, and Store refuses it. To notice a Discard, Memory counts all calls of Discard.
+// Each Discard sets the version of its key to the new count. Store refuses a value if the version
+// of the key has changed since Load.
 //
-// When Memory forgets a key, it also forgets whether the key was discarded. But it remembers one
-// version for all forgotten keys: the greatest version that a Discard has given to any of them. If
-// a worker stores an absent key with a smaller version, the key may have been discarded and
-// forgotten since the Load. So Store refuses the value.
+// Memory forgets a key together with its version. So Load returns the current count as the version
+// of an absent key. If a forgotten key was discarded after that Load, Store refuses the value: the
+// forgotten key may be the key of the value.
 type Memory struct {
 	mu           sync.Mutex
 	kept         *lru[kept]

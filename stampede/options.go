@@ -88,10 +88,12 @@ func Lease(d time.Duration) SharedOption { return sharedOption(func(s *settings)
 // (stale-while-revalidate).
 func Stale(d time.Duration) Option { return cacheOption(func(s *settings) { s.stale = d }) }
 
-// StaleIfError allows a stale value or file to be used if the function fails, for d after the end
-// of the fresh time. The first callers wait until the function has failed. After that, callers get
-// the stale value at once. The function is not called again until ErrorTTL is over. A Cache then
-// calls it in the background.
+// StaleIfError lets callers use a stale value or file if the function fails. The fresh time must
+// have ended less than d ago. The first callers wait until the function has failed. Later callers
+// get the stale value at once.
+//
+// The function is not called again until ErrorTTL is over. After that, a Cache calls the function
+// in the background.
 func StaleIfError(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.staleIfError = d })
 }

@@ -8,23 +8,30 @@ import (
 // A pendingValue is a value that this process is making. All callers that want the value of one key
 // share a pendingValue, so the function runs once for all of them. The states are:
 //
-//	state       callers                                  next states
-//	open        wait for the value; new callers join     any state below
-//	unattended  none waits, but a caller left because    open, when a caller comes; abandoned, when
-//	            of MaxWait; new callers join             the key is invalidated; finished
-//	superseded  wait for the value, but the key was      abandoned, when the last caller leaves;
-//	            invalidated; new callers do not join     finished
-//	abandoned   none waits; new callers do not join      finished
-//	finished    got v and err; done is closed            none
+//	state       callers wait  new callers join
+//	open        yes           yes
+//	unattended  no            yes
+//	superseded  yes           no
+//	abandoned   no            no
+//	finished    no            no
 //
-// The context of the function ends in the state abandoned. Close ends it in every state. A
-// pendingValue is in core.pending while it is open or unattended. Every pendingValue is finished in
-// the end, even if the function panics or calls runtime.Goexit. If the function ignores the end of
-// its context, its pendingValue is finished after TimeLimit and the length of a lease.
+// The state changes in these cases:
+//
+//   - The last caller leaves. The pendingValue becomes abandoned. But if it was open, and a caller
+//     has left because of MaxWait, it becomes unattended.
+//   - A new caller joins an unattended pendingValue, which becomes open.
+//   - The key is invalidated. An open pendingValue becomes superseded, and an unattended one
+//     becomes abandoned.
+//   - The value is ready, or making it has failed, perhaps by a panic or runtime.Goexit. The
+//     pendingValue becomes finished. A function that still runs one lease after TimeLimit counts as
+//     failed.
+//
+// An open or unattended pendingValue is in core.pending. When a pendingValue becomes abandoned, or
+// the Cache is closed, the context of the function ends.
 type pendingValue struct {
-	done   chan struct{}
-	v      any
-	err    error
+	done   chan struct{} // closed when the pendingValue is finished
+	v      any           // set before done is closed
+	err    error         // set before done is closed
 	cancel context.CancelCauseFunc
 
 	// Guarded by core.mu.

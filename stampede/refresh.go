@@ -7,13 +7,13 @@ import (
 )
 
 // A refresh renews a value in the background. In this process, at most one refresh of a key runs at
-// a time. The map core.refreshing has the keys whose refresh must not begin, each with the end of
-// that time:
+// a time. If a key is in the map core.refreshing, no refresh of that key may begin before the time
+// in the map:
 //
-//   - While a refresh of a key runs, the time is a year from the refresh's start.
-//   - When the refresh ends, the key is removed from the map.
-//   - If the refresh found that another process has the lock, that process renews the value. Then
-//     the key stays in the map for heldPause.
+//   - When a refresh begins, it sets the time of its key to a year from now.
+//   - When the refresh ends, it removes the key from the map.
+//   - If the refresh found that another process renews the value, it instead sets the time to
+//     heldPause from now.
 //
 // A refresh does not wait for the lock. It does not begin if the function failed less than ErrorTTL
 // ago, or if core.refreshing already has maxBehind keys.
@@ -33,9 +33,8 @@ func (c *core) refresh(ctx context.Context, j *job) {
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)
 	c.running.Add(1)
-	// A function that makes the value of another key may have called this Get. Then ctx contains
-	// the name of that key (see inside). But that function does not wait for the refresh, so the
-	// refresh gets a context without the name.
+	// Get may have been called by the function for another key. Then ctx contains the name of that
+	// key (see inside). The refresh drops the name, because that function does not wait for it.
 	ctx = context.WithValue(context.WithoutCancel(ctx), insideKey{}, (*inside)(nil))
 	go j.renew(ctx)
 }

@@ -28,8 +28,8 @@ type Values interface {
 // Entry is a value with its fence, version and times.
 type Entry struct {
 	Value   []byte
-	Fence   uint64        // of the lock under which the value was made; 0 if the lock store has no fences
-	Version uint64        // of the key; Discard changes it
+	Fence   uint64        // the fence of the lock under which the value was made; 0 if the lock store has no fences
+	Version uint64        // the version of the key; Discard changes it
 	Age     time.Duration // how long ago the value was stored, by the clock of Values; set by Load
 	Fresh   time.Duration // the value is fresh while Age is less than Fresh
 	Keep    time.Duration // how long the value is kept
