@@ -49,7 +49,7 @@ func (c *core) backingOff(name string) error {
 //   - The back-off is not over, so the function must not be called.
 //   - The back-off is over, but no value was stored since the failure. The failure is recent, or a
 //     refresh is running.
-func (c *core) failing(name string, age time.Duration) bool {
+func (c *core) failing(name string, valueAge time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, now := c.failed.getEntry(name), time.Now()
@@ -57,7 +57,7 @@ func (c *core) failing(name string, age time.Duration) bool {
 		return f != nil
 	}
 	// If the value is older than the failure, no value was stored since the failure.
-	return now.Sub(f.at) < age && (f.recent(now) || now.Before(c.refreshing[name]))
+	return now.Sub(f.at) < valueAge && (f.recent(now) || now.Before(c.refreshing[name]))
 }
 
 func (c *core) succeeded(name string) {
