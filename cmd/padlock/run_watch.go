@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// lossGrace is the longest time that the job may run on after the lock was lost. Then it is killed.
-	// The time is short, because another process may already hold the lock.
+	// lossGrace is the longest time that the job may run on after the lock was lost. Then padlock
+	// kills the job. The time is short, because another process may already hold the lock.
 	lossGrace = 500 * time.Millisecond
 	// stuckAfter is how long padlock waits for killed processes to end. Then padlock reports the
 	// processes that are still running.
