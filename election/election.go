@@ -16,7 +16,8 @@ var (
 	ErrNotLeader = errors.New("election: this candidate is not the leader")
 	// ErrNoLeader means that nobody leads at the moment.
 	ErrNoLeader = errors.New("election: there is no leader")
-	// ErrResigned is the cause of the end of the leader's context after Resign.
+	// ErrResigned is what context.Cause returns for the context of the leader after Resign was
+	// called.
 	ErrResigned = errors.New("election: the leader has resigned")
 	// ErrRunning means that Run was called while another Run of the same Election is under way.
 	ErrRunning = errors.New("election: Run is under way already")
@@ -64,36 +65,37 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 	return e
 }
 
-// Run campaigns until this candidate is the leader, and then calls the function lead. The
-// function's context ends when ctx ends, when the lock is lost, or after Resign; context.Cause
-// tells which. Run releases the lock when the function has returned, however long that takes, and
-// even if it panics. The next step of Run depends on the result of the function:
+// Run waits until this candidate is the leader, and then calls the function lead. When lead has
+// returned, however long that takes, Run releases the lock. It releases the lock even if lead
+// panics.
 //
-//	result of the function               next step of Run
-//	nil, and its context has not ended   Run returns nil: the work is finished.
-//	an error that is ErrStop             Run returns that error.
-//	nil, and its context has ended       Run waits for the back-off, and campaigns again.
-//	the error of its context, which      Run waits for the back-off, and campaigns again.
-//	has ended
-//	another error                        Run calls OnError, waits for the back-off, and campaigns
-//	                                     again.
+// The context of lead ends when ctx ends, when the lock is lost, or after Resign. context.Cause
+// tells which.
 //
-// If the function returns nil, but the release shows that the lock was already lost, another
-// candidate may have led at the same time. Then the work does not count as finished: Run calls
-// OnError with the loss, waits for the back-off, and campaigns again.
+// What Run does next depends on the result of lead:
 //
-// If the function returns nil and the store cannot be reached for the release, Run calls OnError
-// and returns nil: the lease lasted until the function had returned. The Locker tries again to
-// release the lock.
+//	nil, before its context ended     Run returns nil: the work is finished.
+//	nil, after its context ended      Run campaigns again.
+//	the error of its ended context    Run campaigns again.
+//	an error that is ErrStop          Run returns this error.
+//	any other error                   Run calls OnError, and campaigns again.
 //
-// If the store cannot be reached for a campaign, Run calls OnError and campaigns again after the
-// back-off. The back-off grows from BackOff to MaxBackOff, with jitter. It starts again from
-// BackOff when the function has run for longer than MaxBackOff.
+// Before Run campaigns again, it waits for the back-off. The back-off grows from BackOff to
+// MaxBackOff, with jitter. It starts again from BackOff when lead has run for longer than
+// MaxBackOff. If ctx has ended, Run does not campaign again. It returns the error of ctx instead.
 //
-// When ctx ends, Run does not campaign again: it passes another error of the function to OnError,
-// and returns the error of ctx. Run also returns the errors that would come again at each try:
-// padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrAlreadyHeld, errors.ErrUnsupported, and
-// ErrRunning.
+// If lead returns nil, the release may show that the lock was already lost. Then another candidate
+// may have led at the same time, and the work does not count as finished. Run calls OnError and
+// campaigns again.
+//
+// If lead returns nil and the store cannot be reached for the release, the work is finished,
+// because the lease lasted until lead had returned. Run calls OnError and returns nil. The Locker
+// tries again to release the lock.
+//
+// If the store cannot be reached for a campaign, Run calls OnError and campaigns again. Run returns
+// the errors of a campaign that would come again at each try: padlock.ErrInvalid,
+// padlock.ErrClosed, padlock.ErrAlreadyHeld and errors.ErrUnsupported. If another Run of this
+// Election is under way, Run returns ErrRunning.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	if !e.begin() {
 		return ErrRunning
@@ -195,7 +197,7 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 			if released != nil {
 				e.set.onError(fmt.Errorf("election: the work is finished: %w", released))
 			}
-		case errors.Is(err, ErrStop): // even together with the error of the context
+		case errors.Is(err, ErrStop): // Run returns err, even if err wraps the error of the context too
 		case ended != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ended)):
 			err = nil // the function returned the error of its context
 		}
@@ -211,9 +213,9 @@ func lost(err error) bool {
 		errors.Is(err, padlock.ErrReleased) || errors.Is(err, padlock.ErrMaxHold)
 }
 
-// take waits for the lock. If the last campaign failed, take first makes one try without waiting.
-// If that try finds the lock held, the store works again, and Ready no longer reports the failure.
-// A try that waits would show this only when the present leader's term ends.
+// take waits for the lock. After a failed campaign, take first makes one try without waiting. If
+// another process holds the lock, the store works again, and Ready no longer reports the failure.
+// Without this try, Ready would report the failure until the end of the present term.
 func (e *Election) take(ctx context.Context) (*padlock.Lock, error) {
 	e.mu.Lock()
 	failed := e.trouble != nil
