@@ -18,11 +18,11 @@
 // A guard refuses a fence that is smaller than the greatest fence that it has seen. The error is
 // [ErrStale]. If both numbers are known, it is a [*StaleError].
 //
-// A guard accepts a fence that is equal to the greatest one. It comes from the same holder, which
-// writes again, or from another reader that holds a shared lock at the same time. If
-// driver.Guarantees.SharedFence of the store is Yes, all these readers have the same fence. In a
-// quorum the readers may have different fences if a member was late or has come back. The guards
-// then refuse the readers with the smaller fences.
+// A guard accepts a fence that is equal to the greatest one. The same holder may write again, or
+// several readers may hold a shared lock. All readers have the same fence if
+// driver.Guarantees.SharedFence of the store is Yes. In a quorum the readers may have different
+// fences if a member was late or has come back. The guards then refuse the readers with the smaller
+// fences.
 //
 // Checking and writing must be one step. Otherwise a process may check its fence, be paused, and
 // write when another process has the lock. The page docs/fences.md has a complete program for SQL.

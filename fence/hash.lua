@@ -1,6 +1,7 @@
--- Sets fields of the hash KEYS[1] to ARGV[2], ARGV[3], … (field, value, …), unless its field
--- "fence" is greater than the fence ARGV[1]. Returns the greatest fence as a string of decimal
--- digits. string.format makes the string, because Lua's own conversion keeps only 14 digits.
+-- Sets fields of the hash KEYS[1]. ARGV[1] is the caller's fence, and the other arguments are
+-- pairs: a field, then its value. If the hash has a greater fence in its field "fence", nothing is
+-- set. Returns the greatest fence as a string of decimal digits. string.format makes the string,
+-- because Lua's own conversion keeps only 14 digits.
 local mine = tonumber(ARGV[1])
 if not (mine and mine >= 1 and mine < 9007199254740992 and string.format('%.0f', mine) == ARGV[1]) then
   return redis.error_reply('ERR fence is malformed')

@@ -95,9 +95,9 @@ func CheckResponse(resp *http.Response) error {
 //	428 Precondition Required  there is no fence, and Optional is not set
 //	503 Service Unavailable    the request ended while it waited for a handler with a smaller fence
 //
-// Requests without a fence whose method is safe (GET, HEAD, OPTIONS, TRACE) pass unguarded, because
-// they write nothing, and because a browser's CORS preflight carries no fence. If such a request
-// has a fence, it is guarded.
+// A request without a fence passes unguarded if its method is safe (GET, HEAD, OPTIONS, TRACE).
+// Such a request writes nothing, and the CORS preflight of a browser cannot have a fence. A request
+// with a fence is always guarded.
 //
 // Set the fields before the first use. A fence is not a secret and does not prove an identity: the
 // server must check first whether the client may send the request at all.

@@ -47,9 +47,9 @@ type SQL struct {
 	args         []any
 }
 
-// NewSQL returns a new SQL for a statement of the holder of a lock. Its fence is the fence of that
-// lock. If the fence is 0, as with a store without fences, the error is ErrMissing. If the fence is
-// 2^53 or more, the error is ErrMalformed.
+// NewSQL returns a new SQL for one statement. The fence is the fence of the lock that the caller
+// holds. If the fence is 0, as with a store without fences, the error is ErrMissing. If the fence
+// is 2^53 or more, the error is ErrMalformed.
 func NewSQL(p Placeholders, fence uint64) (*SQL, error) {
 	if err := check(fence); err != nil {
 		return nil, err
