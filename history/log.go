@@ -37,9 +37,9 @@ func Open(dir string, store driver.Store) *Log {
 	return l
 }
 
-// keepsIn reports whether the store keeps its own history in the directory dir, and only this user
-// may write there. That is so for the directories that padlock uses by default. The Log then writes
-// only to the directory, because both writes would go to the same place.
+// keepsIn reports whether the store keeps its own history in the directory dir, as it does with the
+// default directories of padlock. The Log then uses only the directory. Otherwise it would write
+// each record to dir twice. If other users may write to dir, keepsIn returns false.
 func keepsIn(store driver.Store, dir string) bool {
 	local, ok := driver.As[interface{ Dir() string }](store)
 	if !ok || filepath.Clean(dir) != filepath.Join(local.Dir(), "history") {
@@ -54,9 +54,8 @@ func keepsIn(store driver.Store, dir string) bool {
 func (l *Log) Shared() bool { return l.store != nil }
 
 // Runs returns the runs of name, the newest first. It returns at most MaxRuns runs that began and
-// at most MaxRuns runs that were skipped. If only one of the directory and the store can be read,
-// Runs returns its runs together with the error of the other. For a name without runs, the error is
-// nil.
+// at most MaxRuns runs that were skipped. If the directory or the store cannot be read, Runs
+// returns an error and the runs that it could read. For a name without runs, the error is nil.
 func (l *Log) Runs(ctx context.Context, name string) ([]Run, error) {
 	all, err := l.readRecords(ctx, name)
 	var runs []Run
@@ -104,9 +103,7 @@ func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 	return runs, join(errs)
 }
 
-// inDir returns err with "history of this machine" added to its text: the directory could not be
-// read or written. inStore does the same for an error of the store. If the error says that the
-// store cannot keep a history, inStore returns nil.
+// inDir returns an error that also says where err happened: in the history on this machine.
 func inDir(err error) error {
 	if err != nil {
 		return fmt.Errorf("history of this machine: %w", err)
@@ -114,6 +111,8 @@ func inDir(err error) error {
 	return nil
 }
 
+// inStore is like inDir, for an error of the store. If the error says that the store cannot keep a
+// history, inStore returns nil.
 func inStore(err error) error {
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("history in the store: %w", err)
@@ -134,9 +133,8 @@ func join(errs []error) error {
 	return fmt.Errorf("%w; %w", errs[0], join(errs[1:]))
 }
 
-// Names returns the names that begin with prefix and have a history, sorted. If only one of the
-// directory and the store can be read, Names returns its names together with the error of the
-// other.
+// Names returns the names that begin with prefix and have a history, sorted. If the directory or
+// the store cannot be read, Names returns an error and the names that it could read.
 func (l *Log) Names(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	var errs []error
