@@ -129,9 +129,9 @@ func (c *Clock) Suspend(d time.Duration) {
 }
 
 // settle waits until every goroutine of the synctest bubble is blocked. Outside a bubble it does
-// nothing. In a bubble, the result of time.Now has no monotonic reading, so it equals its Round(0).
+// nothing.
 func settle() {
-	if now := time.Now(); now == now.Round(0) {
+	if now := time.Now(); now == now.Round(0) { // in a bubble, now has no monotonic reading
 		synctest.Wait()
 	}
 }

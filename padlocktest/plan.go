@@ -39,7 +39,8 @@ func (r Request) String() string {
 	return strings.Join(kinds, "|")
 }
 
-// Always is the number of requests to give to Fail or LoseReplies for all requests until Heal.
+// Always can be given to Fail and LoseReplies as the number of requests. It means all requests
+// until Heal is called.
 const Always = -1
 
 // fault is a delay, an error or a lost reply that the test has ordered for some requests.

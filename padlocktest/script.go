@@ -89,10 +89,10 @@ func (s *Script) Lose(name string) {
 	}
 }
 
-// Hold makes another client hold name until the returned function is called. The parameter by
-// describes that client to all Lockers. If by.Since is zero, Hold uses the current time. The hold
-// ends by itself at by.Until, or after a day if by.Until is zero. Hold panics if it cannot take the
-// name.
+// Hold makes another client hold name, and returns a function that releases the hold. All Lockers
+// see the hold as the parameter by describes it. If by.Since is zero, Hold uses the current time.
+// The hold ends at by.Until at the latest, or after a day if by.Until is zero. Hold panics if it
+// cannot take the name.
 func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	s.mu.Lock()
 	s.made++
