@@ -30,9 +30,9 @@ func (h *histogram) add(d time.Duration) {
 	h.most = max(h.most, d)
 }
 
-// percentile returns how long the fraction p of the recorded durations lasted at most. For example,
-// if p is 0.95, then 95 % of the durations are not longer than the result. The result is the upper
-// bound of a bucket, or the longest recorded duration if that is less.
+// percentile returns the percentile for p, which is between 0 and 1. If p is 0.95, at least 95 % of
+// the recorded durations are not longer than the result. The result is the upper bound of a bucket,
+// or the longest recorded duration if that is less.
 func (h *histogram) percentile(p float64) time.Duration {
 	rank := uint64(math.Ceil(p * float64(h.sum)))
 	seen := uint64(0)

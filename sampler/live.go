@@ -32,9 +32,9 @@ func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live 
 // of this process. The error of that conversion can be as long as a round trip.
 const jitter = 100 * time.Millisecond
 
-// isSame reports whether n and the later hold h are the same hold. The parameter fence is the fence
-// of h. RaiseFence and a promotion change the fence of a hold, so a new fence alone does not mean a
-// new hold. If the beginning of the hold is known, that time decides.
+// isSame reports whether h is still the hold n. h was seen in a later sample, with the given fence.
+// RaiseFence and a promotion change the fence of a hold, so a new fence alone does not mean a new
+// hold. If the beginning of the hold is known, that time decides.
 func (n *live) isSame(h *padlock.Hold, fence uint64) bool {
 	if n.Host != h.Host || n.PID != h.PID || n.Label != h.Label || n.Foreign != h.Foreign || n.Cooling != h.Cooling {
 		return false
@@ -82,25 +82,23 @@ func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) 
 
 // lateRenewals returns how many renewals the holder has missed since the last renewal that was
 // seen. The argument left is the time until the lease ends.
-//
-// A holder renews its lease when 30 to 37 % of the TTL has passed. If that request fails, the
-// holder repeats it after another 10 % of the TTL, and again after another 10 %. If 60 % of the TTL
-// has passed and no request has succeeded, the renewal counts as missed.
-//
-// A hold can miss a renewal only if an earlier renewal was seen. Nobody renews the locks of other
-// programs, or the locks that the command "padlock acquire" takes. If the lease is now much longer
-// than after earlier renewals, the program has asked for a long lease with Lock.Extend. The holder
-// renews such a lease when a third of the TTL is left.
 func (n *live) lateRenewals(left time.Duration) int {
 	switch {
 	case n.renewals == 0:
+		// Nobody renews the locks of other programs, or the locks that "padlock acquire" takes.
+		// This may be such a lock.
 		return 0
 	case n.lease > n.least*3/2:
+		// The program has asked for a long lease with Lock.Extend. The holder renews such a lease
+		// when a third of the TTL is left.
 		if left < n.least*3/10 {
 			return 1
 		}
 		return 0
 	}
+	// A holder renews its lease when 30 to 37 % of the TTL has passed. If the request fails, the
+	// holder tries again after another 10 % of the TTL, and once more after another 10 %. If all
+	// these requests fail, a renewal counts as missed at 60 % of the TTL.
 	gone := float64(n.lease-left) / float64(max(n.lease, 1))
 	switch {
 	case gone < 0.6:

@@ -47,11 +47,11 @@ const unknownFor = time.Minute
 // sight is the result of one sample for one name: the states of the lock and of its slots.
 type sight struct {
 	states     map[string]padlock.State // by the name that the store uses
-	unknown    map[string]string
-	complete   bool // a part that is neither in states nor in unknown is free
-	continuous bool // the previous sample succeeded
-	first      bool // there was no sample before
-	counts     bool // the store counts the callers that wait for a lock
+	unknown    map[string]string        // why the state of a lock is unknown, by the same name
+	complete   bool                     // a lock in neither of these two maps is free
+	continuous bool                     // the previous sample succeeded
+	first      bool                     // there was no sample before
+	counts     bool                     // the store counts the callers that wait for a lock
 	now        time.Time
 }
 
@@ -157,11 +157,10 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	return over
 }
 
-// waitersIn counts the callers that wait for the lock or for one of its slots. Callers that wait
-// for a slot queue for another lock, the gate of the slots (see driver.SlotGate). The first of them
-// holds the gate, and the others wait for it. So the number of callers that wait for a slot is the
-// number of holders and waiters of the gate. If the sample has no state of the name, the result is
-// 0, or -1 if the store does not count waiters.
+// waitersIn counts the callers that wait for the lock or for one of its slots. To wait for a slot,
+// a caller takes another lock, the gate (see driver.SlotGate). So the holder and the waiters of the
+// gate all wait for a slot. If the sample has no state of the name, the result is 0, or -1 if the
+// store does not count waiters.
 func waitersIn(s *sight) int {
 	sum := 0
 	for stored, state := range s.states {

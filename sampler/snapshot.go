@@ -76,12 +76,15 @@ type Name struct {
 	Fence uint64 // the highest fence of the lock itself, not of its slots; 0 if unknown
 
 	Waiters   int           // how many wait for the lock or for a slot; -1 if unknown
-	WaitSince time.Time     // since when every sample has seen waiters; zero if nobody waits
+	WaitSince time.Time     // when the queue was first seen; zero if nobody waits
 	Waiting   time.Duration // the sum of all waiting times since WaitSince; -1 if unknown
 	WaitTime  time.Duration // the sum of all waiting times since Snapshot.Begun
 
-	Stuck    []Reason // why the name needs attention; empty if it does not
-	Slowness float64  // how many times as long as usual (or as planned) the longest hold has lasted; 0 if unknown
+	Stuck []Reason // why the name needs attention; empty if it does not
+
+	// Slowness compares the slowest hold with the usual or the planned time of a hold. For example,
+	// 2 means that it has lasted twice as long. Slowness is 0 if unknown.
+	Slowness float64
 
 	Figures         // of this name
 	Usual   Times   // how long holds of this name lasted
@@ -117,7 +120,7 @@ type Hold struct {
 
 	FirstSeen time.Time
 	Held      time.Duration // how long the hold had lasted at the time of the sample
-	AtLeast   bool          // Since is unknown, so Held counts from FirstSeen
+	AtLeast   bool          // Held is a lower bound, counted from FirstSeen
 
 	Renewals int // renewals that were seen
 	Missed   int // how many renewals are overdue
