@@ -175,8 +175,8 @@ func (s *series) Count(e padlock.Count) {
 	}
 }
 
-// Lend returns the histogram of acquires or of holds. Count would add the time of an acquire or of
-// a hold to that histogram. With Lend, the Locker adds the time directly, without a call of Count.
+// Lend returns the histogram of acquires or of holds. The Locker adds each duration to the
+// histogram itself, instead of calling Count.
 func (s *series) Lend(kind padlock.EventKind, mode padlock.Mode) *histogram.Histogram {
 	if kind == padlock.EventReleasing {
 		return histogramOf(&s.use, padlock.Count{Mode: mode, Outcome: padlock.OutcomeReleased})

@@ -25,8 +25,8 @@ type Part interface {
 // shape says how an element is written.
 type shape struct {
 	void bool // without content and without an end tag
-	line bool // a line break is written after the element, where browsers ignore it
-	code bool // the content is code, so El writes no content
+	line bool // El adds a line break after the element; browsers ignore the line break there
+	code bool // El leaves the content out, because it would be code
 }
 
 var shapes = map[constant]shape{
