@@ -13,16 +13,11 @@ import (
 // of three requests for each lock. If the name is free after all, the script that joins the queue
 // (join.lua) takes it.
 //
-// For this purpose, each Store remembers the names that its releases have handed over. JoinFirst
-// returns true for a name that is remembered, and false for all other names.
+// For this purpose, each Store remembers the names that its releases have handed over to other
+// processes. JoinFirst returns true for these names, and false for all other names.
 //
-//	what happens                                          what the Store does
-//	a release hands a name over to another process        remembers the name
-//	the same, but the Store already remembers             forgets all names, and then remembers
-//	4,096 names (mostHandOvers)                           the new one
-//	1 s has passed since the name was handed over         forgets the name
-//	(memoryOfHandOver)
-//	join.lua finds the name free                          forgets the name
+// The Store forgets a name after 1 s (memoryOfHandOver), or when join.lua finds the name free. If
+// the Store has 4,096 names (mostHandOvers), it forgets all of them before it adds another one.
 //
 // JoinFirst returns false for every name in these cases:
 //

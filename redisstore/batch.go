@@ -57,7 +57,7 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 // decides how much memory is reserved.
 const textOfOne = 96
 
-// batchOf contains the holds of a batch that are sent in one request.
+// batchOf is one part of a batch. Its holds are sent in one request.
 type batchOf struct {
 	index []int // the positions of the part's holds in the whole batch
 	keys  []string
@@ -139,8 +139,8 @@ func (s *Store) readExtended(ctx context.Context, b *batchOf, resp rueidis.Redis
 	}
 }
 
-// mostSlow is how many leases one run of the full script extends at most. The full script takes ten
-// times as long for each lease as the fast script.
+// mostSlow is the greatest number of leases that one run of the full script extends. The full
+// script takes ten times as long for each lease as the fast script.
 const mostSlow = 16
 
 var bothSlowScripts = map[bool]func() *script{
@@ -179,9 +179,9 @@ func (s *Store) slowBatches(c *connected, holds []driver.Extension, out []driver
 	return all
 }
 
-// extendRest extends the holds that need the full script, such as shared holds. Usually these are
-// few. But when a server has lost its data, all holds of the process need it. So one request serves
-// several holds.
+// extendRest extends the holds that need the full script, such as shared holds. Usually there are
+// few of them. But after a server has lost its data, all holds of the process need the full script.
+// So each request extends several holds.
 func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
 	all := s.slowBatches(c, holds, out)
 	if len(all) == 0 {

@@ -47,9 +47,9 @@ type Sentinel struct {
 	// MasterName is the name under which the sentinels watch the primary, as in the line
 	// "sentinel monitor NAME HOST PORT QUORUM" of their configuration.
 	MasterName string
-	// User, Password and Credentials are used to log in at the sentinels, as the fields of Config
-	// with the same names are used to log in at the servers. Sentinels without a password need none
-	// of them.
+	// User, Password and Credentials are the login at the sentinels. The fields of Config with the
+	// same names are the login at the servers, and work in the same way. Sentinels without a
+	// password need none of them.
 	User, Password string
 	Credentials    func(ctx context.Context) (user, password string, err error)
 }

@@ -104,10 +104,12 @@ func refusal(text string) error {
 	return fmt.Errorf("%w: redis: %s", driver.ErrUncertain, text)
 }
 
-// scriptError returns the error of the command that failed in a script. Redis 7.0 reports that
-// error itself, and Redis 6.2 puts the name of the script and the line before it.
+// scriptError removes the name of a script and the number of a line from the beginning of an error.
+// Redis 6.2 adds them to the error of a command in a script. Redis 7.0 does not.
 func scriptError(text string) string {
-	if !strings.Contains(text, "NOPERM") { // may come after the first write of a script; see refusal
+	// NOPERM keeps this text. It tells refusal that the error came from a script, which may have
+	// written something before.
+	if !strings.Contains(text, "NOPERM") {
 		text = scriptLine.ReplaceAllString(text, "")
 	}
 	return text

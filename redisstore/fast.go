@@ -211,13 +211,13 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 	})
 }
 
-// handed is a set of tokens whose holds have not been released yet. It has two kinds of tokens:
+// handed stores what the store must know to release some holds. The keys of the map are tokens.
+// There are two kinds of such holds:
 //
-//   - A token that got its name by a hand-over. Usually the name has more waiters, and a fast
-//     script cannot release a name with waiters. So the release does not try the fast script first;
-//     see quickRelease.
-//   - A token that got a permit. The set also has the number of permits n with which the caller
-//     asked, because the release of the permit looks for waiters at the gate for n permits.
+//   - Holds that came by a hand-over. The names of such holds usually have more waiters. The fast
+//     script cannot release a name with waiters, so the release does not try it; see quickRelease.
+//   - Holds of permits. The release must find the gate with the waiters. The gate depends on how
+//     many slots the name has.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex
@@ -226,7 +226,7 @@ type handed struct {
 
 type handedOver struct {
 	passed  bool // the hold came by a hand-over
-	permits int  // if the hold is a permit: the number n with which the caller asked for it; otherwise 0
+	permits int  // for a permit: how many slots the name has, according to the caller; otherwise 0
 }
 
 const maxHanded = 1 << 14 // limits the set, because some holds are never released

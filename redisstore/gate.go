@@ -158,8 +158,8 @@ func (g *gate) reasonAgainst(now driver.Instant) error {
 	return nil
 }
 
-// forbids returns the reason that the last check found against granting locks, or nil. It does not
-// look at the restart guard, which refuses locks for a limited time only.
+// forbids returns why the last check decided that no locks may be granted, or nil. It ignores the
+// restart guard, which refuses locks for a limited time only.
 func (g *gate) forbids() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,13 +9,12 @@ import (
 // A lock has one key that other programs may know, and some companion keys that only padlock uses.
 // All companion keys begin with companionPrefix, after the store's prefix.
 //
-// A lock's key is the store's prefix followed by the name. There is an exception: if the name, or
-// the prefix followed by the name, begins with companionPrefix, this key could be the companion key
-// of another lock. Such a lock has the key "padlock:{tag}n:" followed by the name, with the store's
-// prefix before it. Other programs do not know this form.
+// Usually, the key of a lock is the store's prefix and the name. For some names, such a key would
+// look like the companion key of another lock. The key of these locks is the store's prefix,
+// "padlock:{tag}n:" and the name. Other programs do not know this form.
 //
-// The locks of permits and gates have keys of this form too. They have the tag of the name to which
-// the permits belong, so all of these keys are in one slot of a cluster.
+// Permits and gates have keys of this form too. All permits and gates of a name have the same tag,
+// so their keys are in one slot of a cluster.
 const companionPrefix = "padlock:{"
 
 // keyer makes the keys for names.

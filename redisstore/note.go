@@ -11,9 +11,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The note of a name is a string of fields that follow each other. Only this table knows their
-// positions. Go uses the constants below. The scripts use words such as NOTE_TOKEN, which are
-// replaced by the positions when the scripts are assembled.
+// The note of a name is a string. It consists of the fields in this table, one after the other. Go
+// finds a field with the constants below. A script finds it with a word such as NOTE_TOKEN. The
+// function spell replaces these words by numbers.
 //
 //	field     bytes   content
 //	flag      1       the version of the format, and whether the lock has more keys; see below
@@ -23,12 +23,13 @@ import (
 //
 //	length    3       the length of the token in bytes, decimal
 //	token     length  the token of the hold
-//	state     1       h: held; r: reserved; H: held, and the note has no fields at-least and since
+//	state     1       h: held; r: reserved; H: held, but without the fields at-least and since
 //	at-least  13      the earliest end of the hold, in ms since 1970, or 0
 //	since     13      when the hold began, in ms since 1970
 //	holder    rest    the holder as JSON
 //
-// With the state H, the hold has no earliest end, and began at the time that is in the fence.
+// In the state H, the time in the fence is also the beginning of the hold. There is no earliest
+// end.
 //
 // Flag and fence are at the same place in every version. The flag says whether the lock is simple.
 // A simple lock has only its key and its note. Any other lock may have readers, waiters, or other
@@ -39,7 +40,7 @@ import (
 //	2        B                      b
 //	3        C                      c
 //
-// All later versions have two letters of their own in the same way.
+// Version 4 has D and d, and so on.
 const (
 	flagBytes   = 1
 	fenceBytes  = 16
@@ -64,7 +65,7 @@ const (
 // Times that the scripts have in common, in ms.
 const (
 	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a waiter has to claim a reservation
-	aliveMillis   = 45_000                                        // after this time without a look, a waiter counts as dead
+	aliveMillis   = 45_000                                        // a waiter that has not looked at its name for so long counts as dead
 	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their last use
 
 	// The first waiter for a permit holds the gate with a lease of gateMillis, and looks again
@@ -126,8 +127,8 @@ var speller = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 })
 
-// spell replaces the words of scriptWords in a script. A test fails if a script has such a word and
-// scriptWords does not.
+// spell replaces the words of scriptWords in a script. A test finds words of scripts that
+// scriptWords lacks.
 func spell(text string) string { return speller().Replace(text) }
 
 // counted returns the length of a token, followed by the token. A note contains its token in the

@@ -64,21 +64,21 @@ func PlainStrings() Option { return func(c *config) { c.strings = true } }
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
-// DefaultFenceKeep. The store keeps the fence for d after the end of the last lease. A fence is a
-// time on the server's clock, which may be later than the end of the lease. Then the store keeps
-// the fence for d after that time. So fences never decrease unless the clock is set back by more
-// than d. A name takes about 310 bytes until its fence is forgotten; docs/stores/redis.md has the
-// formula.
+// DefaultFenceKeep. The store keeps the fence for d after the end of the last lease, or after the
+// time in the fence if that is later. (A fence is a time on the server's clock.) So fences never
+// decrease unless the clock is set back by more than d. A name takes about 310 bytes until its
+// fence is forgotten; docs/stores/redis.md has the formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
 // Prefix puts p before every key. Other programs that share the names must do the same.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
 // Foreign is for names that padlock shares with programs that poll, such as PHP's. Without Foreign,
-// direct hand-over may starve a program that polls. With Foreign, padlock pauses after each second
-// in which it has used a name without a break: it leaves the name free for 130 ms. PHP's Symfony
-// tries again after less than 130 ms, so it can take the name in the pause. While another program
-// holds the name, padlock's first waiter tries every 25 ms.
+// a program that polls may never get a name that padlock's processes hand over to each other. With
+// Foreign, padlock uses a name for about a second, and then leaves it free for 130 ms. PHP's
+// Symfony tries more often than that, so it can take the name.
+//
+// While another program holds the name, padlock's first waiter tries every 25 ms.
 func Foreign() Option { return func(c *config) { c.foreign = true } }
 
 // OnlyPadlock says that no other program uses these names. Only then can the store know that a

@@ -21,8 +21,8 @@ func (s *Store) releasePermit(ctx context.Context, c *connected, name, token str
 	return done, err
 }
 
-// passPermit ends the hold of a permit, and hands the permit over to a waiter: the first waiter at
-// the gate that belongs to the argument permits. It reports whether the hold was ended.
+// passPermit ends the hold of a permit, and gives the permit to the first waiter at the gate. The
+// argument permits is how many slots the name has. passPermit reports whether the hold was ended.
 func (s *Store) passPermit(ctx context.Context, c *connected, name, token string, permits int) (bool, error) {
 	base, slot, ok := driver.SplitSlot(name)
 	if !ok || slot < 0 || slot >= permits || permits > mostWatched {

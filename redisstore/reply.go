@@ -114,8 +114,8 @@ func (s *Store) grant(a *answer) (driver.Grant, error) {
 	return driver.Grant{}, unreadable()
 }
 
-// gapError refuses a name that nobody holds. With the option Foreign, padlock leaves a name free
-// for a short time, so that other programs can get it.
+// gapError is the error of a try for a name that nobody holds. With the option Foreign, padlock
+// leaves a name free for a short time, so that other programs can get it.
 type gapError struct {
 	*driver.HeldError
 	left time.Duration // the rest of that time
@@ -124,8 +124,9 @@ type gapError struct {
 func (e *gapError) Unwrap() error { return e.HeldError }
 
 // heldError reads a reply of the kind replyHeld. The reply has the server's time, the number of
-// waiters, the holds, and a number of milliseconds. The last number is 0, or for how long padlock
-// leaves the name free for other programs; see gapError.
+// waiters, the holds, and a number of milliseconds. Usually this number is 0. If nobody holds the
+// name or waits for it, padlock leaves the name free for other programs (see gapError). Then the
+// number is the rest of that time.
 func (a *answer) heldError() error {
 	if len(a.rest) < 3 {
 		return unreadable()

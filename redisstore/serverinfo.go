@@ -76,7 +76,7 @@ func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err
 // subscribers. In a cluster, that number counts only the subscribers at one node.
 const (
 	messagesToAll   = "0" // PUBLISH in a cluster
-	messagesCounted = "1" // PUBLISH without a cluster, where it returns the number of all subscribers
+	messagesCounted = "1" // PUBLISH without a cluster; it returns the number of all subscribers
 	messagesSharded = "2" // SPUBLISH in a cluster, and PUBLISH if SPUBLISH reaches nobody
 )
 
@@ -102,10 +102,12 @@ func (s *Store) shareMessages() {
 	g.client.Store(s.connected(c.Client, ownersOf(g.nodes)))
 }
 
-// ownersOf returns the owners of the slots if all servers that answered know sharded messages,
-// which came with Redis 7.0. The primaries may disagree for a while. So that its result does not
-// alternate, ownersOf always uses the reply of one primary: the one whose address is first in
-// alphabetical order.
+// ownersOf returns the owners of the slots. It returns nil if one of the servers that answered is
+// too old for sharded messages, which came with Redis 7.0.
+//
+// The primaries may have different lists of owners for a while. ownersOf uses the list of the
+// primary whose address is first in alphabetical order. So the next call usually uses the same
+// list.
 func ownersOf(nodes []node) (all slotOwners) {
 	from := ""
 	for i := range nodes {

@@ -20,9 +20,9 @@ import (
 // the store has one subscription for each primary. The channel of a subscription is in a slot of
 // its primary.
 //
-// Every subscription also receives messages of PUBLISH. An older padlock sends only those. This
-// version sends them if SPUBLISH has reached nobody, for example because the slot has moved, or
-// because the user has no right to SPUBLISH.
+// Every subscription also receives messages of PUBLISH. An older padlock always sends with PUBLISH.
+// This version also uses PUBLISH if SPUBLISH has reached nobody, for example because the slot has
+// moved, or because the user has no right to SPUBLISH.
 //
 //	state  when a subscription enters it                    its waiters
 //	down   it is new, or its connection was lost            get no messages, and look now and then
@@ -38,7 +38,7 @@ type subscription struct {
 	channel string
 	node    string // the node of the last connection, if dedicate has chosen it
 
-	up  chan struct{} // a closed channel while the state is up; subscriber.mu guards it
+	up  chan struct{} // is closed while the state is up, and open otherwise; subscriber.mu guards it
 	err error         // why the subscription is down; subscriber.mu guards it
 
 	suspect chan struct{} // receives a value if the subscription may be dead and must be tried
@@ -182,9 +182,9 @@ func (sub *subscriber) noteRefusal(owners slotOwners) {
 // watch returns when the connection is lost or the slot has moved.
 //
 // The subscription usually writes nothing on the connection, so its watchdog (see watchedConn) does
-// not notice a frozen or replaced server. Instead, watch sends itself a message when maybeDead was
-// called, at most once a second. A subscription at a primary of a cluster also asks for the
-// primary's time, at most every three seconds, when new waiters come.
+// not notice a frozen or replaced server. So watch tests the connection after each call of
+// maybeDead, at most once a second: it sends a message to itself. A subscription at a primary of a
+// cluster also asks for the primary's time, at most every three seconds, when new waiters come.
 func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error {
 	suspect := n.suspect
 	var pause <-chan time.Time
@@ -200,7 +200,7 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 			if err := n.readClock(d); err != nil {
 				return err
 			}
-		case <-pause: // during the pause, the gate has usually asked again for the owners of the slots
+		case <-pause: // the owners of the slots have usually been checked by now
 			if !n.stays(n.sub.s.gate.client.Load().owners) {
 				return errMoved
 			}

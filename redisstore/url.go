@@ -17,8 +17,8 @@ import (
 //	redis+cluster://[USER:PASSWORD@]HOST,HOST
 //	rediss+sentinel://…, rediss+cluster://…              sentinels or a cluster with TLS
 //
-// If a URL has several hosts, either all of them or only the last one may have a port. The
-// parameter node can add any other host and port.
+// If a URL has several hosts, write no port, a port after the last host, or a port after each host.
+// The parameter node can add any other host and port.
 //
 // The query may have the parameters
 //

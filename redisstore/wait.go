@@ -123,8 +123,8 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	return g, 0, err
 }
 
-// listening makes sure that the waiter receives messages. Then it makes sure that the server was
-// checked after the last connection was made.
+// listening makes sure that the waiter receives messages. If that takes a new connection, the gate
+// also checks the server again.
 func (a *wait) listening(grants bool) (*connected, *subscription, error) {
 	c, err := a.s.readyClient(a.ctx, grants)
 	if err != nil {

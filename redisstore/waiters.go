@@ -24,7 +24,7 @@ const (
 	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence, and often the time
 	msgPermit     = 'q' // a permit is reserved for the waiter; the message has the fence, the time and the permit
 	msgGranted    = 'g' // a lock of this process was released and this waiter has it now; the message has the fence
-	msgLookBy     = 'f' // the waiter must look at the name soon; the message says in how many ms at the latest
+	msgLookBy     = 'f' // the waiter must look at the name soon: within the number of ms in the message
 	msgTry        = 'b' // the waiter has no place in the queue, and may try
 	msgLook       = 'l' // the waiter must look now
 	msgTrial      = 'p' // the subscription has sent this message to itself, as a check; the message has a number
@@ -33,12 +33,14 @@ const (
 type message struct {
 	kind  byte
 	value int64
-	// With msgGranted, from is a time at which the lease had not begun yet, or just began. With
-	// msgHandedOver and msgPermit, from is the time at which the message arrived.
-	from   driver.Instant
-	handed int64    // msgHandedOver, msgPermit: the server's time of the hand-over in microseconds, or 0
-	clock  *samples // msgHandedOver, msgPermit in a cluster: samples of the sender's clock, or nil
-	slot   int      // msgPermit: the number of the permit
+	// msgGranted: the lease began at this time or later.
+	// msgHandedOver, msgPermit: the message arrived at this time.
+	from driver.Instant
+
+	// Only messages of the kinds msgHandedOver and msgPermit have these fields:
+	handed int64    // the server's time of the hand-over in microseconds, or 0
+	clock  *samples // in a cluster: samples of the sender's clock, or nil
+	slot   int      // only with msgPermit: the number of the permit
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {

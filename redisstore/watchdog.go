@@ -17,9 +17,8 @@ import (
 // is, if something was written and nothing was read for silenceLimit after that.
 //
 // The client itself would notice a silent server by sending a PING every second, even on idle
-// connections. A watchedConn sends nothing while it is idle. It has no timer: its deadline for
-// reads is set so that a Read returns after 600 ms and calls tick. So the client must not set that
-// deadline.
+// connections. A watchedConn sends nothing while it is idle. It uses the deadline for reads instead
+// of a timer: a Read that waits for 600 ms calls tick. So the client must not set this deadline.
 type watchedConn struct {
 	net.Conn
 	s   *Store
@@ -28,7 +27,7 @@ type watchedConn struct {
 	armed    atomic.Bool  // the deadline for reads is set
 	owed     atomic.Int64 // the driver.Instant of the first write since the last read, or 0
 	writes   atomic.Int64 // the number of writes
-	commands atomic.Int64 // at least the number of commands written since the last tick
+	commands atomic.Int64 // how many commands were written since the last tick; may be too high
 	pong     atomic.Bool  // the probe was answered
 	heard    atomic.Bool  // something was read
 
@@ -148,7 +147,7 @@ func (c *watchedConn) stopClock(writes int64) error {
 		return err
 	}
 	if c.writes.Load() != writes {
-		// A Write may have come just before armed became false. That Write has set no deadline.
+		// A Write came in between. If that Write saw that armed was set, it has set no deadline.
 		c.armed.Store(true)
 	}
 	if c.armed.Load() {

@@ -7,60 +7,40 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// When a name is handed over, the waiter gets a reservation, which is a short lease. Normally the
-// waiter must claim the reservation with a request before it uses the name. But if the waiter knows
-// when the reservation ends, it may use the name at once and send the claim later. The time in
-// which the waiter may use the name without a claim is called the window.
+// A waiter that gets a name by a hand-over has only a short lease at first, a reservation. To get a
+// full lease, it sends a claim. Normally it uses the name only after the reply to the claim. But if
+// the waiter knows when the reservation ends, it uses the name at once and sends the claim later.
+// The time in which it may use the name without a claim is called the window.
 //
-// The message about the hand-over has the time of the hand-over on the server's clock. The waiter
-// converts that time to its own clock. For this, it needs a sample, which is an earlier reading of
-// the server's clock:
+// A reservation has one of these states:
 //
-//	t0  when the waiter's process sent a request, on the local clock
-//	S   the server's time in the reply to that request
-//	h   the server's time of the hand-over; the reservation ends at h + MaxReservation
-//	p   when the message arrived, on the local clock
+//	state    what the waiter does
+//	made     waits for the message
+//	usable   uses the name; Wait returns From, and the claim must arrive before From+TTL
+//	unknown  claims the name before using it, because the window is not known
+//	held     has a full lease
+//	over     nothing; a late claim gets ErrLost
 //
-// When the server's clock showed S, the local clock showed t0 or later. So the hand-over was at the
-// local time t0 + (h - S) or later. The window begins at this local time, so that it ends before
-// the reservation ends at the server. The states of a reservation:
+// The transitions:
 //
-//	state    when a reservation enters it                  what the waiter does
-//	made     a release hands the name over                 it gets the message
-//	usable   the message has arrived, and the window is    Wait returns From. The caller may use the
-//	         known                                         name until From+TTL, and claims before that.
-//	unknown  the message has arrived, and the window is    Wait returns no From. The caller claims
-//	         not known; or a look found the reservation    before it uses the name.
-//	held     the claim has arrived                         it has a full lease
-//	over     a Release has ended it, or its time has       nothing; a claim that arrives later gets
-//	         passed                                        ErrLost
-//
-// The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over;
-// held → over.
-//
-// The window is not known in these cases:
-//
-//	case                                             because
-//	the store has no fences                          nothing would protect a resource from a late holder
-//	the option Foreign                               pass.lua does not hand the name over
-//	the option Replicas                              the hand-over may still be missing at the replicas
-//	a cluster, and the message came by PUBLISH       each server has its own clock
-//	the message has no time                          an older padlock sent it
-//	the sample is older than maxSampleAge            the two clocks may have drifted apart
-//	a connection was made or lost since the sample   the server may be another one, or may have
-//	                                                 restarted
-//	t0 + (h - S) is after p                          the server's clock was set forward
-//	less than half of the window is left             a claim could come too late
+//	from     event                                             to
+//	-        a release hands the name over                     made
+//	made     the message arrives, and the window is known      usable
+//	made     the message arrives, and the window is not known  unknown
+//	made     the waiter looks, and finds the reservation       unknown
+//	usable   the claim arrives                                 held
+//	unknown  the claim arrives                                 held
+//	any      a Release, or the lease has ended                 over
 
-// In a cluster, a sample has the time of the server to which the subscription is connected. Sharded
-// messages come from that server, because a script can use SPUBLISH only at the server that has the
-// slot of the channel.
+// In a cluster, a subscription has samples of the clock of one server: the server to which it is
+// connected. Sharded messages come from that server, because a script can use SPUBLISH only at the
+// server that has the slot of the channel.
 //
-// If the slot moves to another server, the subscription ends. But a message of the other server may
-// arrive before that. Its time comes from another clock, so the window is too early or too late. If
-// it is too early, it also ends too early, which is safe. If it begins after the message has
-// arrived, it is not used. So a window that is used is too late by at most the time that the
-// message travelled.
+// If the slot moves, the subscription ends. But a message from the new server may arrive before the
+// end. The clock of the new server is different, so the calculated window is early or late. An
+// early window is safe, because it also ends early. A late window is not used if it begins after
+// the message arrived. So a window that is used is late by at most the time that the message
+// travelled.
 
 // maxSampleAge is how old a sample may be. In this time two clocks drift apart by 100 ms at most,
 // which is one per cent.
@@ -120,10 +100,22 @@ func (s *Store) reservation(m *message) driver.Grant {
 	return g
 }
 
-// window returns the time in which a reservation can be used without a claim, or false if that time
-// is not known. Its parameters are the server's time of the hand-over in microseconds since 1970,
-// the local time at which the message arrived, and, in a cluster, samples of the clock of the
-// server that sent the message. The last parameter is nil if that server is not known.
+// window returns the time in which a reservation can be used without a claim. It returns false if
+// there is no such time, or if the time is not known:
+//
+//   - Without fences, nothing would protect a resource from a late holder.
+//   - With the option Foreign, pass.lua does not hand the name over.
+//   - With the option Replicas, the hand-over may still be missing at the replicas.
+//   - In a cluster, a message that came by PUBLISH may be from any server, and each server has its
+//     own clock. Then the parameter clock is nil.
+//   - A message of an older padlock does not have the time of the hand-over.
+//   - After maxSampleAge, the two clocks may have drifted apart.
+//   - If a connection was made or lost after the sample, the server may be another one, or may have
+//     restarted.
+//   - See windowOf for two more cases.
+//
+// The parameter handed is the server's time of the hand-over in microseconds since 1970, or 0. The
+// parameter p is the local time at which the message arrived.
 func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from driver.Instant, ttl time.Duration, ok bool) {
 	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || handed == 0 {
 		return 0, 0, false
@@ -141,7 +133,13 @@ func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from dri
 	return windowOf(a, handed, p, s.clock.Now())
 }
 
-// windowOf is the arithmetic of window.
+// windowOf calculates the window from a sample. The server read its clock after a.sent. So the
+// hand-over was at the calculated local time or later. The window begins at the calculated time, so
+// it ends before the reservation ends at the server.
+//
+// The result is false if the calculated time is after the message arrived: then somebody has set
+// the server's clock forward. It is also false if less than half of the window is left, because a
+// claim could come too late.
 func windowOf(a sample, handed int64, p, now driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
 	from = a.sent.Add(time.Duration(handed-a.micros) * time.Microsecond)
 	if from > p || from <= 0 {
