@@ -144,13 +144,13 @@ func (s *Store) unreached(ctx context.Context, err error) error {
 	return unavailable("%v", err)
 }
 
-// askAll calls ask for every node, except for the nodes that have an error in the map known.
-func (s *Store) askAll(ctx context.Context, known map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
+// askAll calls ask for every node. It skips the nodes whose addresses have an error in knownErrs.
+func (s *Store) askAll(ctx context.Context, knownErrs map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
 	c := s.gate.client.Load()
 	clients := c.Nodes()
 	nodes := make([]node, 0, len(clients))
 	for addr := range clients {
-		nodes = append(nodes, node{addr: addr, cluster: c.Mode() == rueidis.ClientModeCluster, err: known[addr]})
+		nodes = append(nodes, node{addr: addr, cluster: c.Mode() == rueidis.ClientModeCluster, err: knownErrs[addr]})
 	}
 	var wg sync.WaitGroup
 	for i := range nodes {

@@ -114,10 +114,10 @@ func (s *Store) reservation(m *message) driver.Grant {
 //     restarted.
 //   - See windowOf for two more cases.
 //
-// The parameter handed is the server's time of the hand-over in microseconds since 1970, or 0. The
-// parameter p is the local time at which the message arrived.
-func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from driver.Instant, ttl time.Duration, ok bool) {
-	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || handed == 0 {
+// handedAt is the server's time of the hand-over in microseconds since 1970, or 0. arrivedAt is the
+// local time at which the message arrived.
+func (s *Store) window(handedAt int64, arrivedAt driver.Instant, clock *samples) (from driver.Instant, ttl time.Duration, ok bool) {
+	if !s.config.fences || s.config.foreign || s.config.replicas > 0 || handedAt == 0 {
 		return 0, 0, false
 	}
 	if !s.server.Cluster {
@@ -127,10 +127,10 @@ func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from dri
 		return 0, 0, false
 	}
 	a := clock.latest()
-	if a.sent == 0 || p.Sub(a.sent) > maxSampleAge || a.turns != s.gate.turns.Load() || !s.gate.open.Load() {
+	if a.sent == 0 || arrivedAt.Sub(a.sent) > maxSampleAge || a.turns != s.gate.turns.Load() || !s.gate.open.Load() {
 		return 0, 0, false
 	}
-	return windowOf(a, handed, p, s.clock.Now())
+	return windowOf(a, handedAt, arrivedAt, s.clock.Now())
 }
 
 // windowOf calculates the window from a sample. The server read its clock after a.sent. So the
@@ -140,12 +140,12 @@ func (s *Store) window(handed int64, p driver.Instant, clock *samples) (from dri
 // The result is false if the calculated time is after the message arrived: then somebody has set
 // the server's clock forward. It is also false if less than half of the window is left, because a
 // claim could come too late.
-func windowOf(a sample, handed int64, p, now driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
-	from = a.sent.Add(time.Duration(handed-a.micros) * time.Microsecond)
-	if from > p || from <= 0 {
+func windowOf(a sample, handedAt int64, arrivedAt, now driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
+	from = a.sent.Add(time.Duration(handedAt-a.micros) * time.Microsecond)
+	if from > arrivedAt || from <= 0 {
 		return 0, 0, false
 	}
-	drift := (p.Sub(a.sent) + from.Add(driver.MaxReservation).Sub(p)) / 100
+	drift := (arrivedAt.Sub(a.sent) + from.Add(driver.MaxReservation).Sub(arrivedAt)) / 100
 	ttl = driver.MaxReservation - drift - 2*time.Millisecond
 	return from, ttl, from.Add(ttl).Sub(now) >= driver.MaxReservation/2
 }
