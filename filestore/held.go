@@ -141,8 +141,8 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 	return holds
 }
 
-// holder finds out who took the lock l, from the head record and the slots of the file. It removes
-// a slot that it has used from the map. So two locks never get the same slot.
+// holder finds out who took the lock l, from the head record and the slots of the file. When holder
+// uses a slot, it removes the slot from the map. So two locks never get the same slot.
 func (l kernelLock) holder(rec *record, slots map[int]slot) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.tookLock(l) {
 		return l.seenFromHere(&rec.owner, rec.holdOf(false))

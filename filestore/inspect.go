@@ -163,9 +163,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	}
 }
 
-// withLater corrects the doubtful ones among oldStates. newStates come from a second reading of
-// their files. If a lock is missing in newStates, the lock is free by now, and withLater drops it.
-// Otherwise keepClearer chooses between the old state and the new one.
+// withLater corrects the doubtful states in oldStates. The states in newStates come from another
+// reading of the same files. If a lock is missing in newStates, the lock is free by now, and
+// withLater drops it. Otherwise keepClearer chooses between the old state and the new one.
 func withLater(oldStates, newStates []driver.State, looks int) []driver.State {
 	byPath := map[string]driver.State{}
 	for _, state := range newStates {

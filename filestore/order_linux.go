@@ -66,8 +66,8 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 }
 
 // trouble returns how many waiters got no ticket, and when that last happened. The error says why a
-// new waiter would get no ticket now. If a new waiter would get a ticket, the error is the one of
-// the last waiter that got none, or nil.
+// new waiter would get no ticket now. If a new waiter would get a ticket, the error is the most
+// recent one, or nil if there was none.
 func (o *order) trouble(s *Store) (failures int, lastTime time.Time, err error) {
 	_, err = o.pipe.openPipe(s)
 	o.mu.Lock()

@@ -10,12 +10,13 @@ import (
 //   - An ordered waiter has a ticket. The release wakes the waiter with the first ticket. The
 //     others look at the lock about every 0.25 to 1 s, to find dead processes ahead of them.
 //   - A watching waiter is an ordered waiter that found its ticket to be the first. It also looks
-//     when a process closes or touches the file (inotify), and after the pauses of a pacer.
+//     at the lock when a process closes or touches the file (inotify), and after the pauses of a
+//     pacer.
 //   - An unordered waiter could not get a ticket. Only the first unordered waiter looks at the
 //     lock: after each release in this store, when a process closes or touches the file, and after
 //     the pauses of a pacer.
-//   - An onlooker only wants to know when a try may succeed. Each onlooker looks as the first
-//     unordered waiter does.
+//   - An onlooker only wants to know when a try may succeed. Each onlooker looks at the lock as the
+//     first unordered waiter does.
 type queue struct {
 	mu    sync.Mutex
 	line  []*waiter // in order of arrival

@@ -92,8 +92,8 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 }
 
 // leftAt reports whether an earlier try of this caller may have left something at member i: a hold,
-// or a request that may still arrive. An earlier try sends no more requests. So once leftAt has
-// returned false for a member, it always returns false. The caller holds mu.
+// or a request that may still arrive. An earlier try sends no more requests, so a result of false
+// stays false. The caller holds mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.slots[i]
