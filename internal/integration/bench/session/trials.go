@@ -68,18 +68,18 @@ func (b *bench) experiments() []*measure.Experiment {
 	}
 	for _, s := range b.stacks {
 		set.Rows = append(set.Rows, measure.Row{Name: s.name, Run: func() (measure.Figures, error) { return b.setTrial(s) }})
-		set.Targets = append(set.Targets, b.setTargets(s)...)
+		set.Targets = append(set.Targets, b.firstTargets(s)...)
 		if s.modes != none {
 			other.Rows = append(other.Rows, measure.Row{Name: s.name, Run: func() (measure.Figures, error) { return b.otherTrial(s) }})
-			other.Targets = append(other.Targets, b.otherTargets(s)...)
+			other.Targets = append(other.Targets, b.secondTargets(s)...)
 		}
 	}
 	return []*measure.Experiment{set, other}
 }
 
-// setTargets returns a stack's targets in the first experiment. The documentation states the same
+// firstTargets returns a stack's targets in the first table. The documentation states the same
 // targets.
-func (b *bench) setTargets(s *stack) (all []measure.Target) {
+func (b *bench) firstTargets(s *stack) (all []measure.Target) {
 	least := func(column string) {
 		all = append(all, measure.Target{Row: s.name, Column: column, AtLeast: float64(b.plan.requests)})
 	}
@@ -97,7 +97,7 @@ func (b *bench) setTargets(s *stack) (all []measure.Target) {
 	return all
 }
 
-func (b *bench) otherTargets(s *stack) (all []measure.Target) {
+func (b *bench) secondTargets(s *stack) (all []measure.Target) {
 	if s.modes != delta && s.modes != exclusive {
 		return nil
 	}
