@@ -31,7 +31,7 @@ type database struct {
 	// of the server, or the directory of the database file.
 	url, admin   func(at string) string
 	open         func(url string) (*sql.DB, sqlstore.Listener, error)
-	kill         string // a query whose result is SQL text; that text ends all other connections
+	killQuery    string // returns SQL statements; each of them ends one of the other connections
 	table        string // the fault "rows deleted" deletes all rows of this table
 	lock, unlock []string
 	disk         disk
@@ -39,13 +39,13 @@ type database struct {
 
 var (
 	postgreSQL = database{
-		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, kill: killPostgres,
+		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, killQuery: killPostgres,
 		table: "public.padlock_locks",
 		lock:  lockPostgres("public.padlock_locks"), unlock: []string{"ROLLBACK"},
 		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
 	}
 	advisory = database{
-		start: postgresServer, admin: postgresURL, open: postgres.Open, kill: killPostgres,
+		start: postgresServer, admin: postgresURL, open: postgres.Open, killQuery: killPostgres,
 		url: func(at string) string {
 			return "postgres+advisory://" + strings.TrimPrefix(postgresURL(at), "postgres://") + "&loss-delay=2s"
 		},
@@ -54,12 +54,12 @@ var (
 		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
 	}
 	mariaDB = database{
-		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, kill: killMaria,
+		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, killQuery: killMaria,
 		table: "padlock_locks",
 		lock:  []string{"LOCK TABLES padlock_locks WRITE, padlock_grants WRITE"}, unlock: []string{"UNLOCK TABLES"},
 	}
 	named = database{
-		start: mariaServer, admin: mariaURL, open: mysql.Open, kill: killMaria,
+		start: mariaServer, admin: mariaURL, open: mysql.Open, killQuery: killMaria,
 		url: func(at string) string {
 			return "mysql+advisory://" + strings.TrimPrefix(mariaURL(at), "mysql://") + "?loss-delay=2s&session-timeout=4s"
 		},
@@ -214,7 +214,7 @@ func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 // killOthers ends the connections of all workers in the server.
 func (d *database) killOthers(admin string) error {
 	return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-		rows, err := conn.QueryContext(ctx, d.kill)
+		rows, err := conn.QueryContext(ctx, d.killQuery)
 		if err != nil {
 			return err
 		}
