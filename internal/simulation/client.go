@@ -213,10 +213,10 @@ func (w *queued) handOver(g driver.Grant, err error) {
 	}
 }
 
-// rest waits until the server grants the lock, and returns the grant. If the time next passes
-// without a grant, rest returns the zero Grant.
-func (w *queued) rest(ctx context.Context, next time.Duration) (driver.Grant, error) {
-	t := time.NewTimer(next)
+// rest waits until the server grants the lock, and returns the grant. After the timeout, it returns
+// the zero Grant.
+func (w *queued) rest(ctx context.Context, timeout time.Duration) (driver.Grant, error) {
+	t := time.NewTimer(timeout)
 	defer t.Stop()
 	select {
 	case g := <-w.called:

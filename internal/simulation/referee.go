@@ -85,9 +85,9 @@ func (f *referee) ended() {
 	r.PerGrant = float64(f.sent()-f.before) / float64(max(1, r.Grants))
 }
 
-// A process calls left when it stops using a name. Then it releases the lock, unless it has lost
-// the lock.
-func (f *referee) left(name string) {
+// stoppedUsing notes that a process no longer uses a name. It is called when the lock's context
+// ends, just before a release or after a loss.
+func (f *referee) stoppedUsing(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.inside[name]--

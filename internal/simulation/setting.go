@@ -96,7 +96,7 @@ func (p *process) take(name string, opts ...padlock.Option) *padlock.Lock {
 	switch {
 	case err == nil:
 		p.acquired(p.number, name, lock.Fence(), called)
-		context.AfterFunc(lock.Context(), func() { p.left(name) })
+		context.AfterFunc(lock.Context(), func() { p.stoppedUsing(name) })
 		return lock
 	case p.ctx.Err() != nil:
 	case errors.Is(err, padlock.ErrHeld):
