@@ -48,9 +48,9 @@ func (w *worker) offer(ctx context.Context, h *held) bool {
 	return true
 }
 
-// key takes a key that another worker has offered, if there is one. It looks for a key in at most
-// one of five turns.
-func (w *worker) key() (Key, bool) {
+// offeredKey takes a key that another worker has offered, if there is one. It looks for a key in
+// only 20 % of the turns.
+func (w *worker) offeredKey() (Key, bool) {
 	if w.dice.load.HandOff == 0 || !w.dice.percent(20) {
 		return Key{}, false
 	}

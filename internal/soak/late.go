@@ -46,12 +46,11 @@ func (d *delay) markDoubt(h *Hold) {
 	last.To = h.Doubt
 }
 
-// livedUntil returns a time at which a hold certainly still existed. The hold's worker noticed at
-// the time end that the hold had ended. livedUntil subtracts the longest time that the worker may
-// have needed to notice it.
-func (d *delay) livedUntil(worker int, end int64) int64 {
-	from := end - d.most
-	return from - d.stalls[worker].timeBetween(from, end) - d.stalls[engine].timeBetween(from, end)
+// livedUntil returns a time at which a hold certainly still existed. The worker noticed the end of
+// the hold at noticedAt. livedUntil goes back from there by the longest possible delay.
+func (d *delay) livedUntil(worker int, noticedAt int64) int64 {
+	from := noticedAt - d.most
+	return from - d.stalls[worker].timeBetween(from, noticedAt) - d.stalls[engine].timeBetween(from, noticedAt)
 }
 
 // doubted reports whether the store may have ended a hold before the given time.

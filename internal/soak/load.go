@@ -23,12 +23,18 @@ type Load struct {
 	Cancel, Fixed            int
 	Pause                    int // pauses per 1000 turns; only a quarter of that on hot names, because a pause there makes many workers wait
 	Verify, Own, Try         int
-	Cool, AtLeast, Limit     int           // shares of turns with a cool-down, with HoldAtLeast and with MaxHold
-	Break                    int           // share of turns with Break, among the turns on the worker's own names
-	MinKeep, MaxKeep         time.Duration // the range of cool-downs and of HoldAtLeast; the times for MaxHold are a fifth as long
-	Slots, Several           int           // shares of turns that take a permit, and that take several names at once
-	Elections                int           // how many candidates each process has
-	Batch                    int           // the number for PassLocally, which every second process uses; 0 means that none does
+	Cool, AtLeast, Limit     int // shares of turns with a cool-down, with HoldAtLeast and with MaxHold
+	// Break is the percentage of turns that call Break, among the turns on the worker's own names.
+	Break int
+	// Cool-downs and HoldAtLeast are drawn from this range. The option MaxHold is set to a fifth of
+	// a time that is drawn from this range.
+	MinKeep, MaxKeep time.Duration
+	Slots            int // share of turns that take a permit
+	Several          int // share of turns that take several names at once
+	Elections        int // how many candidates each process has
+	// If Batch is greater than 1, every second process uses PassLocally. Batch is the number of
+	// holders after which the store gets the lock back.
+	Batch int
 }
 
 // DefaultLoad returns the load for the soak of all stores.

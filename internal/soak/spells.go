@@ -24,8 +24,8 @@ func (s spells) merged() spells {
 	return out
 }
 
-// timeBetween returns how much of the time between from and to is inside one of the intervals. The
-// intervals must be merged.
+// timeBetween returns how much of the given time is inside the intervals. The intervals must be
+// merged.
 func (s spells) timeBetween(from, to int64) (sum int64) {
 	first, _ := slices.BinarySearchFunc(s, from, func(x [2]int64, at int64) int { return cmp.Compare(x[1], at) })
 	for _, x := range s[first:] {

@@ -13,7 +13,7 @@ func (w *worker) work(ctx context.Context) {
 			return
 		}
 		t := w.dice.draw()
-		if key, ok := w.key(); ok {
+		if key, ok := w.offeredKey(); ok {
 			w.adopt(ctx, key, t)
 			continue
 		}

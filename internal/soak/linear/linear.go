@@ -54,11 +54,10 @@ const (
 	Unknown
 )
 
-// A Judge finds out whether operations can be put into an order in which [Op.Step] allows each one,
-// beginning with the zero State. If there is no such order, the Judge draws the operations into the
-// file picture, unless picture is empty. When the time limit has passed, the Judge gives up with
-// the result Unknown.
-type Judge func(piece []Operation, limit time.Duration, picture string) (Result, error)
+// A Judge looks for an order in which [Op.Step] allows all operations, beginning with the zero
+// State. If there is no such order, the Judge draws the operations into the picture file. It draws
+// nothing if the file's name is empty. After the time limit, the Judge returns Unknown.
+type Judge func(piece []Operation, limit time.Duration, pictureFile string) (Result, error)
 
 // Check cuts the history of each name into pieces, and lets the Judge examine the pieces. Pictures
 // of up to three Illegal pieces are written to the directory dir, unless dir is empty. When the
@@ -118,12 +117,12 @@ func cutPieces(holds []*soak.Hold, regrant bool) [][]Operation {
 	c.reset()
 	for _, o := range all {
 		if c.isFree(o.Call) {
-			cut = append(cut, ordered(c.piece))
+			cut = append(cut, setPrevFences(c.piece))
 			c.reset()
 		}
 		c.add(o)
 	}
-	return append(cut, ordered(c.piece))
+	return append(cut, setPrevFences(c.piece))
 }
 
 // cutter records whether a call or a hold is under way.
@@ -164,10 +163,8 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// ordered sets Op.before in the operations of a piece of a history. Op.before is the greatest fence
-// in the piece that is smaller than the operation's own fence. Operations without a fence stay as
-// they are.
-func ordered(piece []Operation) []Operation {
+// setPrevFences sets Op.prevFence in all operations of the piece that have a fence.
+func setPrevFences(piece []Operation) []Operation {
 	var fences []uint64
 	for _, o := range piece {
 		if f := o.Op.fence; f != 0 {
@@ -179,7 +176,7 @@ func ordered(piece []Operation) []Operation {
 	for i := range piece {
 		in := piece[i].Op
 		if n, _ := slices.BinarySearch(fences, in.fence); in.fence != 0 && n > 0 {
-			in.before = fences[n-1]
+			in.prevFence = fences[n-1]
 			piece[i].Op = in
 		}
 	}

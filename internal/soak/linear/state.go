@@ -74,13 +74,13 @@ var actionNames = [...]string{"grant", "adopt", "promote", "demote", "verify", "
 
 // Op is an operation on a name for one hold.
 type Op struct {
-	action  action
-	hold    int64
-	other   int64 // for adopt: the hold that is replaced
-	shared  bool
-	fence   uint64
-	before  uint64 // the greatest reported fence below this one
-	regrant bool   // other holders may get the lock during the conversion
+	action    action
+	hold      int64
+	other     int64 // for adopt: the hold that is replaced
+	shared    bool
+	fence     uint64
+	prevFence uint64 // the next smaller fence in the same piece of the history; 0 if there is none
+	regrant   bool   // other holders may get the lock during the conversion
 }
 
 func (o Op) String() string {
@@ -91,11 +91,10 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %x (%s, fence %d)", actionNames[o.action], o.hold, mode, o.fence)
 }
 
-// minted reports whether a store in state s may grant o with its fence. A store makes fences in
-// ascending order. So o must have the smallest fence of the piece that is greater than the fence of
-// s. A shared grant may also have the same fence as s.
+// minted reports whether a store in state s may grant o with the fence of o. Fences ascend, and the
+// latest one is s.fence. So s.fence must be o.prevFence. A shared grant may also repeat s.fence.
 func (o Op) minted(s State) bool {
-	return o.fence == 0 || s.fence == o.before || o.shared && o.action == grant && s.fence == o.fence
+	return o.fence == 0 || s.fence == o.prevFence || o.shared && o.action == grant && s.fence == o.fence
 }
 
 // Step is the model of a lock. It reports whether o may happen in state s, and returns the next
