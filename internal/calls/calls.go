@@ -46,9 +46,10 @@ func (c *Calls) Begin(ctx context.Context) error {
 }
 
 // End makes Begin refuse new calls, and cancels the context Closing, so that running calls can end
-// early. It reports whether this was the first call of End. The caller of End must then call
-// Work.Wait to wait for the running calls. Some of them may wait for an event and ignore Closing.
-// The caller must make that event happen before it calls Work.Wait.
+// early. It reports whether this was the first call of End.
+//
+// The caller of End must then wait for the running calls with Work.Wait. If a running call waits
+// for something and ignores Closing, the caller must end that wait first.
 func (c *Calls) End() (isFirst bool) {
 	c.mu.Lock()
 	isFirst = !c.closed
@@ -58,8 +59,8 @@ func (c *Calls) End() (isFirst bool) {
 	return isFirst
 }
 
-// AfterClose wraps err in driver.ErrClosed if End was called. Otherwise, or if err is nil, it
-// returns err.
+// AfterClose returns err, wrapped in driver.ErrClosed if End was called. If err is nil, AfterClose
+// returns nil.
 func (c *Calls) AfterClose(err error) error {
 	if err != nil && c.Closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
