@@ -30,12 +30,12 @@ type Histogram struct {
 	sum     time.Duration
 }
 
-// Histogram.shortTimes has the number of short durations in its upper 20 bits. The lower 44 bits
-// are the sum of these durations in nanoseconds. A short duration is at most a millisecond and has
-// at most 20 bits, so the sum cannot overflow before the number.
+// Histogram.shortTimes has two parts. The upper 20 bits are the number of short durations. The
+// lower 44 bits are their sum in nanoseconds. A short duration is at most a millisecond, which is
+// less than 2^20 ns. So the sum of 2^20 short durations fits in 40 bits.
 //
-// When the number is half of the largest number, shortTimes has the value shortMost. Then Add calls
-// Drain. Until Drain is done, other goroutines may add durations: the other half is for them.
+// When shortTimes reaches shortMost, half of its range is used, and Add calls Drain. The other half
+// is for durations that other goroutines add until Drain is done.
 const (
 	shortOne  = 1 << 44
 	shortMost = 1 << 63
