@@ -166,8 +166,8 @@ func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	return err
 }
 
-// reports describes the holds of all tokens but ownToken, with times of the wall clock. now and
-// wall are the present time, on the lease clock and on the wall clock.
+// reports describes all holds except the hold of ownToken. The times in the result are wall-clock
+// times. now and wall are the same instant, on the lease clock and on the wall clock.
 func (e *entry) reports(now driver.Instant, wall time.Time, ownToken string) []driver.Hold {
 	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
 	var out []driver.Hold

@@ -77,9 +77,9 @@ type intent struct {
 
 const maxSpare = 64
 
-// maxLead is a number of microseconds. The fence of a forgotten name may be ahead of the clock. If
-// it is ahead by at most maxLead, it may raise space.floor. Otherwise it is kept in
-// space.aheadOfClock, so that it does not raise the fences of other names.
+// maxLead is in microseconds. A forgotten name raises space.floor to its fence if the fence is at
+// most maxLead ahead of the clock. A fence further ahead is kept in space.aheadOfClock, so that it
+// does not raise the fences of other names.
 const maxLead = 1_000_000
 
 func (s *space) entry(name string) *entry {
