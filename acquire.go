@@ -100,9 +100,9 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 	return waiting.h, waiting.handle, nil
 }
 
-// tryAtOnce makes the first try, without waiting. It returns the attempt if acquire must go on with
-// it: if the caller has to wait, or if tryAtOnce could not try every permit of a name with Slots.
-// Only then is the attempt on the heap.
+// tryAtOnce makes the first try, without waiting. Usually the call is then done. In two cases
+// acquire must go on: the caller has to wait, or tryAtOnce could not try every permit of a name
+// with Slots. Then tryAtOnce moves the attempt to the heap and returns it.
 //
 //go:noinline
 func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Option) (*hold, *Lock, *attempt, error) {

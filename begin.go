@@ -115,32 +115,34 @@ func (a *attempt) atLeast() time.Duration {
 	return a.set.holdAtLeast
 }
 
-// Most calls begin with a try: one request that returns at once. A try is wasted if the name is
-// taken. So a call that will probably have to wait joins a queue at once. There are two queues. The
-// callers of one Locker wait in a line in memory. Only the first caller in the line joins the
-// store's queue.
+// A call begins with a try, or it joins a queue. A try is one request that returns at once. It is
+// useless if the name is taken. So a call that will probably have to wait joins a queue without a
+// try.
+//
+// There are two queues. The callers of one Locker wait in a line in memory. Only the first caller
+// in the line joins the store's queue.
 //
 // The first rule that applies to a call decides how the call begins:
 //
 //  1. TryAcquire, and a call with SkipIfOutlived, makes a try.
-//  2. If another caller of this Locker has the name or waits for it, a call that may wait joins the
-//     line.
-//  3. If the store has just handed the name to another process, the call joins the line and then
-//     the store's queue. QueueAdviser.JoinFirst reports such a hand-over. See below for the calls
-//     to which this rule applies.
-//  4. If the call waits for the gate of a name with slots, and the store is a driver.SlotQueuer,
-//     the call joins the line and then the store's queue. All permits were held just before.
+//  2. A call joins the line if other callers wait there, or if a holder of this Locker may pass
+//     its lock on.
+//  3. A call joins the line and the store's queue if QueueAdviser.JoinFirst returns true. The
+//     store has then just handed the name to another process.
+//  4. A call for the gate of a name with slots joins the line and the store's queue if the store
+//     is a driver.SlotQueuer. In the store's queue, the call waits for a permit (slotqueue.go).
 //  5. Every other call makes a try.
 //
-// Rule 3 is only for an exclusive call with a TTL above MaxReservation and a Wait of at least
-// shortWait, and without HoldAtLeast, FenceAbove and Slots. The name may be free after all. Then
-// the store grants it when the call asks for a place in the queue, so the caller does not wait. If
-// the server is out of reach, JoinFirst returns false. Then the call makes a try, which fails at
-// once.
+// Rule 3 is only for exclusive calls with a TTL above MaxReservation and a Wait of at least
+// shortWait. HoldAtLeast, FenceAbove and Slots must not be given.
+//
+// JoinFirst can be wrong. If the name is free, the store grants it to the call that joins the
+// queue. JoinFirst returns false if the server is out of reach. Then the call makes a try, which
+// fails at once.
 
-// shortWait is the shortest Wait with which a call may join the store's queue before its first try.
-// The end of Wait interrupts a request that joins the queue, but it never interrupts a try. So a
-// call with a shorter Wait makes a try first.
+// shortWait is the shortest Wait for which rule 3 holds. The request that joins the store's queue
+// is interrupted when the time of Wait is over. A try is not interrupted then. So a call with a
+// short Wait should begin with a try.
 const shortWait = time.Second
 
 // joinsFirst reports whether the caller joins the store's queue before it has made any try.

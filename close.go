@@ -116,8 +116,8 @@ func (k *renewer) stopWork() {
 	}
 }
 
-// releaseAll releases all locks, several at a time. It does not release exported locks, nor the
-// locks of Do, nor those that setMinimum still works on.
+// releaseAll releases all locks, several at a time. It skips exported locks and the locks of Do. It
+// also skips unfinished locks, because setMinimum releases them.
 func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold

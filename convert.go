@@ -181,10 +181,9 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 	}
 }
 
-// settled is called when the reply to a conversion was lost and the conversion was sent again. err
-// is the error of the last request. settled reports whether err shows that the earlier requests
-// have not changed the mode either. ErrUnavailable does not show that, because it concerns only the
-// last request.
+// settled is called if the reply to a conversion was lost, and the repeated conversion failed with
+// err. It returns true if err shows that the mode is unchanged, or that the lock is lost.
+// ErrUnavailable does not show that, because the first request may have changed the mode.
 func settled(err error) bool {
 	return errors.Is(err, ErrHeld) || errors.Is(err, ErrPromotionConflict) || lossIn(err) != nil
 }

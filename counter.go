@@ -43,7 +43,7 @@ type Tally interface {
 //   - EventAcquiring is counted when the Locker asks the store.
 //   - EventReleasing is counted before the Locker releases the lock.
 //
-// For a store in this process, the last two differ:
+// For a store in this process, EventAcquiring and EventReleasing are counted at other times:
 //
 //   - EventAcquiring is counted only if the caller finds the name taken, together with
 //     EventContended.
@@ -60,14 +60,15 @@ type Count struct {
 
 // If a Counter is the only observer of a Locker, the Locker counts each event at once and queues no
 // events. Its eventQueues then serve only to find the Tally. All attempts and holds for one name
-// share one eventQueue. Two events are counted at other times than they would be delivered:
+// share one eventQueue.
 //
-//   - EventAcquired is counted when the store grants the lock. But if the caller waits in the line,
-//     the goroutine of the caller counts EventAcquired when it runs again. Until then, hold.events
-//     is nil. If the hold ends before that, the goroutine counts the end directly after
-//     EventAcquired.
-//   - If the store returns the time of a release, EventReleasing is counted after the release, with
-//     that time. This saves a reading of the clock.
+// EventAcquired is counted earlier than an Observer would get it: when the store grants the lock.
+// But if the caller waits in the line, its goroutine counts EventAcquired when it runs again. Until
+// then, hold.events is nil. If the hold ends before that, the goroutine counts the end directly
+// after EventAcquired.
+//
+// EventReleasing is counted later if the store returns the time of a release. It is then counted
+// after the release, with that time. So the Locker need not read the clock.
 
 // tallies is a cache of the Tallies of names that were used lately. Its index is a hash of the
 // name. Finding a Tally in the cache takes a fraction of the time of TallyOf.
@@ -82,10 +83,12 @@ type tallies struct {
 // time of the release.
 type releaseWithTime func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 
-// A releaseTimer is a store that can also return the time of a release. The argument of
-// ReleaseTimed is the store of the Locker. That store may be a wrapper around the releaseTimer,
-// with a Release of its own. Then ReleaseTimed returns nil, so that the Locker calls the wrapper's
-// Release. The interface is not in package driver, because only a store in memory gains by it.
+// A releaseTimer is a store that can also return the time of a release. The Locker calls
+// ReleaseTimed with its own store. If that store is a wrapper around the releaseTimer, ReleaseTimed
+// returns nil. The Locker then calls the wrapper's Release, which may do more than the Release of
+// the releaseTimer.
+//
+// The interface is not in package driver, because only a store in memory gains by it.
 type releaseTimer interface {
 	ReleaseTimed(driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error)
 }
@@ -166,10 +169,11 @@ func (l *Locker) tallyOf(name string) *eventQueue {
 	return n
 }
 
-// hash returns the place of a name in the cache. It is a simple hash function, because maphash
-// would take a quarter of the time that a Counter costs. The hash of a name of usual length is the
-// sum of three products: one each for the first, the middle and the last eight bytes. Together they
-// cover every byte of the name.
+// hash returns the index of a name in the cache. For names of usual length, hash uses a simple hash
+// function, because maphash takes longer: a quarter of the time that a Counter costs.
+//
+// The simple hash is the sum of three products: one each for the first, the middle and the last
+// eight bytes. Together they cover every byte of the name.
 func (t *tallies) hash(name string) uint8 {
 	n := len(name)
 	if n < 8 || n > 24 {

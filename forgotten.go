@@ -91,9 +91,9 @@ func (c *cleanupGroups) beginGroup(l *Locker) {
 // collection.
 type gcSentinel struct{ _ *int }
 
-// dropLocks is called after a garbage collection. The cleanup of a cleanupGroup runs when nothing
-// refers to any Lock of the group. But the Locker refers to the Locks of the newest group that are
-// not used yet. dropLocks drops these Locks, so that they do not hold up the cleanup.
+// dropLocks is called after a garbage collection. It drops the unused Locks of the newest group.
+// The cleanup of a group runs when nothing refers to any Lock of the group. So the unused Locks
+// would delay the cleanup as long as the Locker keeps them.
 func (l *Locker) dropLocks() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,7 +31,7 @@ type passed struct {
 }
 
 // passOn tries to pass the lock of h on to the waiter of t. The release of h calls passOn after it
-// has ended the context of h. Without the release, that context would have ended at usableUntil.
+// has ended the context of h. Without the release, h would be usable until usableUntil.
 func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) passed {
 	l := h.locker
 	asked, done := h.passLocally(t, usableUntil)
@@ -72,9 +72,10 @@ func (h *hold) pass(ctx context.Context, passer driver.Passer, r driver.Request)
 // of that waiter. Its state is turnPassing, and passedTo changes the state. passedTo returns how
 // the waiter got the lock, or NoHandOver if the waiter did not get it.
 //
-// If the reply was lost, for example, the store may have granted a lock that the waiter cannot
-// take. Then a clean-up must release that lock. If the waiter has given up, passedTo begins the
-// clean-up. Otherwise the state becomes turnUnsure, and the waiter begins the clean-up.
+// If the reply was lost, the store may have granted a lock that nobody takes. A clean-up must then
+// release that lock. The same is true if the reply came too late, or after Close. If the waiter has
+// given up, passedTo begins the clean-up. Otherwise the state becomes turnUnsure, and the waiter
+// begins the clean-up.
 func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, queued bool, err error) (by HandOver) {
 	granted, queued, lost := err == nil && g.TTL > 0, err == nil && queued, err != nil && !definite(err)
 	now := l.clock.Now()
@@ -100,10 +101,9 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	return by
 }
 
-// passLocally tries to pass the lock of h on, in memory, to the waiter of t. The hold in the store
-// stays as it is, with the same lease. The waiter gets the next fence of the batch. done reports
-// whether the waiter got the lock. requests is 1 if a request to reserve fences failed, and
-// otherwise 0.
+// passLocally tries to give the lock of h to the waiter of t in memory. The store keeps its hold,
+// with the same lease. The waiter gets the next fence of the batch. done reports whether the waiter
+// got the lock. requests is 1 if a request to reserve fences failed, and otherwise 0.
 func (h *hold) passLocally(t *turn, usableUntil driver.Instant) (requests int, done bool) {
 	l := h.locker
 	l.mu.Lock()

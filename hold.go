@@ -10,47 +10,50 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// hold is the state of a Lock in its Locker. A hold has one of these states:
+// hold is the state of a Lock in its Locker. Its fields released and cause show which of four
+// states it is in:
 //
-//	state      how to recognise it
-//	held       h.cause is nil, and h is in the renewer's heap
-//	releasing  h.released is releaseBegun or has an open channel; h is not in the heap
-//	over       h.cause is set, h.usable is 0, and h is not in the heap
-//	released   h.released is neither nil nor releaseBegun, and has no open channel
+//	held       Both fields are nil. Only holds in this state are in the renewer's heap.
+//	over       The lock ended without a Release: cause is set, and released is nil.
+//	releasing  A Release is running: released is releaseBegun, or has an open channel.
+//	released   The Release is done: released has the result.
 //
-// While a hold is held, it may also be renewing (h.renewing is set), converting (h.converting is
-// set) and exported (h.exported is true). The transitions are:
+// A hold that is held may also be renewing (h.renewing is set), converting (h.converting is set) or
+// exported (h.exported is true). These events can happen to a hold that is held:
 //
-//	state      event                     what happens
-//	held       Release                   The hold becomes releasing. Release first waits for a renewal
-//	                                     under way, so that no renewal is sent after the release. The
-//	                                     reply to a conversion under way is ignored.
-//	           Release passes the lock   The hold becomes releasing. The next holder gets a hold of its
-//	           on to a waiter            own (handover.go).
-//	           Close                     Close releases the hold as Release does, with some exceptions.
-//	                                     An exported hold becomes over (ErrClosed), and the store keeps
-//	                                     the lock. A hold of Do stays held until its function returns.
-//	                                     An unfinished hold stays held until setMinimum releases it.
-//	           the lease or MaxHold      The hold becomes over (ErrLost or ErrMaxHold). Later replies to
-//	           ends                      a renewal or a conversion are ignored.
-//	           the store reports a loss  The hold becomes over (ErrLost or ErrExpired). Later replies to
-//	                                     a renewal or a conversion are ignored.
-//	           Export                    The hold stays held and is exported. It refuses every conversion
-//	                                     that begins later.
-//	           Promote, Demote           The hold stays held and is converting. A second conversion waits
-//	                                     for the first.
-//	           the Lock is garbage       The hold stays held, and observers get EventForgotten.
-//	releasing  Release, Close            The call waits for the first Release and returns its result.
-//	           a loss                    The hold stays releasing, and Release returns the loss.
-//	           Export, Promote, Demote   The call fails with ErrReleased.
-//	           the store replies, or     The hold becomes released.
-//	           the cleaner takes over
-//	over       Release                   The hold becomes releasing. Release still asks the store, so
-//	                                     that nothing is left there.
-//	           Close                     The hold stays over.
-//	           Export, Promote, Demote   The call fails with the cause.
-//	released   Release                   Release returns the result of the first Release.
-//	           any other call            The call fails with ErrReleased.
+//	Release                 It becomes releasing.
+//	hand-over to a waiter   It becomes releasing. The waiter gets another hold (handover.go).
+//	lease or MaxHold ends   It becomes over, with ErrLost or ErrMaxHold.
+//	loss in the store       It becomes over, with ErrLost or ErrExpired.
+//	Export                  It stays held. Conversions that begin later fail.
+//	Promote, Demote         It stays held. A second conversion waits for the first.
+//	the Lock is garbage     It stays held. Observers get EventForgotten.
+//
+// Release first waits for a renewal under way, so that no renewal is sent after the release. A
+// reply to a conversion is ignored if the hold is not held any more. A reply to a renewal is
+// ignored if the hold is over.
+//
+// Close releases each hold that is held, with three exceptions:
+//
+//   - An exported hold becomes over (ErrClosed), and the store keeps the lock.
+//   - A hold of Do stays held until its function returns.
+//   - An unfinished hold stays held until setMinimum releases it.
+//
+// These events can happen to a hold that is over:
+//
+//	Release                 It becomes releasing. The store is asked even now, so that nothing
+//	                        is left there.
+//	Close                   It stays over.
+//	Export, Promote, Demote The call fails with the cause.
+//
+// These events can happen to a hold that is releasing:
+//
+//	Release, Close          The call waits for the first Release and returns its result.
+//	a loss                  The hold stays releasing, and the first Release returns the loss.
+//	Export, Promote, Demote The call fails with ErrReleased.
+//
+// The hold becomes released when the store has replied, or when the cleaner has taken over. After
+// that, Release returns the result of the first Release. Every other call fails with ErrReleased.
 type hold struct {
 	self     Lock // the Lock that the caller gets if there is no observer; see handle
 	locker   *Locker
@@ -70,7 +73,7 @@ type hold struct {
 
 	noRenewal bool
 	detached  bool // not bound to this process, although the store binds its other locks; see Detached
-	within    bool // the lock of a Do: Context also ends when the caller's context ends
+	within    bool // taken by Do or DoAll, so Context also ends with the caller's context
 	gate      bool // the gate of a permitCall, which Stats leaves out
 
 	// Guarded by locker.mu.
@@ -90,7 +93,7 @@ type hold struct {
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 	renewing     *renewal
-	batch        *batch        // one for all holders that pass the lock on in memory; nil without PassLocally
+	batch        *batch        // shared by the holders that pass the lock on in memory; nil without PassLocally
 	converting   chan struct{} // closed when a Promote or Demote ends; nil if none is running
 
 	convertedAt driver.Instant // when the mode last changed

@@ -13,7 +13,7 @@ import (
 type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
-	gone    int     // the number of turns in line whose waiters gave up
+	gone    int     // how many turns in line have turn.gone set
 	parking         // how long the head waits if it is parked; see parkFor
 
 	// If a waiter gives up before it has asked the store, its error names the last known holder.
@@ -45,9 +45,10 @@ type turn struct {
 // in turnPassing stays in that state even if its waiter gives up.
 //
 // Close changes no state. After Close no turn enters turnPassing or turnGiven. If the store grants
-// the lock to a turn in turnPassing after Close, the turn enters turnUnsure. Close waits for every
-// turn: Locker.attempts counts the waiter until it has taken the lock or given up, and counts the
-// Release while a turn is in turnPassing.
+// the lock to a turn in turnPassing after Close, the turn enters turnUnsure.
+//
+// Close waits until Locker.attempts is 0. A waiter counts in Locker.attempts until it takes the
+// lock or gives up. Each turn in turnPassing counts too, even if its waiter has given up.
 type turnState int8
 
 const (
@@ -61,9 +62,9 @@ const (
 	// readers (readersBehind). The waiter waits. If it gives up, the goroutine that has sent the
 	// request begins a clean-up if necessary.
 	turnPassing
-	// turnCalled: the waiter asks the store. Either the turn is the head and is not parked
-	// (callHead), or it is no longer parked (wakeHead), or the Release did not ask the store to
-	// pass the lock on (passOn). If the waiter gives up, the next turn is parked or called.
+	// turnCalled: the turn is the head of the line, and its waiter asks the store (callHead). If a
+	// Release cannot pass the lock on, the turn that it has chosen gets this state too (passOn,
+	// passedTo). If the waiter gives up, the next turn is parked or called.
 	turnCalled
 	// turnGiven: the waiter has the lock. The lock was passed on (passedTo, handHoldTo), or the
 	// waiter is one of several readers (sharedReply). If the waiter has given up, it releases the
@@ -130,8 +131,9 @@ func (l *Locker) leaveLine(q *queue, t *turn) {
 	l.nextHead(q)
 }
 
-// nextHead parks or calls the turn that is now the head of the line. It does nothing if the turn is
-// in turnPassing, because a request for that turn is under way. The caller holds mu.
+// nextHead is called when another turn has become the head of the line. It parks that turn, or
+// makes its waiter ask the store. If the turn is in turnPassing, nextHead does nothing, because a
+// request for the turn is under way. The caller holds mu.
 func (l *Locker) nextHead(q *queue) {
 	if q.line[0].state == turnLined && !l.parkHead(q) {
 		q.callHead()
@@ -223,8 +225,8 @@ func (q *queue) headParked() bool {
 	return q != nil && len(q.line) > 0 && q.line[0].state == turnParked
 }
 
-// mayPark reports whether a holder of this Locker may pass its lock on name on to a waiter. Then a
-// new caller joins the line at once. The caller holds mu.
+// mayPark reports whether this Locker has a lock on name that may be passed on to a waiter. If so,
+// a new caller joins the line at once. The caller of mayPark holds mu.
 func (l *Locker) mayPark(name string) bool {
 	if l.handover.holders == nil {
 		return false

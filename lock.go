@@ -107,8 +107,7 @@ func (k *Lock) Fence() uint64 { return k.holdOf().fencing() }
 // Remaining returns the time until Context ends, by the clock of this process, if the lease is not
 // renewed again. It returns 0 if the lock is over, and the longest Duration if the lock has no
 // lease. If another process has just handed the lock over, Remaining may return less than half a
-// second. A moment later, the Locker gets the full lease from the store. A call of Extend does so
-// at once.
+// second. A moment later, the Locker gets the full lease from the store. Extend gets it at once.
 func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 
 // Expired reports whether the lock is over (expired, lost or released), by this process's own

@@ -59,7 +59,7 @@ type Locker struct {
 	mu            sync.Mutex // guards the fields below, and the state of every Lock
 	pending       queues     // the queues whose events are delivered when mu is unlocked
 	closed        bool
-	attempts      int           // how many calls take or release a lock, plus the running functions of Do; Close waits for them
+	attempts      int           // how many acquires, releases and functions of Do are running; Close waits for them
 	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits
 	random        *rand.ChaCha8
 	queues        map[string]*queue

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// lockSet contains the holds that a call of AcquireAll or DoAll takes. Each hold is the outer hold
-// of the hold that was taken next, as in nested calls of Do.
+// lockSet contains the holds that a call of AcquireAll or DoAll takes. The holds are nested as in
+// nested calls of Do: hold.outer is the hold that was taken just before.
 type lockSet struct {
 	callMemory
 	within  bool // it is a call of DoAll
@@ -72,7 +72,7 @@ func (s *lockSet) firstLoss() error {
 		s.l.mu.Lock()
 		cause := h.cause
 		s.l.mu.Unlock()
-		if cause == ErrReleased { // by Close, because AcquireAll has not returned yet
+		if cause == ErrReleased { // Close has released the hold
 			return failed(OpAcquire, h.name, ErrClosed)
 		}
 		return failed(OpHold, h.name, cause)
@@ -142,7 +142,7 @@ func (t *taking) waitFor(a attempt, name string) error {
 		return t.addTaken(&a, name, err)
 	}
 	cause := context.Cause(waiting)
-	if errors.Is(cause, ErrReleased) { // by Close, because AcquireAll has not returned yet
+	if errors.Is(cause, ErrReleased) { // Close has released the hold
 		err, cause = ErrClosed, nil
 	}
 	if err = t.addTaken(&a, name, err); cause != nil {
@@ -189,9 +189,8 @@ func (s *lockSet) withValues(ctx context.Context) context.Context {
 }
 
 // valuesBefore is a context with two sources of values. Value looks in the context c.before, and
-// then in the embedded Context. c.before must never end, so it is a result of
-// context.WithoutCancel. A context that can end would answer the call of Value with which
-// context.Cause looks for the cause.
+// then in the embedded Context. c.before must come from context.WithoutCancel. Otherwise
+// context.Cause would return the cause of c.before instead of the cause of the embedded Context.
 type valuesBefore struct {
 	context.Context
 	before context.Context
@@ -218,11 +217,11 @@ func (s *lockSet) context() context.Context {
 	return s.lockCtx
 }
 
-// setMinimum is for the option HoldAtLeast. It tells the store how long each name must stay taken,
-// even if the lock is released earlier. setMinimum is called when all locks are held. If AcquireAll
-// told the store earlier and then failed, names would stay taken although nobody holds them.
+// setMinimum implements the option HoldAtLeast. It tells the store how long each name must stay
+// taken, even if the lock is released earlier. setMinimum is called when all locks are held. Before
+// that, AcquireAll could still fail, and names would stay taken although nobody holds them.
 //
-// If Close is called in the meantime, it leaves the holds to setMinimum and waits. If setMinimum
+// Close waits until setMinimum is done, and does not release the holds meanwhile. If setMinimum
 // fails, it releases the holds.
 func (t *taking) setMinimum() error {
 	l, name := t.l, t.holds[0].name
@@ -259,12 +258,13 @@ func (s *lockSet) leaveToCaller(unfinished bool) {
 	}
 }
 
-// sendMinimum sends the request of each hold again, now with the minimum time. It goes on if the
-// caller's context ends, so that not only some of the names stay taken.
+// sendMinimum sends the request of each hold again, now with the minimum time. Even if the caller's
+// context ends, sendMinimum sends all requests. Otherwise some names would stay taken and others
+// would not.
 //
-// If a lease ends before the request arrives, the request must take nothing. So its Replaces is the
-// hold's own token, as in a claim (see reservation.go). Stores that do not support Replaces get the
-// request without it.
+// If a lease has ended, the request must not take the name again. So the request has the hold's own
+// token in Replaces, as a claim has (see reservation.go). Stores that do not support Replaces get
+// the request without it.
 func (t *taking) sendMinimum() error {
 	if err := t.ctx.Err(); err != nil {
 		return failed(OpAcquire, t.holds[0].name, err)

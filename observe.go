@@ -59,7 +59,7 @@ type ContextObserver interface {
 type watcher struct {
 	observer Observer
 	starts   ContextObserver // the observer, if it is a ContextObserver; otherwise nil
-	log      *slog.Logger    // the log of an observer that Logger made; otherwise nil
+	log      *slog.Logger    // where the observer logs, if Logger made the observer; otherwise nil
 	failed   atomic.Bool     // the observer has panicked
 }
 
@@ -135,10 +135,11 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 	o.LogAttrs(ctx, level, "padlock: "+e.Kind.String(), attrs...)
 }
 
-// An eventQueue delivers the events of one acquire, and of the hold that it takes, in order and one
-// at a time. It exists only if there is an observer. If the only observer is a Counter, the
-// eventQueue has a tally and counts events instead of queueing them. Then many attempts and holds
-// share it; see counter.go.
+// An eventQueue delivers the events of one acquire and of its hold, in order and one at a time. It
+// exists only if there is an observer.
+//
+// If the only observer is a Counter, all attempts and holds for one name share an eventQueue. It
+// has a tally, and counts events instead of queueing them; see counter.go.
 type eventQueue struct {
 	l        *Locker
 	name     string
@@ -171,9 +172,9 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 	return n, ctx
 }
 
-// noteEvent puts e into the queue. The caller holds mu, and e is delivered when it calls unlock. If
-// another goroutine is already delivering the events of this queue, that goroutine delivers e. n
-// may be nil.
+// noteEvent puts e into the queue. The caller holds mu, and must call unlock, which delivers e. If
+// another goroutine is delivering the events of this queue, that goroutine delivers e. n may be
+// nil.
 func (n *eventQueue) noteEvent(e Event) {
 	switch {
 	case n == nil:
@@ -299,8 +300,8 @@ func (n *eventQueue) deliveryOver() {
 }
 
 // observerPatience is how long a call waits for observers that are busy with earlier events of the
-// same lock. If an observer releases the lock whose event it is handling, which it must not do, the
-// Release waits for that same observer. observerPatience bounds this wait.
+// same lock. An observer must not release the lock whose event it is handling. If it does, Release
+// waits for the observer, and the observer waits for Release. observerPatience ends that deadlock.
 const observerPatience = time.Second
 
 // settle waits until all events so far are delivered, and returns the context for the next event.

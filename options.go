@@ -101,9 +101,9 @@ const (
 func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
 // SkipIfOutlived makes Acquire return ErrHeld at once if the holder plans to keep the lock beyond
-// the end of this caller's wait. If a holder renews its lease and has no MaxHold, its end is not
-// known. Such a holder counts as one that keeps the lock for longer. If the wait has no end,
-// SkipIfOutlived has no effect.
+// the end of this caller's wait. Acquire also returns ErrHeld at once if the holder has no planned
+// end, because it renews its lease and has no MaxHold. If the wait has no end, SkipIfOutlived has
+// no effect.
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
 // NoRenewal lets the lease run out after its TTL, unless Extend is called.
@@ -201,18 +201,17 @@ func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.ma
 func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
 
 // PassLocally lets the holders of this Locker pass a lock on in memory. That costs a microsecond
-// instead of a round trip to the store. The store grants the lock to the first holder. The lock is
-// no longer passed on when n holders have had it, or when the time d since the grant is over. The
-// next Release then releases it in the store, and a waiter of another process can get it. So that
-// waiter waits longer than without PassLocally.
+// instead of a round trip to the store. The first holder gets the lock from the store, and up to n
+// holders have it in a row. When the duration d has passed since the grant, the lock is not passed
+// on any more. The next Release then releases it in the store. Waiters of other processes have to
+// wait until then.
 //
 // Each holder has its own Lock, with a fence above those of the holders before it. The fences come
 // from a block of n, and the store never grants a fence of that block again.
 //
-// Other processes see all these holders as one hold. So a lock is passed on only if the next holder
-// asks for the same: an exclusive lock with the same TTL and Label, and without MaxHold, NoRenewal
-// or HoldAtLeast. In the following cases Release releases the lock in the store, and does not pass
-// it on:
+// Other processes see all these holders as one hold. So a waiter gets the lock in memory only if it
+// asks for an exclusive lock with the same TTL and Label, and without MaxHold, NoRenewal or
+// HoldAtLeast. A lock is released in the store, and not passed on, in these cases:
 //
 //   - The lock has a cool-down.
 //   - Export, File, Promote or Demote was called on the Lock.

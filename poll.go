@@ -33,10 +33,9 @@ func (p *poller) until(err error) {
 	}
 }
 
-// pollRefused makes the pauses longer if a server cannot be reached. Each pause is a random time
-// between pollMin and three times the last pause. If the server cannot be reached and the last
-// pause was shorter than pollRefused, pollRefused counts instead. So even the first pause may be as
-// long as 300 ms.
+// pollRefused is the least value of poller.last if a server cannot be reached. The next pause is a
+// random time between pollMin and three times poller.last. So even the first pause may be as long
+// as 300 ms.
 const pollRefused = 100 * time.Millisecond
 
 // adaptTo adapts the next pause to the error of a wait. A server that refuses connections is down,

@@ -108,7 +108,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	if before == nil && unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil) {
 		before = ErrLost // the lease or the connection may have ended before the lock was released
 		if usable == h.maxHoldAt && (bond == nil || bond.Err() == nil) {
-			before = ErrMaxHold // the time of MaxHold was over before the lease
+			before = ErrMaxHold // MaxHold ended before the lease
 		}
 	}
 	err = verdict(before, out, unsure && !exported, err)
@@ -154,9 +154,9 @@ type valuesOf struct {
 
 func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
-// nextInLine returns the turn of the waiter that h will be passed on to, or nil if h will not be
-// passed on. A lock that is over is not passed on. If the head of the line is parked to wait for h
-// and will not get it, nextInLine makes the head ask the store. The caller holds mu.
+// nextInLine returns the turn of the waiter that gets the lock of h, or nil if h is not passed on.
+// A lock that is over is not passed on. If h is not passed on, but the head of the line is parked
+// for h, nextInLine makes the head ask the store. The caller holds mu.
 func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 	l := h.locker
 	if l.handover.holders == nil || l.handover.holders[h.name] != h {
@@ -171,7 +171,7 @@ func (h *hold) nextInLine(keep time.Duration) (t *turn) {
 
 // releaseAtStore sends the release up to three times, until the store replies. If the store does
 // not reply, the cleaner goes on with the release. If unsure is true, an earlier request may have
-// released h, or the attempt to pass h on may have done so.
+// released h. That request may be one that tried to pass h on.
 func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, at driver.Instant, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
@@ -217,10 +217,10 @@ func verdict(endedBy error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Expired:
 		return ErrExpired
 	case out == driver.Gone && !(unsure && endedBy == nil):
-		// The lock is gone. That is a loss, unless an earlier request released the lock and the
-		// reply to that request was lost. If unsure is true and endedBy is nil, an earlier request
-		// did release the lock. Nothing else can have ended it, because its lease and its
-		// connection lasted, and it was not exported.
+		// The store does not have the lock, so the lock was lost. There is one exception: unsure is
+		// true and endedBy is nil. Then an earlier request released the lock, and its reply was
+		// lost. Nothing else can have ended the lock: the lease and the connection lasted, and the
+		// lock was not exported.
 		return ErrLost
 	case errors.Is(endedBy, ErrMaxHold):
 		return ErrMaxHold

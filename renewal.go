@@ -21,9 +21,9 @@ type renewal struct {
 // further.
 const mostTogether = 2048
 
-// hasRoom reports whether one request can renew all holds that are due, and more. Then the request
-// also renews holds whose planned time comes soon. If a full request did the same, all holds that
-// were taken at the same time would be renewed at the same time for ever. The caller holds mu.
+// hasRoom reports whether one request can renew more holds than those that are due. If so, tick
+// adds holds that will be due soon. If there is no room, tick adds none. So thousands of holds that
+// were taken at the same time are not renewed at the same time for ever. The caller holds mu.
 func (k *renewer) hasRoom() bool { return len(k.due) < mostTogether }
 
 // needsWorker reports whether another worker is needed, because the workers that are about to begin
@@ -61,16 +61,17 @@ type renewalBatch struct {
 	cancel      context.CancelFunc
 	holds       []*hold
 	batcher     driver.BatchExtender
-	claims      bool // the request claims the hold, and there is only one
+	claims      bool // the request is a claim, and is for a single hold
 	unsupported bool // the store has turned out not to support batches
 }
 
-// If a renewal of a hold is under way, the Release of that hold waits for the end of the renewal.
-// But the request may also renew other holds. Then the Release waits only for firstPatience and
-// cancels the request, and the Locker at once sends a second request for the other holds. If one of
-// these is released during the second request, its Release waits for secondPatience. Otherwise,
-// with a slow store, a series of Releases could cancel one request after another. The remaining
-// holds would then not be renewed in time.
+// A Release waits for a renewal of its hold that is under way. If the request also renews other
+// holds, the Release waits for firstPatience and then cancels the request. The Locker at once sends
+// a second request, which renews the other holds.
+//
+// During the second request, a Release of one of those holds waits for secondPatience. That is
+// longer, because Releases must not cancel one request after another. If they did, a slow store
+// would not renew the remaining holds in time.
 const (
 	firstPatience  = 50 * time.Millisecond
 	secondPatience = time.Second

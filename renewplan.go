@@ -6,19 +6,19 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// This file decides when a hold is renewed. The times in the table are counted from the beginning
-// of the lease, in thirds of the TTL. (If the lease is shorter than the TTL, they are thirds of the
-// lease.) The planned time has a random part. If other holds are renewed shortly before the planned
-// time, the hold is renewed together with them.
+// This file decides when a hold is renewed. Each renewal has a planned time, which is partly
+// random. If other holds are renewed a little earlier, the hold is renewed together with them.
 //
-//	                         stores that renew many       other stores
-//	                         leases with one request
-//	earliest renewal         0.8                          0.9
-//	earliest planned time    1.0                          0.9 + renewEarlyBy
-//	latest planned time      1.1                          1.1
-//	latest renewal           at the planned time          at the planned time
-//	renewEarlyBy             0.2                          0.03, at most 100 ms
-//	random part              one for each request         one for each hold
+// The numbers in the table are thirds of the TTL, counted from the beginning of the lease. If the
+// lease is shorter than the TTL, they are thirds of the lease.
+//
+//	                stores that renew many       other stores
+//	                leases with one request
+//	planned time    from 1.0 to 1.1              from 0.9 + renewEarlyBy to 1.1
+//	renewEarlyBy    0.2                          0.03, at most 100 ms
+//	random part     one for each request         one for each hold
+//
+// renewEarlyBy is how much earlier than planned a hold may be renewed.
 //
 // These are the states of a hold in the renewer:
 //
@@ -59,22 +59,21 @@ func usableFor(sentAt driver.Instant, g driver.Grant) driver.Instant {
 // checks are needed because, for example, a lock file may be removed or replaced while it is held.
 const lookEvery = 2 * time.Second
 
-// placeStep is the small difference between the random parts of two neighbours in a request. So the
-// holds of the request are renewed together next time too, in the same order. Holds that were taken
-// one after the other are near each other in memory. In that order, the processor reads them
-// faster.
+// In one request, the random part of each hold is larger by placeStep than that of the hold before.
+// So the holds are renewed together next time too, in the same order. Holds that were taken one
+// after the other are near each other in memory. In that order, the processor reads them faster.
 const placeStep = 1e-8
 
-// drawOffset draws a new random part for planned times. It is a number from 0, for the earliest
-// planned time, to 1, for the latest. The caller holds mu.
+// drawOffset draws a new random part for planned times. 0 stands for the earliest planned time, and
+// 1 for the latest. The caller holds mu.
 func (k *renewer) drawOffset() float64 {
 	k.offset = float64(k.l.random.Uint64()>>11) / (1 << 53)
 	return k.offset
 }
 
-// newOffset returns the random part of the planned time of a hold that is granted or extended
-// alone. If the store renews many leases with one request, all holds that are granted between two
-// such requests get the same random part. So they are renewed in the order in which they were
+// newOffset returns the random part for a hold that is granted or extended, but not in a batch. If
+// the store renews many leases with one request, all holds that are granted between two such
+// requests get the same random part. So these holds are renewed in the order in which they were
 // taken. The caller holds mu.
 func (k *renewer) newOffset() float64 {
 	if k.batcher == nil {
@@ -115,16 +114,16 @@ func (e scheduled) goesAlong(now driver.Instant) bool {
 	return e.at == h.renewAt && h.renewAt.Sub(now) <= early
 }
 
-// withoutLease reports whether h has no lease, or a lease longer than MaxHold.
+// withoutLease reports whether h has no lease, or MaxHold ends h before its lease ends.
 func (h *hold) withoutLease() bool { return driver.Instant(h.usable.Load()) == h.maxHoldAt }
 
 // scheduleRenewal plans the next renewal of h; see the table above. offset is the random part of
 // the planned time. Without the random part, processes that began at the same time would renew
 // their locks at the same time.
 //
-// If the store granted a lease longer than the TTL, the renewal is planned later: when two thirds
-// of the TTL are left until the holder must stop. If the lease is shorter than the TTL, as after a
-// hand-over, the renewal is planned after a third of the lease.
+// If the lease is longer than the TTL, the renewal is planned later. At the planned time, two
+// thirds of the TTL are left until the holder must stop. If the lease is shorter than the TTL, as
+// after a hand-over, the renewal is planned after a third of the lease.
 func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant, offset float64) {
 	h.renewAt = farFuture
 	if g.From != 0 {

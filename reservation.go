@@ -8,9 +8,10 @@ import (
 
 // A store may hand a name over to a waiter as a reservation, which is a short lease. A further
 // request, the claim, turns the reservation into a full lease. If the store also reports when the
-// reservation began (Grant.From), Acquire returns before the claim is sent. If the caller soon
-// releases the lock, the claim is never sent, because a release also hands on a lock that is only
-// reserved. The states of such a hold are those of hold.go, and in addition:
+// reservation began (Grant.From), Acquire returns before the claim is sent. If the caller releases
+// the lock soon, no claim is sent, because a reservation can be released too.
+//
+// The states of such a hold are those of hold.go, and in addition:
 //
 //	state      event                         what happens
 //	unclaimed  Release without a cool-down   The reservation ends, and no claim is sent.
@@ -29,9 +30,9 @@ import (
 // the lock, and must then do nothing. So a claim is an acquire whose Request.Replaces is the hold's
 // own token. The store refuses this request unless the name is held with that token.
 
-// claimAfter is how long the Locker waits before it claims a reservation. It is long enough for
-// many short uses. It is short enough that a claim can be repeated several times before the
-// reservation ends.
+// claimAfter is how long the Locker waits before it claims a reservation. Many callers release the
+// lock within that time, which saves the claim. The remaining time is enough to repeat the claim
+// several times.
 const claimAfter = driver.MaxReservation / 20
 
 // request returns a request for h's token.

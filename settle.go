@@ -88,10 +88,9 @@ func (l *Locker) attemptOver() {
 }
 
 // passingOver ends the state turnPassing of t. It gives t the new state and wakes the waiter. If
-// the waiter has given up, passingOver changes no state and wakes nobody. t.gone then is true.
-// (t.gone is also true if the new state is turnGiven, because that waiter has left the line.) The
-// caller holds mu.
+// the waiter has given up, passingOver does neither. The caller holds mu.
 func (l *Locker) passingOver(t *turn, newState turnState) {
+	// A waiter that got the lock has left the line. So t.gone may be true in turnGiven.
 	if !t.gone || newState == turnGiven {
 		t.state = newState
 		t.ready <- struct{}{}
@@ -200,8 +199,8 @@ func (readers readerBatch) acquireShared(l *Locker, q *queue) {
 	l.unlock()
 }
 
-// sharedReply handles the store's reply for one turn of a readerBatch. The turn is in turnPassing,
-// and sharedReply gives it the next state, unless the waiter has given up. If sharedReply returns
+// sharedReply handles the store's reply for one turn of a readerBatch. The turn is in turnPassing.
+// If its waiter has not given up, sharedReply gives the turn its next state. If sharedReply returns
 // true, the store may have granted a lock that no waiter will take. The caller must then begin a
 // clean-up. The caller holds mu.
 func (t *turn) sharedReply(sent, now driver.Instant, g driver.Grant, lost bool) (cleanUp bool) {

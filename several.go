@@ -45,6 +45,6 @@ func (s *callMemory) nextToken() (token string) {
 	return token
 }
 
-// keepHold appends the hold of a lock that has been taken to s.holds. nextHold has returned its
-// memory.
+// keepHold adds the hold that nextHold returned last to s.holds. It is called when the lock has
+// been taken.
 func (s *callMemory) keepHold() { s.holds = s.holds[:len(s.holds)+1] }

@@ -7,12 +7,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// If the store is a driver.SlotQueuer, a permitCall in the state queueing waits for a permit
-// instead of the gate. The store has a queue for each gate, and hands each free permit over to the
-// first waiter in the queue. The callers of one Locker still wait in its line for the gate, and
-// only the first of them waits in the store. Some callers cannot be served in this way and take the
-// gate. Such a caller may pass the gate on to the next caller in the line, so a permitCall may also
-// get the gate.
+// On most stores, a caller that waits for a permit waits for the gate (see permitCall). A
+// driver.SlotQueuer has a queue for permits. It hands each free permit over to the first waiter in
+// the queue. So the callers of one Locker still wait in its line for the gate, but the first of
+// them waits in the store for a permit.
+//
+// Some callers cannot wait for a permit in the store. They wait for the gate. When such a caller
+// has the gate, it may pass the gate on to the next caller in the line. So every caller must be
+// ready to get the gate.
 
 // errGotPermit ends a wait for the gate, because the store has handed over a permit. That permit is
 // permitCall.got.

@@ -182,8 +182,8 @@ func (p *permitCall) checkPlaces() error {
 }
 
 // runStates takes a permit. It goes through the states that the comment at permitCall describes,
-// until the call is done or refused. If beginPermit has tried every permit, triedErr is the error,
-// and otherwise nil.
+// until the call is done or refused. triedErr is nil, or the error of beginPermit after it has
+// tried every permit.
 func (p *permitCall) runStates(triedErr error) (*hold, error) {
 	l := p.l
 	l.mu.Lock()

@@ -15,7 +15,7 @@ type call struct {
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
 	part     bool // a request of a permitCall; only the permitCall is counted and reported
-	gate     bool // takes the gate, the lock of the first caller that waits for a permit; see permitCall
+	gate     bool // takes the gate of a name with slots; see permitCall
 	anySlot  bool // takes any permit of a name with slots
 	overtake bool // with anySlot: may overtake callers that wait for the gate
 	single   bool // returns one Lock
@@ -31,7 +31,7 @@ type attempt struct {
 	several *callMemory // shared by all attempts of an AcquireAll or DoAll; nil in other calls
 	request driver.Request
 	h       *hold
-	await   func(context.Context) error // a caller at the gate waits for a permit with this function; may be nil
+	await   func(context.Context) error // if not nil, waits in the store for a permit instead of the gate
 	start   driver.Instant
 	held    error       // the last *HeldError
 	inLine  bool        // the call joins the line at once, because others wait there or a holder may pass its lock on

@@ -75,9 +75,11 @@ func (a *attempt) takeStoreGrant() error {
 	return err
 }
 
-// waitEnded returns the error of a wait that ended: a *HeldError with the holder of the name, or
-// ErrClosed if the Locker was closed. If the context has ended, its error is joined. trouble is the
-// last error of the store, or nil, and is joined too.
+// waitEnded returns the error of a wait that ended. It joins these errors:
+//
+//   - a *HeldError with the holder of the name, or ErrClosed if the Locker was closed;
+//   - the error of the context, if the context has ended;
+//   - trouble, which is the last error of the store, or nil.
 func (a *attempt) waitEnded(cause, trouble error) error {
 	err := a.heldBy()
 	a.timeout = cause == errWaitOver
@@ -280,14 +282,15 @@ func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *pol
 		*waiter = nil
 		return a.askStore(ctx, waiter, poll)
 	case err != nil:
-		return &errorWithout{err, []error{ErrUncertain}} // after a wait that failed, the store cleans up itself
+		return &errorWithout{err, []error{ErrUncertain}} // the store cleans up itself after a failed wait
 	}
-	a.cleanUp = a.unsure // the place that turnQueued stands for is used up
+	// The attempt has left the store's queue, so no clean-up needs to give up its place there.
+	a.cleanUp = a.unsure
 	return a.takeHandOver(g)
 }
 
-// takeHandOver takes the lock after a wait in the store, which has returned g. If g is zero,
-// nothing was handed over, but a try may succeed.
+// takeHandOver takes the lock after a wait in the store. g is what the store returned. If g is
+// zero, nothing was handed over, but a try may succeed.
 func (a *attempt) takeHandOver(g driver.Grant) error {
 	switch {
 	case g.TTL == 0:
@@ -323,8 +326,8 @@ func (a *attempt) mayUse(g *driver.Grant) bool {
 		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
 }
 
-// useReservation takes the lock that g reserves, without a claim. If too little time of the
-// reservation is left, it returns false. Then the lock must be claimed first.
+// useReservation takes the lock that g reserves, and sends no claim. If too little time of the
+// reservation is left, useReservation returns false. Then the caller must send a claim.
 func (a *attempt) useReservation(g driver.Grant) (used bool, err error) {
 	a.h.unclaimed = true
 	switch err = a.acceptGrant(g.From, g); err {
@@ -364,15 +367,13 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 // tolerates reports whether a waiter goes on waiting after err. A server that restarts must not end
 // all waits. So a waiter goes on until requests have failed for graceUnavailable. The caller keeps
 // the time of the first failure in *since.
-//
-// While a store is out of reach, each request fails after a short time. So if the last request has
-// lasted graceUnavailable or longer, the store was in reach during that request, and its failure
-// counts as the first failure.
 func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false
 	}
 	now := a.l.clock.Now()
+	// While a store is out of reach, each request fails soon. If this request failed late, the
+	// store was in reach before, and this is the first failure.
 	if *since == 0 || now.Sub(began) >= graceUnavailable {
 		*since = now
 	}
