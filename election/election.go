@@ -72,7 +72,7 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 // The context of lead ends when ctx ends, when the lock is lost, or after Resign. context.Cause
 // tells which.
 //
-// What Run does next depends on the result of lead:
+// The result of lead decides how Run continues:
 //
 //	nil, before its context ended     Run returns nil: the work is finished.
 //	nil, after its context ended      Run campaigns again.

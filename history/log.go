@@ -39,7 +39,8 @@ func Open(dir string, store driver.Store) *Log {
 
 // keepsIn reports whether the store keeps its own history in the directory dir, as it does with the
 // default directories of padlock. The Log then uses only the directory. Otherwise it would write
-// each record to dir twice. If other users may write to dir, keepsIn returns false.
+// each record to dir twice. If other users may write to the store's directory, keepsIn returns
+// false.
 func keepsIn(store driver.Store, dir string) bool {
 	local, ok := driver.As[interface{ Dir() string }](store)
 	if !ok || filepath.Clean(dir) != filepath.Join(local.Dir(), "history") {

@@ -157,10 +157,10 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	return over
 }
 
-// waitersIn counts the callers that wait for the lock or for one of its slots. To wait for a slot,
-// a caller takes another lock, the gate (see driver.SlotGate). So the holder and the waiters of the
-// gate all wait for a slot. If the sample has no state of the name, the result is 0, or -1 if the
-// store does not count waiters.
+// waitersIn counts the callers that wait for the lock or for one of its slots. A caller that waits
+// for a slot holds another lock, the gate, or waits for the gate (see driver.SlotGate). So the
+// holder and the waiters of the gate are counted. If the sample has no state of the name, the
+// result is 0, or -1 if the store does not count waiters.
 func waitersIn(s *sight) int {
 	sum := 0
 	for stored, state := range s.states {

@@ -40,9 +40,9 @@ func yesNo(f fields, b *bool) {
 
 func duration(f fields, d *time.Duration) { f.number((*int64)(d)) }
 
-// pointerField writes or reads a flag that says whether the message contains the value. It returns
-// the flag. If the flag is true, the caller must then write or read the fields of the value. For a
-// reader, pointerField allocates the value.
+// pointerField is for a pointer in a message. It writes or reads whether the pointer is nil, and
+// returns true if it is not. The caller must then write or read the value. When the message is
+// read, pointerField allocates the value.
 func pointerField[T any](f fields, value **T) bool {
 	has := *value != nil
 	yesNo(f, &has)
