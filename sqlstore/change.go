@@ -119,8 +119,9 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		saved, err := s.rows.saveState(ctx, name, st, res.grant)
 		switch {
 		case errors.Is(err, errRowLocked) && locked < 3 && s.retryPause(ctx, locked+2):
-			// Perhaps no transaction has locked the row, but another grant, which takes only a
-			// moment. That grant may be an earlier statement of this call whose reply was lost.
+			// Either a transaction or another grant has locked the row. A grant is done in a
+			// moment, so try again. The grant may be an earlier statement of this call whose reply
+			// was lost.
 			locked++
 			handOver = true
 			continue
@@ -152,10 +153,12 @@ func (s *Store) read(ctx context.Context, name string, read *loadedState) (*stat
 	return s.rows.loadState(ctx, name)
 }
 
-// tellWaiters wakes the waiters that a change concerns. First it wakes the waiters for which the
-// name was reserved. Then it wakes the first waiter of the queue and the waiters without a place in
-// the queue, if they are in this process. The field quiet of a result says that the change itself
-// matters to nobody. Then tellWaiters does nothing unless the name was reserved.
+// tellWaiters wakes the waiters that a change concerns:
+//
+//   - the waiters for which handed has messages
+//   - in this process, the first waiter of the queue and the waiters without a place in the queue
+//
+// If quiet is true and handed is empty, tellWaiters wakes nobody.
 func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
 	s.wakeReserved(ctx, handed)
 	if !quiet || len(handed) > 0 {

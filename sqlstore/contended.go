@@ -11,27 +11,28 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// These two statements are for a name that others wait for. The functions of state.go would load
-// the row, change it and save it, and start again if another process wrote to the row meanwhile.
-// Each of these statements makes its change inside the server, where nobody can interfere. They
-// exist only on PostgreSQL, where NOTIFY makes hand-overs frequent.
+// contendedStatements has the statements for a name that others wait for. The functions of state.go
+// load the row, change it and save it. They start again if another process wrote to the row
+// meanwhile. A contended statement makes its change inside the server, where nobody can interfere.
+// Only PostgreSQL has these statements, because NOTIFY makes hand-overs frequent there.
 //
-// The statement handOver hands a name over, as release and handOver of state.go do. It works only
-// under these conditions:
+// The statement handOver has the effect of state.release and state.handOver. It has these
+// conditions:
 //
 //   - the token has a live exclusive hold or reservation
 //   - no transaction keeps the name
 //   - the first waiter is a live writer, and the database wakes it on a channel of its own
 //
-// The statement enqueue puts a new waiter into the queue, as join of state.go does. It works only
-// if another token has a live exclusive hold or a reservation.
+// The statement enqueue has the effect of state.join. Its condition is that another token has a
+// live exclusive hold or a reservation.
 //
-// A statement that does not work changes nothing, and the caller then uses state.go.
+// If the conditions are not met, the statement changes nothing. The caller then uses state.go.
 //
-// The statement handOver locks the row in two steps. First it locks the row FOR NO KEY UPDATE, as
-// every UPDATE does. If another process is writing to the row, this step waits until that write is
-// done. Then it locks the row FOR UPDATE, as all statements that grant do. If a transaction
-// (CheckTx or LockTx) has locked the row, the second step does not wait: it skips the row.
+// The statement handOver locks the row in two steps:
+//
+//  1. FOR NO KEY UPDATE, as every UPDATE does. This step waits until no process writes to the row.
+//  2. FOR UPDATE, as every grant does. If a transaction (CheckTx or LockTx) has locked the row,
+//     this step does not wait, and skips the row.
 type contendedStatements struct {
 	handOver string
 	announce string // like handOver; also stores the notifications that notifyHanded sends
@@ -56,15 +57,15 @@ func lockForGrant(t tables, columns string) string {
 		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
 }
 
-// handOverText makes the statement handOver. The text of the parameter announce comes at the end of
-// the statement. The statement uses these names:
+// handOverText makes the statement handOver. The parameter moreResults is SQL text for the end of
+// the RETURNING clause. The statement uses these names:
 //
 //	m       the queue and the rest of the state, from the column "more" of the row
 //	first   the place of the first waiter
-//	second  the place of the second waiter; NULL if there is none
-//	mine    the place that is added at the end of the queue; NULL if nobody joins it
+//	second  the place of the second waiter, or NULL
+//	mine    the place that is added at the end of the queue, or NULL
 //	now     the time, read after the row was locked
-func handOverText(d *dialect, t tables, announce string) string {
+func handOverText(d *dialect, t tables, moreResults string) string {
 	end := "now + " + inMicros(placeFor)
 	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
 		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, NULLIF(?::text, '')::jsonb AS mine, " + d.now + " AS now FROM g)" +
@@ -80,7 +81,7 @@ func handOverText(d *dialect, t tables, announce string) string {
 		" AND m->'holds' IS NULL AND m->'intent' IS NULL AND COALESCE((m->>'cool')::bigint, 0) <= now" +
 		" AND first->>'c' <> '' AND first->'s' IS NULL" +
 		" AND (first->>'u')::bigint > now AND (first->>'u')::bigint <= now + " + inMicros(placeFor) +
-		" RETURNING token, fence, since, first->>'c', COALESCE(second::text, ''), jsonb_array_length(m->'queue')" + announce)
+		" RETURNING token, fence, since, first->>'c', COALESCE(second::text, ''), jsonb_array_length(m->'queue')" + moreResults)
 }
 
 func enqueueText(d *dialect, t tables) string {
@@ -103,18 +104,19 @@ type handedOver struct {
 	ahead int // how many places were before the one that the statement has added
 }
 
-// handOver ends the exclusive hold of token and reserves the name for the first waiter in the
-// queue, in one statement. The token may also have only a reservation, because a waiter may use the
-// name and release it without claiming the reservation. Then handOver ends the reservation. If
-// joins is not nil, the statement adds this place to the end of the queue. The result ok is false
-// if nothing was changed.
-func (t *table) handOver(ctx context.Context, name, token string, joins *place) (h handedOver, ok bool, err error) {
+// handOver reserves the name for the first waiter in the queue, in one statement. It ends the
+// exclusive hold of the token. If a waiter releases the name before it claims its reservation, the
+// token has no hold. Then handOver ends the reservation.
+//
+// The statement adds ownPlace to the end of the queue, unless ownPlace is nil. The result ok is
+// false if nothing was changed.
+func (t *table) handOver(ctx context.Context, name, token string, ownPlace *place) (h handedOver, ok bool, err error) {
 	if t.sql.contended.handOver == "" {
 		return h, false, nil
 	}
 	var mine []byte
-	if joins != nil {
-		if mine, err = asciiJSON(joins); err != nil {
+	if ownPlace != nil {
+		if mine, err = asciiJSON(ownPlace); err != nil {
 			return h, false, err
 		}
 	}
@@ -137,7 +139,7 @@ func (t *table) handOver(ctx context.Context, name, token string, joins *place) 
 			h.next = nil // the second waiter is not notified, but it looks from time to time
 		}
 	} else {
-		h.next = joins
+		h.next = ownPlace
 	}
 	if h.next != nil {
 		h.to.next = h.next.address()

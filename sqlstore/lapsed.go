@@ -6,10 +6,10 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// dropReservations removes the reservations that have lapsed from s.holds. It keeps them in
-// s.lapsed, which is not written to the table. A late Release needs them, because a waiter may have
-// used its reservation without claiming it. Release then reports Expired, if nobody else has got
-// the name after the reservation, and Gone otherwise.
+// dropReservations moves the lapsed reservations from s.holds to s.lapsed, which is not written to
+// the table. Release reads s.lapsed: a waiter may have used its reservation without claiming it,
+// and release the name late. Release then reports Expired, or Gone if somebody else has got the
+// name since the reservation.
 func (s *state) dropReservations(now micros) {
 	s.holds = slices.DeleteFunc(s.holds, func(h hold) bool {
 		if !h.Reserved || h.Until > now {
@@ -37,6 +37,6 @@ func (s *state) releaseNothing(token opaque, waits bool, now micros) driver.Outc
 }
 
 // overtaken reports whether somebody else got the name after h was granted. Every later grant has a
-// higher fence, so overtaken compares fences. h may still be in the list of holds then, because
-// fast.go grants the name without removing the lapsed shared holds.
+// higher fence, so overtaken compares fences. The list of holds cannot tell, because fast.go grants
+// the name without removing lapsed shared holds.
 func (s *state) overtaken(h *hold) bool { return h.Fence < s.fence }

@@ -85,8 +85,8 @@ type reservation struct {
 	since    micros // when the reservation was made
 	notified bool   // the waiters of other processes have been notified
 
-	// next is the waiter behind that waiter in the queue. It is the zero address if there is none.
-	// The waiter "next" has to look at the name if the reservation is not claimed in time.
+	// next is the waiter behind the receiver of this message in the queue, or the zero address. If
+	// the receiver does not claim the reservation in time, that waiter has to look at the name.
 	next address
 }
 

@@ -103,12 +103,12 @@ func parseMicros(text string) (micros, error) {
 
 func bytesText(b []byte) string { return `\x` + hex.EncodeToString(b) }
 
-// handOverRow runs the statement handOver. If joins is not empty, the statement adds this place,
-// which is in JSON, to the end of the queue. The result notified is true if the notifications were
+// handOverRow runs the statement handOver. If ownPlace is not empty, it is a place in JSON, which
+// the statement adds to the end of the queue. The result notified is true if the notifications were
 // sent too.
-func (t *table) handOverRow(ctx context.Context, name, token, joins string) (r row, notified bool) {
+func (t *table) handOverRow(ctx context.Context, name, token, ownPlace string) (r row, notified bool) {
 	if t.pipeliner == nil || t.noPipeline.Load() {
-		return t.queryRow(ctx, t.sql.contended.handOver, []byte(name), joins, []byte(token)), false
+		return t.queryRow(ctx, t.sql.contended.handOver, []byte(name), ownPlace, []byte(token)), false
 	}
 	conn, err := t.db.Conn(ctx)
 	if err != nil {
@@ -116,13 +116,13 @@ func (t *table) handOverRow(ctx context.Context, name, token, joins string) (r r
 	}
 	defer conn.Close()
 	number := rand.Text()[:16]
-	params := []string{bytesText([]byte(name)), joins, bytesText([]byte(token)), number, t.channel, t.shared, t.channel}
+	params := []string{bytesText([]byte(name)), ownPlace, bytesText([]byte(token)), number, t.channel, t.shared, t.channel}
 	values, first, second := t.pipeliner.SendBoth(ctx, conn, Statement{t.sql.contended.announce, params}, Statement{notifyHanded, []string{number}})
 	switch {
 	case errors.Is(first, errors.ErrUnsupported):
 		t.noPipeline.Store(true)
 		conn.Close()
-		return t.handOverRow(ctx, name, token, joins)
+		return t.handOverRow(ctx, name, token, ownPlace)
 	case first != nil:
 		return failedRow{first}, false
 	case values == nil:

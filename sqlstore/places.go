@@ -2,26 +2,31 @@ package sqlstore
 
 import "time"
 
-// A release that hands a name over to another process can also take a place in the queue for the
-// next waiter of its own process, in the same statement. The Store distinguishes these states of
-// such a place:
+// A release that hands a name over to another process can do a second thing in the same statement:
+// it can take a place in the queue for the next waiter of its own process. The states of such a
+// place:
 //
-//	state    meaning                               the next state
-//	asked    the statement was sent                taken, if the statement made the place; dropped, if
-//	                                               it did not, or if its reply was lost
-//	taken    the place is in the queue, and its    waited, by Wait with the same token; dropped, by
-//	         notifications arrive at takenPlace    Release with that token
-//	waited   a call of Wait uses the place as its  see the table in wait.go
-//	         own
-//	dropped  the Store has forgotten the place     (none)
+//	state    meaning
+//	asked    the statement was sent
+//	taken    the place is in the queue, and its notifications arrive at takenPlace
+//	waited   a call of Wait uses the place as its own; see the table in wait.go
+//	dropped  the Store has forgotten the place
+//
+// The transitions:
+//
+//	from   to       when
+//	asked  taken    the statement has made the place
+//	asked  dropped  the statement has made no place, or its reply was lost
+//	taken  waited   Wait is called with the same token
+//	taken  dropped  Release is called with that token
 //
 // A dropped place may still be in the queue. Then the caller's Release removes it, or it lapses
 // after placeFor.
 //
-// The place is registered for notifications before the statement is sent. So each notification for
-// the place finds the place. But notifications may be lost while the connection for notifications
-// is opened or lost. If that has happened in the state "taken", or if there is no such connection
-// any more, Wait looks at the name at once.
+// The Store registers the place for notifications before it sends the statement, so no notification
+// comes too early. But notifications may be lost while the connection for notifications is opened
+// or lost. If that has happened in the state "taken", or if there is no such connection any more,
+// Wait looks at the name at once.
 type takenPlace struct {
 	*waiting
 	remove   func()
@@ -29,7 +34,7 @@ type takenPlace struct {
 	switches uint64    // waits.switches before the statement was sent
 	renew    time.Time // when the place has to be renewed
 	ahead    int       // how many places were before it
-	st       state     // the name after the release; only the fence and the reservation are set
+	st       state     // the state after the release; only the fence and the reservation are set
 	now      micros
 }
 

@@ -239,10 +239,12 @@ func (t *table) saveInOne(ctx context.Context, name string, st *state, values []
 	return false, err
 }
 
-// saveBoth saves the state after a grant on MySQL, where no single statement can write to both
-// tables and skip a locked row. The first statement checks whether a transaction has locked the
-// row. The second statement writes to both tables. saveBoth opens no transaction. If the connection
-// were lost, an open transaction could stay in the server and keep the name.
+// saveBoth saves the state after a grant on MySQL. A statement of MySQL cannot both write to two
+// tables and skip a locked row. So the first statement checks whether a transaction has locked the
+// row, and the second statement writes.
+//
+// saveBoth opens no transaction. If the connection were lost, an open transaction could stay in the
+// server and keep the name.
 func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
 	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
@@ -260,14 +262,14 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 	return ok, err
 }
 
-// awaitWriter is called on MySQL and MariaDB when a grant has found that the row of the last grant
-// is locked. There are two cases. A transaction that checks or holds the lock may have locked that
-// row. Or another grant is writing. Another grant has also locked the name's row in the table of
-// locks. So awaitWriter waits until that other row is not locked. Then it returns errRowLocked.
+// awaitWriter is for MySQL and MariaDB. A grant calls it if the name's row in the table of grants
+// is locked. Either a transaction (CheckTx or LockTx) or another grant has locked that row.
 //
-// The other grant may be an earlier statement of this caller, which the server still executes
-// although the connection was lost. If the wait fails, it is not known who has the name, so
-// awaitWriter returns the error of the wait.
+// Another grant also locks the name's row in the table of locks. awaitWriter waits until the row in
+// the table of locks is free. Then it returns errRowLocked.
+//
+// The other grant may be an earlier statement of this call whose connection was lost. So if the
+// wait fails, nobody knows who has the name. awaitWriter then returns the error of the wait.
 func (t *table) awaitWriter(ctx context.Context, name string) error {
 	var version int64
 	err := t.db.QueryRowContext(ctx, t.sql.awaitWriter, []byte(name)).Scan(&version)

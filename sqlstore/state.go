@@ -53,10 +53,10 @@ func (s *state) trim(now micros) {
 	s.noteFree(ended, now)
 }
 
-// noteFree updates s.free, the time at which the name became free for the first waiter in the
-// queue. s.free is 0 if that waiter cannot take the name yet. noteFree is called whenever a state
-// is trimmed or the name is handed over. At other times s.free may be out of date: the end of a
-// lease does not change it, and the statements of fast.go do not either.
+// noteFree updates s.free, the time since which the first waiter in the queue could take the name.
+// s.free is 0 if that waiter cannot take the name yet. noteFree is called whenever a state is
+// trimmed or the name is handed over. At other times s.free may be out of date: when a lease ends,
+// and after the statements of fast.go, s.free stays as it was.
 func (s *state) noteFree(since, now micros) {
 	if len(s.queue) == 0 || s.isExcluded(s.queue[0].Token, s.queue[0].Shared, now) {
 		s.free = 0
@@ -307,9 +307,9 @@ func (s *state) release(token opaque, keep time.Duration, now micros) driver.Out
 
 // convert changes a live hold from shared to exclusive or back. If there are other readers, a
 // promotion has to wait for them. Then convert returns an error, and records in the state that the
-// hold wants to be promoted. The result write says whether the caller has to save the state. It may
-// be true together with an error.
-func (s *state) convert(r *driver.Request, now micros) (h *hold, write bool, err error) {
+// hold wants to be promoted. If mustSave is true, the caller has to save the state, even if there
+// is an error.
+func (s *state) convert(r *driver.Request, now micros) (h *hold, mustSave bool, err error) {
 	h, err = s.heldBy(opaque(r.Token), now)
 	if err != nil {
 		return nil, false, err
@@ -365,8 +365,8 @@ func (s *state) handOver(now micros) (handed []reservation) {
 
 // leaveFree is called instead of handOver while a transaction keeps the name. No waiter can get the
 // name before the transaction ends. Until then the first waiter has to look at the name from time
-// to time. If that waiter sleeps until a notification arrives, leaveFree returns a message to that
-// waiter. The caller then sends a notification.
+// to time. If the first waiter sleeps until a notification arrives, leaveFree returns a message for
+// the waiter. The caller sends the message.
 func (s *state) leaveFree(now micros) (toLook []reservation) {
 	if s.noteFree(now, now); s.free > 0 && s.queue[0].Push {
 		toLook = append(toLook, reservation{to: s.queue[0].address()})

@@ -7,40 +7,41 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The table of locks has one row for each name.
+// The table of locks has one row for each name. All times are in microseconds since 1970, by the
+// server's clock.
 //
 //	name      the name
-//	version   one higher after each change; an operation that has read the row writes to it only
-//	          if the version is still the same
+//	version   one higher after each change
 //	fence     the highest fence minted for the name
-//	token     the token of the exclusive hold or exclusive reservation; empty if there is none
-//	reserved  1 if that token has a reservation that is not claimed yet
-//	since     when the hold began, in microseconds since 1970 by the server's clock; in a row that
-//	          was never used, since is when the row was made
-//	until     when the lease of the hold ends, in the same unit
-//	least     the name stays taken until this time, in the same unit
-//	holder    the holder of the hold, JSON
-//	busy      until this time, a grant has to look at the column "more" too
-//	more      the rest of the state, JSON; empty if there is none
+//	token     the token of the exclusive hold or reservation, or empty
+//	reserved  1 if that token has an unclaimed reservation
+//	since     when the hold began; if the row was never used, when the row was made
+//	until     when the lease of the hold ends
+//	least     the name stays taken until this time
+//	holder    the holder of the hold, in JSON
+//	busy      until this time, a grant also reads the column "more"
+//	more      the rest of the state in JSON, or empty
 //
-// MySQL and PostgreSQL have a second table, of grants, which also has one row for each name: the
-// row of the last grant.
+// An operation that has read a row writes to it only if the version is still the same.
 //
-// A program can check a padlock lock in its own transaction (CheckTx). Until that transaction ends,
-// nobody else gets the name, but renewal, Release and Break work as usual. For this, the
-// transaction locks a row in the database. Every grant of the name needs a lock on the same row,
-// and cannot get it while the transaction is open. Renewal, Release and Break do not need that row
-// lock:
+// MySQL and PostgreSQL have a second table, of grants. It has one row for each name, which is
+// called the row of the last grant.
 //
-//	engine      a grant                              a transaction that checks
+// A program can check a padlock lock in its own transaction (CheckTx). The transaction then locks a
+// row in the database, and every grant of the name needs the same row. So nobody else gets the name
+// until the transaction ends:
+//
+//	engine      a grant                              CheckTx
 //	PostgreSQL  locks the row FOR UPDATE             locks the row FOR KEY SHARE
 //	MySQL       writes to the row of the last grant  locks the row of the last grant
 //	SQLite      writes, as only one writer can       writes
 //
-// A transaction can also hold a padlock lock (LockTx). It keeps others from the name in the same
-// way, and it also writes to the row of the last grant. Two such transactions exclude each other,
-// because both have to write to that row. A transaction that works on an older snapshot fails when
-// it writes.
+// On PostgreSQL and MySQL, renewal, Release and Break do not wait for the transaction. On SQLite,
+// every write waits for it.
+//
+// A program can also hold a padlock lock in its own transaction (LockTx). LockTx locks the same row
+// as CheckTx, and also writes to the row of the last grant. So two transactions with LockTx exclude
+// each other. A transaction that works on an older snapshot fails when it writes.
 
 // statements holds the SQL texts of one store. They are made once.
 type statements struct {

@@ -134,10 +134,10 @@ func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, err
 }
 
 // handOverInOne is like releaseInOne, for a name that others wait for. It returns nil if the
-// statement changed nothing. If joins is not nil, the statement adds this place to the end of the
-// queue.
-func (s *Store) handOverInOne(ctx context.Context, name, token string, joins *place) (*handedOver, error) {
-	h, ok, err := s.rows.handOver(ctx, name, token, joins)
+// statement changed nothing. The statement adds ownPlace to the end of the queue, unless ownPlace
+// is nil.
+func (s *Store) handOverInOne(ctx context.Context, name, token string, ownPlace *place) (*handedOver, error) {
+	h, ok, err := s.rows.handOver(ctx, name, token, ownPlace)
 	if err != nil {
 		s.work.Go(func() { s.notifyAfterLostReply(context.WithoutCancel(ctx), name, opaque(token)) })
 		return nil, err

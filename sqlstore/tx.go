@@ -128,9 +128,8 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 }
 
 // peekBesideTx reads the state of a name after tx has locked a row of the name. On PostgreSQL and
-// MySQL it reads on another connection. In a SERIALIZABLE transaction, MySQL would lock every row
-// that the transaction reads. On SQLite it reads in tx, because the pool may have only one
-// connection.
+// MySQL it reads on another connection, because a SERIALIZABLE transaction of MySQL locks every row
+// that it reads. On SQLite it reads in tx, because the pool may have only one connection.
 func (s *Store) peekBesideTx(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	if s.rows.dialect.grants {
 		return s.rows.peekState(ctx, name)
@@ -144,11 +143,11 @@ var (
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 )
 
-// pinRow runs lockText, a statement that locks a row of the name until the transaction ends. If it
-// notices that the transaction sees an older version of that row, it returns errStale. CheckTx on
-// PostgreSQL uses a statement that may return an older version unnoticed. In this case pinRow
-// returns the fence in that version as sawFence, and CheckTx compares it with the current fence. In
-// all other cases sawFence is 0.
+// pinRow locks a row of the name until the transaction ends, with the statement lockText. If pinRow
+// notices that the transaction sees an older version of the row, it returns errStale.
+//
+// For CheckTx on PostgreSQL, pinRow cannot notice an older version. So it returns the fence in the
+// row as sawFence, and CheckTx compares sawFence with the current fence. Otherwise sawFence is 0.
 func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (sawFence uint64, err error) {
 	if lockText == "" { // on SQLite, any write keeps all other writers out
 		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
@@ -169,7 +168,8 @@ func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (
 	case err != nil:
 		return 0, s.staleError(ctx, err)
 	}
-	if s.rows.sql.tx.plain != "" { // the row is locked, so only an old snapshot differs
+	// The row is locked. If a plain SELECT finds other values, the snapshot is old.
+	if s.rows.sql.tx.plain != "" {
 		err := tx.QueryRowContext(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked)
 		switch {
 		case err != nil && !errors.Is(err, sql.ErrNoRows):
@@ -207,10 +207,12 @@ func (s *Store) staleError(ctx context.Context, err error) error {
 }
 
 // loadCurrent reads the state of a name in the transaction. It returns errStale if the transaction
-// does not see the current version of the lock's row. A REPEATABLE READ or SERIALIZABLE transaction
-// sees the row as it was when the transaction first read anything. At READ COMMITTED, the holder
-// may write the row between the two reads of loadCurrent. Then the transaction sees another version
-// when it reads again.
+// does not see the current version of the lock's row.
+//
+// To find out, loadCurrent compares the version with the one that another connection sees. At READ
+// COMMITTED, they may differ because the holder has just written to the row. The transaction then
+// sees another version at the next read. A REPEATABLE READ or SERIALIZABLE transaction sees the
+// same old version at each read.
 func (s *Store) loadCurrent(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
 	for last := int64(-1); ; {
 		_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))

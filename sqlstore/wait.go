@@ -185,8 +185,8 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 }
 
 // joinQueue takes or renews this waiter's place in the queue. If it is this waiter's turn,
-// joinQueue acquires the name instead, and finished is true. The parameter known is the state of
-// the name if the caller has read it already, and nil otherwise.
+// joinQueue acquires the name instead, and finished is true. If the caller has read the state of
+// the name already, it passes that state. Otherwise it passes nil.
 func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
 	push := w.s.waits.pushChannel()
@@ -295,11 +295,13 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 	return min(max(time.Duration(position)*step/3, headPause), most)
 }
 
-// wokenPause is for waiters that are woken by a notification or by a change of the file. It returns
-// how long such a waiter sleeps if nothing wakes it: at most until it may take the name. The first
-// waiter may take the name when the lease ends. Each waiter behind it has to leave
-// driver.MaxReservation more to the waiters ahead, which may be dead. In any case the sleep has a
-// limit, because a holder may have died or a notification may have been lost.
+// wokenPause returns how long a waiter sleeps if nothing wakes it. It is for waiters that a
+// notification or a change of the file can wake.
+//
+// The first waiter may take the name when the lease ends, so it does not sleep longer. Each waiter
+// ahead may be dead, and then keeps the name reserved for driver.MaxReservation. So the sleep is
+// longer by driver.MaxReservation for each waiter ahead. The sleep also has a limit, because a
+// holder may have died or a notification may have been lost.
 func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
 	d := lastPause
 	if position == 0 {

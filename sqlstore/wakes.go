@@ -27,11 +27,12 @@ type Listener interface {
 // channel, so a notification reaches one process and does not wake all others.
 func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16]) }
 
-// sharedChannel returns the name of a channel on which all stores of one table listen, in addition
-// to their own channels. The first builds of this package know only this channel, and send all
-// notifications on it. They also know no channel in the queue. When such a build writes a row, the
-// places of the queue lose the channels of their waiters. Those waiters can then be notified only
-// on the shared channel.
+// sharedChannel returns the name of a channel for all stores of one table. Each store listens on
+// this channel and on a channel of its own.
+//
+// The first builds of this package know only the shared channel. When such a build writes a row, it
+// drops the waiters' own channels from the queue. Those waiters can then be notified only on the
+// shared channel.
 func (s *Store) sharedChannel() string {
 	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
 }
@@ -46,8 +47,8 @@ func (s *Store) sharedChannel() string {
 //	- 0 HASH                the name is reserved for another waiter, directly ahead of this one
 //
 // Older builds of padlock neither send nor read @TIME. They may also send one text to two waiters:
-// HASH FENCE HASH. There the second waiter is directly behind the first one. The text tells it the
-// same as "- 0 HASH".
+// HASH FENCE HASH. The second hash is that of the waiter directly behind the first waiter. To the
+// second waiter, the text means the same as "- 0 HASH".
 func (s *Store) notification(a address, h handedName, next bool) []any {
 	text := a.token.hash() + " " + strconv.FormatUint(h.fence, 10)
 	if h.since > 0 {
@@ -78,7 +79,7 @@ type waits struct {
 	switches uint64 // counts how often the connection for notifications was opened or lost
 }
 
-// A waiting is a waiter of this process, in one call of Wait.
+// A waiting has the channels and data of one waiter of this process, for one call of Wait.
 type waiting struct {
 	token opaque          // "" if the waiter takes no place in the queue
 	look  chan struct{}   // signals that the waiter has to look
@@ -168,9 +169,9 @@ func (w *waits) handTo(hash string, h handedName) bool {
 	return true
 }
 
-// warnNext finds a waiter by the hash of its token. It warns the waiter that the name was reserved
-// for somebody else, directly ahead in the queue. It returns false if the waiter is not in this
-// process.
+// warnNext tells a waiter that the name was reserved for the waiter directly ahead in the queue.
+// The parameter is the hash of the warned waiter's token. warnNext returns false if that waiter is
+// not in this process.
 func (w *waits) warnNext(hash string) bool {
 	one := w.waiter(hash)
 	if one != nil {
@@ -307,8 +308,9 @@ func (w *waits) forget(l *notifyConn) bool {
 	return true
 }
 
-// setListening records whether notifications arrive, after that has changed. It also makes each
-// waiter look at its name once, because a notification may have been lost before.
+// setListening is called when the connection for notifications was opened or lost. It records
+// whether notifications arrive now. It also makes each waiter look at its name once, because a
+// notification may have been lost.
 func (s *Store) setListening(l *notifyConn, on bool) {
 	w := &s.waits
 	w.mu.Lock()

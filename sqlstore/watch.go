@@ -11,8 +11,10 @@ import (
 // A fileWatch wakes waiters on SQLite, which has no notifications. PRAGMA data_version tells
 // cheaply, without reading a table, whether another connection has changed the file. So each
 // process with waiters has one connection that runs this pragma often. The waiters read their rows
-// only after a change. A fileWatch is a Listener: the store opens and closes this connection when
-// it would open and close the connection for notifications on PostgreSQL.
+// only after a change.
+//
+// A fileWatch is a Listener. So the store opens and closes the watch's connection by the same rules
+// as PostgreSQL's connection for notifications.
 type fileWatch struct{ s *Store }
 
 const (
@@ -22,9 +24,8 @@ const (
 	nearPause = 5 * time.Millisecond
 	farPause  = 50 * time.Millisecond
 
-	// A waiter that has looked does not look again for some time, even if the file changes. This
-	// time is restTime for each waiter ahead of it, and at most maxRest. The first two waiters of a
-	// queue always look.
+	// After a look, a waiter ignores changes of the file for restTime times the number of waiters
+	// ahead, but for at most maxRest. The first two waiters of a queue always look.
 	restTime = 10 * time.Millisecond
 	maxRest  = 200 * time.Millisecond
 
@@ -88,9 +89,9 @@ func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(
 	}
 }
 
-// stir makes waiters look at their rows after the file has changed. A waiter looks less often if
-// more waiters are ahead of it in its queue. The result is how many waiters are ahead of the waiter
-// that has the fewest.
+// stir makes waiters look at their rows after the file has changed. The position of a waiter is the
+// number of waiters ahead of it in its queue. A waiter with a higher position looks less often.
+// stir returns the lowest position.
 func (w *waits) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

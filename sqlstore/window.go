@@ -8,19 +8,8 @@ import (
 )
 
 // A waiter that is notified of a hand-over may use the name at once, before it claims the
-// reservation. To do so, it has to know by its own clock when the reservation ends. The
-// notification has only the time of the hand-over by the server's clock. To compare the clocks, the
-// store remembers the server's time from a recent reply, which is called a sample. These times are
-// needed:
-//
-//	t0  the local time at which the statement of the sample was sent
-//	S   the server's time in the reply to that statement
-//	h   the server's time of the hand-over; the reservation ends at h + MaxReservation
-//	p   the local time at which the notification arrived
-//
-// The server's clock showed S at the local time t0 or later. The hand-over came h - S later, so it
-// was at the local time t0 + (h - S) or later. The reservation ends MaxReservation after that. So a
-// waiter that stops at t0 + (h - S) + MaxReservation stops early enough.
+// reservation. To do so, it has to know by its own clock when the reservation ends. The method
+// window computes this.
 //
 // The states of a reservation:
 //
@@ -39,15 +28,6 @@ import (
 //
 // The transitions are made → usable, unknown, over; usable → held, over; unknown → held, over; held
 // → over.
-//
-// The method window computes From and TTL. It returns false if it cannot rely on the result:
-//
-//	case                                                because
-//	the notification has no time                        an older padlock sent it
-//	the sample is older than maxSampleAge               the two clocks may have drifted apart
-//	the connection was made or lost since the sample    the server may be another one
-//	t0 + (h - S) is after p                             the server's clock was set forward
-//	less than half of the time is left                  a claim could come too late
 
 // maxSampleAge is how old a sample may be. The store assumes that two clocks drift apart by at most
 // one per cent, so by at most 100 ms in this time.
@@ -109,7 +89,14 @@ func (s *Store) reservationFor(h handedName, shared bool) driver.Grant {
 }
 
 // window returns the time span in which a reservation can be used without a claim. It returns false
-// if that time span is not known.
+// if it cannot rely on the result:
+//
+//	case                                               because
+//	the notification has no time                       an older padlock sent it
+//	the sample is older than maxSampleAge              the two clocks may have drifted apart
+//	the connection was made or lost since the sample   the server may be another one
+//	by the result, the notification came too early     the server's clock was set forward
+//	less than half of the time is left                 a claim could come too late
 func (s *Store) window(h handedName) (from driver.Instant, ttl time.Duration, ok bool) {
 	a, p := s.samples.latest(), h.arrived
 	if h.since == 0 || p == 0 || a.sent == 0 || p.Sub(a.sent) > maxSampleAge || s.waits.pushChannel() == "" || a.switches != s.waits.countSwitches() {
@@ -118,13 +105,20 @@ func (s *Store) window(h handedName) (from driver.Instant, ttl time.Duration, ok
 	return windowOf(a, h.since, p, s.clock.Now())
 }
 
-// windowOf is the arithmetic of window.
-func windowOf(a sample, since micros, p, now driver.Instant) (from driver.Instant, ttl time.Duration, ok bool) {
-	from = a.sent.Add(since.timeUntil(a.server))
-	if from > p || from <= 0 {
+// windowOf is the arithmetic of window. The notification has the time of the hand-over by the
+// server's clock. A sample shows what this time is by the local clock:
+//
+//	start = local time of the sample + (server's time of the hand-over - server's time of the sample)
+//
+// The local time of the sample is when its statement was sent. The server read its clock later. So
+// the hand-over came at start or later, and the reservation lasts at least until start +
+// MaxReservation.
+func windowOf(a sample, since micros, arrived, now driver.Instant) (start driver.Instant, ttl time.Duration, ok bool) {
+	start = a.sent.Add(since.timeUntil(a.server))
+	if start > arrived || start <= 0 {
 		return 0, 0, false
 	}
-	drift := (p.Sub(a.sent) + from.Add(driver.MaxReservation).Sub(p)) / 100
+	drift := (arrived.Sub(a.sent) + start.Add(driver.MaxReservation).Sub(arrived)) / 100
 	ttl = driver.MaxReservation - drift - 2*time.Millisecond
-	return from, ttl, from.Add(ttl).Sub(now) >= driver.MaxReservation/2
+	return start, ttl, start.Add(ttl).Sub(now) >= driver.MaxReservation/2
 }

@@ -82,8 +82,8 @@ func fromPath(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
 }
 
 // parametersOf splits a DSN of PDO into the DSN itself and the parameters of this store. The
-// parameters come after the last question mark. If anything else stands there, that part belongs to
-// the DSN itself, for example to a password. The DSN then has no parameters of this store.
+// parameters come after the last question mark. A password may contain a question mark, too. So if
+// unknown parameters follow the question mark, the whole text is the DSN.
 func parametersOf(dsn string) (rest string, query url.Values) {
 	i := strings.LastIndexByte(dsn, '?')
 	if i < 0 {

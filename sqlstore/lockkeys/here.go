@@ -147,10 +147,10 @@ const (
 	maxStreak = time.Second
 )
 
-// noteGiven updates the streak of a name when this process releases the name. The hold that ends
-// now began at the time began. If the name was free for less than gap before that hold, the streak
-// continues. Otherwise a new streak begins with that hold.
-func (h *localParties) noteGiven(id string, began time.Time) {
+// noteGiven updates the streak of a name when this process releases the name. heldSince is when the
+// hold began. If the name was free for less than gap before the hold, the streak continues.
+// Otherwise the hold begins a new streak.
+func (h *localParties) noteGiven(id string, heldSince time.Time) {
 	if h.streaks == nil {
 		h.streaks = map[string]streak{}
 	}
@@ -158,11 +158,11 @@ func (h *localParties) noteGiven(id string, began time.Time) {
 	if len(h.streaks) >= maxEntries {
 		maps.DeleteFunc(h.streaks, func(_ string, s streak) bool { return now.Sub(s.given) > gap })
 	}
-	if s, ok := h.streaks[id]; ok && began.Sub(s.given) < gap {
-		began = s.since
+	if s, ok := h.streaks[id]; ok && heldSince.Sub(s.given) < gap {
+		heldSince = s.since
 	}
 	if len(h.streaks) < maxEntries {
-		h.streaks[id] = streak{began, now}
+		h.streaks[id] = streak{heldSince, now}
 	}
 }
 

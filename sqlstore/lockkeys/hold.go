@@ -21,9 +21,10 @@ func (s *Store) seconds(ttl time.Duration) int64 {
 }
 
 // grant makes the Grant after a call has written a row with a lease of ttl. The Grant ends as soon
-// as any program may take the name over. The TTL of the Grant is at least ttl, even if the row was
-// read long after it was written. That is safe, because the caller counts the TTL from a time
-// before the call.
+// as any program may take the name over.
+//
+// The row may have been read long after it was written. The Grant still has at least the whole ttl,
+// because the caller counts the Grant's TTL from a time before the call.
 func (s *Store) grant(r *row, ttl time.Duration) driver.Grant {
 	if r.endless {
 		return driver.Grant{TTL: cmp.Or(ttl, time.Second)}
@@ -160,9 +161,11 @@ func (s *Store) settle(id, token string) {
 	})
 }
 
-// settlePauses are the pauses in settle. After each pause, settle tries to remove the row. A late
-// statement may have to wait until it can write the row. It waits at most 3 s if FromURL has opened
-// the pool, and 50 s with the defaults of MySQL. The sum of all pauses is longer than 50 s.
+// settlePauses are the pauses in settle. After each pause, settle tries to remove the row.
+//
+// A late statement may wait before it can write the row. In a pool that FromURL has opened, it
+// waits at most 3 s. With the defaults of MySQL, it waits at most 50 s. So the sum of all pauses is
+// longer than 50 s.
 var settlePauses = []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 40 * time.Second}
 
 func (s *Store) removeLate(id, token string) {

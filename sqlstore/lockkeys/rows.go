@@ -25,9 +25,8 @@ type row struct {
 // live reports whether somebody holds the name.
 func (r *row) live() bool { return r.token != "" && (r.endless || r.end > r.now) }
 
-// scan returns the last three columns of a line of a query's result as a row. If there are columns
-// before these three, the caller passes one pointer for each of them, and scan stores their values
-// there.
+// scan makes a row of the last three columns of a query's result. The result may have more columns
+// before them. The caller passes a pointer for each of those, and scan stores their values there.
 func scan(from interface{ Scan(dest ...any) error }, leading ...any) (row, error) {
 	var r row
 	// In SQLite, PHP may write a time with a fraction of a second.

@@ -11,9 +11,9 @@ import (
 // parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
 var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db_expiration_col", "lazy"}
 
-// Scheme describes the URLs of an engine for package open. A URL belongs to this store if it has
-// the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front of it. Every
-// other URL belongs to package sqlstore.
+// Scheme returns the driver.Scheme for the URLs of an engine. A URL belongs to this store if it has
+// the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front. Every other
+// URL belongs to package sqlstore.
 func Scheme(o sqlstore.Opener) driver.Scheme {
 	s := o.Scheme()
 	own := s

@@ -7,27 +7,21 @@ import (
 	"github.com/padlock-go/padlock/sqlstore/internal/dbms"
 )
 
-// The table has one row for each name that is held.
+// The table has one row for each name that is held:
 //
 //	key_id          the name, or its SHA-256 in hexadecimal digits; see Layout
 //	key_token       the token of the hold
-//	key_expiration  the time when the lease ends, in whole seconds since 1970
+//	key_expiration  the time when the lease ends, in whole seconds since 1970; NULL if it never ends
 //
-// From key_expiration on, any program may take over the row. Some versions of PHP do this 500 ms
-// too early, because they round the clock to whole seconds:
+// In SQLite, PHP may store a time with a fraction of a second.
 //
-//	engine      version of Symfony  when PHP takes over the row
-//	PostgreSQL  up to 7.3.1         500 ms before key_expiration
-//	PostgreSQL  later               at key_expiration
-//	others      all                 at key_expiration
+// From key_expiration on, any program may take over the row. On PostgreSQL, Symfony up to 7.3.1
+// does so 500 ms too early, because it rounds the clock to whole seconds. So on PostgreSQL, the
+// leases of padlock end 500 ms before key_expiration. On the other engines, they end at
+// key_expiration. padlock never takes over the row of another program before key_expiration.
 //
-// On PostgreSQL, padlock gives up its own lease 500 ms before key_expiration, and on the other
-// engines at key_expiration. padlock never takes over the row of another program before
-// key_expiration. In SQLite, PHP may store a time with a fraction of a second. If key_expiration is
-// NULL, the lease never ends.
-//
-// Every take-over writes the token of the new hold into the row. So if the row still has the token
-// of a hold, nobody else has had the name since that hold began, even if its lease has ended.
+// Every take-over writes the token of the new hold into the row. So while the row has the token of
+// a hold, nobody else has had the name since that hold began, even if its lease has ended.
 
 // A dialect holds the differences between the engines.
 type dialect struct {

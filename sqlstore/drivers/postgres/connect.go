@@ -16,10 +16,9 @@ import (
 	"github.com/padlock-go/padlock/internal/login"
 )
 
-// A connector connects to the server, and detects whether a connection goes through a pooler. A
-// pooler does not give the client the process id of the server's process. It may run each
-// transaction in another process, which does not know the statements that were prepared in the
-// first one. So the connector prepares no statements behind a pooler.
+// A connector connects to the server and prepares statements, unless there is a pooler. A pooler
+// may run each transaction in another process of the server. A statement that was prepared in one
+// process is unknown in the others. The function findPath detects a pooler.
 type connector struct {
 	cfg      *pgx.ConnConfig
 	password func() (string, error)
@@ -37,9 +36,9 @@ const (
 	pooled
 )
 
-// Connect implements driver.Connector. The settings of a connection depend on whether there is a
-// pooler, which only a connection can show. So Connect uses the settings that fit the last
-// connection. If they turn out to be wrong, it connects once more.
+// Connect implements driver.Connector. A connection through a pooler needs other settings than a
+// direct connection. Connect expects the same path to the server as last time. Then it checks the
+// new connection, and connects once more if the expectation was wrong.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	for {
 		thought := c.way.Load()

@@ -88,10 +88,9 @@ func configure(u *url.URL) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// fallsBack returns a host to which pgx would make a second connection if the first one fails: one
-// without TLS after one with TLS, or the reverse. pgx does this with sslmode=prefer, which is
-// libpq's default, and with sslmode=allow. fallsBack returns "" if there is no such host. Hosts
-// that are this machine do not count.
+// fallsBack returns a host that pgx may try twice: with TLS and without TLS. With sslmode=prefer
+// (libpq's default) or sslmode=allow, pgx makes the second attempt when the first one fails.
+// fallsBack ignores hosts that are this machine. It returns "" if no host is left.
 func fallsBack(cfg *pgx.ConnConfig) string {
 	type target struct {
 		host string

@@ -107,8 +107,8 @@ func (e silentError) Error() string {
 }
 
 // callerEnded returns the error of the caller's context, or nil if that context has not ended. Once
-// its deadline has passed, the context counts as ended. Its timer may fire a little later, and some
-// drivers compare the deadline with the clock before that.
+// the deadline has passed, the context counts as ended, even if its timer has not fired yet. Some
+// drivers do not wait for the timer: they compare the deadline with the clock.
 func callerEnded(ctx context.Context) error {
 	if isSilent(ctx) != nil {
 		return nil

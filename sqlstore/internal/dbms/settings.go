@@ -33,8 +33,7 @@ func adviseUnless(advice string, goodValues ...string) func(string) string {
 	}
 }
 
-// questions are the questions to the server of each engine, by the name of the engine. Settings and
-// Examine send them.
+// For each engine, questions lists what Settings and Examine ask the server.
 var questions = map[string][]question{
 	PostgreSQL: {
 		{name: "version", sql: "SHOW server_version"},
