@@ -120,7 +120,7 @@ type state struct {
 	set      settings
 	standing standing
 	stage    stage
-	sent     string // the id in the cookie of the client; the answer sends a new cookie if id is another
+	sent     string // the id in the client's cookie; if the field id differs, the answer sends a new cookie
 	id       string // the session's id; "" if there is none or it is not known
 	key      string // the session's key in the store; "" while there is none
 	touched  bool   // the session was used

@@ -47,8 +47,8 @@ func (c *core) backingOff(name string) error {
 // There are two such cases:
 //
 //   - The back-off is not over, so the function must not be called.
-//   - The back-off is over, but no value was stored since the failure. The failure is recent, or a
-//     refresh is running.
+//   - The back-off is over, and no value was stored since the failure. Either the failure is
+//     recent, or a refresh is running.
 func (c *core) failing(name string, valueAge time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

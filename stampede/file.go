@@ -15,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// Files makes files and keeps them up to date, for example pages that a web server sends. Two
-// callers never make the same file at the same time, even in different processes, if they share a
-// lock store. Readers need no lock: a file is replaced in one step, so they never see an incomplete
+// Files makes files and keeps them up to date, for example pages that a web server sends. Callers
+// that share a lock store never make the same file at the same time, even if they are in different
+// processes. Readers need no lock: a file is replaced in one step, so they never see an incomplete
 // file. Files is safe for concurrent use and need not be closed.
 type Files struct {
 	locker   *padlock.Locker
