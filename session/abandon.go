@@ -28,19 +28,19 @@ func (s *state) drop(ctx context.Context) {
 // dropCutOff drops the unsaved writes if http.TimeoutHandler has cut off the handler. The handler
 // still runs, and may have made only some of its writes. The caller holds s.mu.
 //
-// dropCutOff is called before the answer begins, with the status of the answer. The argument
-// request is the context of the request. http.TimeoutHandler gives the handler another context.
-// When that context ends, by timeout or because the client has left, the status is 503.
-func (s *state) dropCutOff(request context.Context, code int) {
+// dropCutOff is called before the answer begins, with the status of the answer. requestCtx is the
+// context of the request. http.TimeoutHandler gives the handler another context. When that context
+// ends, by timeout or because the client has left, the status is 503.
+func (s *state) dropCutOff(requestCtx context.Context, code int) {
 	if code != http.StatusServiceUnavailable || s.pending.len() == 0 || s.wroteWith.Err() == nil {
 		return
 	}
 	end, ok := s.wroteWith.Deadline()
-	if last, bounded := request.Deadline(); !ok || bounded && !end.Before(last) {
+	if last, bounded := requestCtx.Deadline(); !ok || bounded && !end.Before(last) {
 		return // the handler has the context of the request: there is no http.TimeoutHandler
 	}
-	if errors.Is(s.wroteWith.Err(), context.DeadlineExceeded) || request.Err() != nil {
+	if errors.Is(s.wroteWith.Err(), context.DeadlineExceeded) || requestCtx.Err() != nil {
 		s.pending = ordered[Op]{}
-		s.event(request, Event{Kind: EventFailed, Err: fmt.Errorf("%w: the answer began before the handler had ended", context.Cause(s.wroteWith))})
+		s.event(requestCtx, Event{Kind: EventFailed, Err: fmt.Errorf("%w: the answer began before the handler had ended", context.Cause(s.wroteWith))})
 	}
 }
