@@ -46,8 +46,8 @@ func (d *delay) markDoubt(h *Hold) {
 	last.To = h.Doubt
 }
 
-// livedUntil returns a time at which a hold certainly still existed. The worker noticed the end of
-// the hold at noticedAt. livedUntil goes back from there by the longest possible delay.
+// livedUntil returns a time at which a hold certainly still existed. The worker noticed at
+// noticedAt that the hold had ended. livedUntil subtracts the longest possible delay.
 func (d *delay) livedUntil(worker int, noticedAt int64) int64 {
 	from := noticedAt - d.most
 	return from - d.stalls[worker].timeBetween(from, noticedAt) - d.stalls[engine].timeBetween(from, noticedAt)

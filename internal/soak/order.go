@@ -87,7 +87,7 @@ func (a arrival) String() string {
 // faults, slow replies of the store, and long stalls in which the earlier waiter may have missed
 // its turn. Shorter stalls are subtracted from the times.
 func (c *checker) overtaken(earlier, later arrival) bool {
-	least := int64(minHeadStart) / 2 // how much longer the earlier waiter must have waited
+	least := int64(minHeadStart) / 2 // how long the earlier waiter waited after the grant, at least
 	if earlier.hold == 0 {
 		least = int64(maxIdle) // a waiter leaves the queue some time before its refusal
 	}

@@ -21,7 +21,7 @@ type tally struct {
 }
 
 // work locks and unlocks in a loop until the trial ends. A worker that is waiting for the lock at
-// the end gets some extra time. After the extra time, the worker gives up and sets Stranded.
+// the end gets some extra time. If the lock does not come then, the worker sets Stranded.
 func (p *page) work(l Locker, id int32) (t tally) {
 	end := p.end.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.over.Load()-now()))
