@@ -105,7 +105,7 @@ func now() int64 { return int64(time.Since(began)) + offset() }
 
 var began = time.Now()
 
-// offset returns the time of CLOCK_MONOTONIC at which this program started. It is measured only once.
+// offset returns the time of CLOCK_MONOTONIC when this program started. It is measured only once.
 var offset = sync.OnceValue(func() int64 {
 	const clockMonotonic = 1
 	best, spread := int64(0), int64(1<<62)
