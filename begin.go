@@ -148,7 +148,7 @@ const shortWait = time.Second
 // joinsFirst reports whether the caller joins the store's queue before it has made any try.
 func (a *attempt) joinsFirst() bool {
 	l, r := a.l, &a.request
-	if a.await != nil && l.cfg.maxWaiters > 0 {
+	if a.awaitPermit != nil && l.cfg.maxWaiters > 0 {
 		return true
 	}
 	return l.adviser != nil && l.cfg.maxWaiters > 0 && !a.part && !a.gate && !a.anySlot &&

@@ -33,11 +33,11 @@ func (h *hold) leaveCleanupGroup() {
 
 // cleanupGroups decides which Locks of a Locker share a cleanup. Locker.mu guards it.
 type cleanupGroups struct {
-	since    driver.Instant // when the present period began
-	added    int            // how many cleanups were added in this period
-	newest   *cleanupGroup  // the newest group that is for several Locks
-	rest     []Lock         // the Locks of newest that are not used yet
-	watching bool           // the next garbage collection calls dropLocks
+	since       driver.Instant // when the present period began
+	added       int            // how many cleanups were added in this period
+	newest      *cleanupGroup  // the newest group that is for several Locks
+	unusedLocks []Lock         // the Locks of the newest group that no hold has yet
+	watching    bool           // the next garbage collection calls dropLocks
 }
 
 // Time is divided into periods. In each period, the first locks get a cleanup of their own. All
@@ -53,16 +53,16 @@ const (
 func (h *hold) watchedHandle() *Lock {
 	c := &h.locker.cleanupGroups
 	if h.grantedAt.Sub(c.since) > groupPeriod {
-		c.since, c.added, c.rest = h.grantedAt, 0, nil
+		c.since, c.added, c.unusedLocks = h.grantedAt, 0, nil
 	}
-	if len(c.rest) == 0 {
+	if len(c.unusedLocks) == 0 {
 		if c.added++; c.added <= maxOwnCleanups {
 			return h.handleAlone()
 		}
 		c.beginGroup(h.locker)
 	}
-	k := &c.rest[0]
-	c.rest = c.rest[1:]
+	k := &c.unusedLocks[0]
+	c.unusedLocks = c.unusedLocks[1:]
 	k.h, h.cleanupGroup = h, c.newest
 	c.newest.open++
 	return k
@@ -79,7 +79,7 @@ func (h *hold) handleAlone() *Lock {
 // beginGroup allocates the Locks of a new cleanupGroup, and adds the cleanup that they share.
 func (c *cleanupGroups) beginGroup(l *Locker) {
 	locks := new([maxGroupLocks]Lock)
-	c.rest, c.newest = locks[:], &cleanupGroup{l: l}
+	c.unusedLocks, c.newest = locks[:], &cleanupGroup{l: l}
 	runtime.AddCleanup(locks, (*cleanupGroup).forgotten, c.newest)
 	if !c.watching {
 		c.watching = true
@@ -97,7 +97,7 @@ type gcSentinel struct{ _ *int }
 func (l *Locker) dropLocks() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cleanupGroups.rest, l.cleanupGroups.watching = nil, false
+	l.cleanupGroups.unusedLocks, l.cleanupGroups.watching = nil, false
 }
 
 // forgotten is the cleanup of a cleanupGroup. It runs when all Locks of the group are garbage. If a

@@ -180,9 +180,9 @@ func (l *Locker) initHandover() {
 
 // parking says when the parked head of a line must ask the store. Locker.mu guards it.
 type parking struct {
-	until driver.Instant // when the head must ask the store
-	rings driver.Instant // when the alarm fires; not later than until
-	alarm func() bool    // stops the alarm; nil if none is set
+	askAt   driver.Instant // when the head must ask the store
+	alarmAt driver.Instant // when the alarm fires: at askAt, or earlier
+	alarm   func() bool    // stops the alarm; nil if no alarm is set
 }
 
 // endParking stops the alarm.
@@ -246,9 +246,9 @@ func (l *Locker) parkHead(q *queue) bool {
 	now := l.clock.Now()
 	switch {
 	case h.batch.hasRoom(now) && a.canTakeOver(h):
-		q.until = h.batch.until
+		q.askAt = h.batch.until
 	case l.handover.passer != nil && !a.request.Shared:
-		q.until = now.Add(parkFor)
+		q.askAt = now.Add(parkFor)
 	default:
 		return false
 	}
@@ -260,28 +260,28 @@ func (l *Locker) parkHead(q *queue) bool {
 	return true
 }
 
-// setAlarm sets an alarm that wakes the parked head of q at q.until. If an alarm for an earlier
+// setAlarm sets an alarm that wakes the parked head of q at q.askAt. If an alarm for an earlier
 // time is set already, setAlarm does nothing: when the earlier alarm fires, it sets an alarm for
-// q.until.
+// q.askAt.
 func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 	if q.alarm != nil {
-		if q.rings <= q.until {
+		if q.alarmAt <= q.askAt {
 			return
 		}
 		q.alarm()
 	}
-	at := q.until
-	q.rings = at
+	at := q.askAt
+	q.alarmAt = at
 	q.alarm = l.clock.AfterFunc(at.Sub(now), func() {
 		l.mu.Lock()
 		defer l.unlock()
-		if q.alarm == nil || q.rings != at {
+		if q.alarm == nil || q.alarmAt != at {
 			return
 		}
 		q.alarm = nil
 		switch now := l.clock.Now(); {
 		case !q.headParked():
-		case q.until > now:
+		case q.askAt > now:
 			l.setAlarm(q, name, now)
 		default:
 			l.wakeHead(name)

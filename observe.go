@@ -141,12 +141,12 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 // If the only observer is a Counter, all attempts and holds for one name share an eventQueue. It
 // has a tally, and counts events instead of queueing them; see counter.go.
 type eventQueue struct {
-	l        *Locker
-	name     string
-	tally    Tally
-	counter  *watcher  // the observer that tally belongs to
-	borrowed *borrowed // the histograms that tally lends; nil if tally is no lender
-	all      bool      // an observer wants events whose level is Debug
+	l          *Locker
+	name       string
+	tally      Tally
+	counter    *watcher    // the observer that tally belongs to
+	histograms *histograms // nil unless tally is a histogramSource
+	all        bool        // an observer wants events whose level is Debug
 
 	// Guarded by Locker.mu.
 	ctx      context.Context // passed to the observers

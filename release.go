@@ -136,7 +136,7 @@ func (h *hold) countRelease(at driver.Instant) {
 		return
 	}
 	h.events.count(Count{Kind: EventReleasing, Mode: mode, Outcome: OutcomeReleased, Took: took})
-	h.events.borrow(EventReleasing, mode)
+	h.events.fetchHistogram(EventReleasing, mode)
 }
 
 // announceRelease delivers EventReleased.

@@ -74,7 +74,7 @@ func (a *attempt) countGrant() {
 		return
 	}
 	a.events.count(Count{Kind: EventAcquired, Mode: mode, Outcome: OutcomeAcquired, Took: took, AtOnce: true})
-	a.events.borrow(EventAcquired, mode)
+	a.events.fetchHistogram(EventAcquired, mode)
 }
 
 // attemptOver counts an attempt as ended. If it was the last attempt, attemptOver wakes a Close

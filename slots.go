@@ -339,7 +339,7 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	defer p.l.endPermitWait(gateName)
 	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
 	if p.awaitsPermit() {
-		g.await = p.awaitHandOver
+		g.awaitPermit = p.awaitHandOver
 	}
 	g.part, g.gate, g.noted, g.within = true, true, true, false
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}

@@ -234,7 +234,7 @@ func (a *attempt) waitAsHead() error {
 	var downSince driver.Instant
 	var trouble error // the last error; nil if the store has replied since
 	for {
-		began := a.l.clock.Now()
+		askedAt := a.l.clock.Now()
 		err := a.askStore(ctx, &waiter, &poll)
 		switch {
 		case err == nil || err == errGotPermit:
@@ -248,7 +248,7 @@ func (a *attempt) waitAsHead() error {
 			}
 		case ctx.Err() != nil:
 			return a.waitEnded(context.Cause(ctx), trouble)
-		case !a.tolerates(err, began, &downSince):
+		case !a.tolerates(err, askedAt, &downSince):
 			return err
 		default:
 			trouble = err
@@ -263,12 +263,12 @@ func (a *attempt) waitAsHead() error {
 // free. In the first case askStore takes the lock that was handed over. In the second case it tries
 // to take the lock.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
-	if a.await != nil && !a.cleanUp {
-		err := a.await(ctx)
+	if a.awaitPermit != nil && !a.cleanUp {
+		err := a.awaitPermit(ctx)
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
-		a.await = nil
+		a.awaitPermit = nil
 	}
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
@@ -366,18 +366,18 @@ func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
 
 // tolerates reports whether a waiter goes on waiting after err. A server that restarts must not end
 // all waits. So a waiter goes on until requests have failed for graceUnavailable. The caller keeps
-// the time of the first failure in *since.
-func (a *attempt) tolerates(err error, began driver.Instant, since *driver.Instant) bool {
+// the time of the first failure in *downSince.
+func (a *attempt) tolerates(err error, askedAt driver.Instant, downSince *driver.Instant) bool {
 	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
 		return false
 	}
 	now := a.l.clock.Now()
 	// While a store is out of reach, each request fails soon. If this request failed late, the
 	// store was in reach before, and this is the first failure.
-	if *since == 0 || now.Sub(began) >= graceUnavailable {
-		*since = now
+	if *downSince == 0 || now.Sub(askedAt) >= graceUnavailable {
+		*downSince = now
 	}
-	return now.Sub(*since) < graceUnavailable
+	return now.Sub(*downSince) < graceUnavailable
 }
 
 // continueTurn continues an attempt whose turn is ready: it takes the lock that was passed on, or

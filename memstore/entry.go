@@ -157,7 +157,7 @@ func (e *entry) release(token string, keep time.Duration, now driver.Instant) dr
 // heldError returns the error for the request r, which must wait. The error lists the holds of
 // other tokens, with times of the wall clock.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
-	err := &driver.HeldError{Holds: e.reports(now, time.Now(), r.Token), Waiters: len(e.queue)}
+	err := &driver.HeldError{Holds: e.describeHolds(now, time.Now(), r.Token), Waiters: len(e.queue)}
 	for i := range err.Holds {
 		if u := err.Holds[i].Until; u.After(err.Until) {
 			err.Until = u
@@ -166,9 +166,9 @@ func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
 	return err
 }
 
-// reports describes all holds except the hold of ownToken. The times in the result are wall-clock
-// times. now and wall are the same instant, on the lease clock and on the wall clock.
-func (e *entry) reports(now driver.Instant, wall time.Time, ownToken string) []driver.Hold {
+// describeHolds describes all holds except the hold of ownToken. The times in the result are
+// wall-clock times. now and wall are the same instant, on the lease clock and on the wall clock.
+func (e *entry) describeHolds(now driver.Instant, wall time.Time, ownToken string) []driver.Hold {
 	at := func(i driver.Instant) time.Time { return wall.Add(i.Sub(now)) }
 	var out []driver.Hold
 	for i := range e.holds {
@@ -203,5 +203,5 @@ func (e *entry) leaveQueues(token string) bool {
 }
 
 func (e *entry) state(now driver.Instant, wall time.Time) driver.State {
-	return driver.State{Name: e.name, Holds: e.reports(now, wall, ""), Fence: e.fence, Waiters: len(e.queue)}
+	return driver.State{Name: e.name, Holds: e.describeHolds(now, wall, ""), Fence: e.fence, Waiters: len(e.queue)}
 }

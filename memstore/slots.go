@@ -59,7 +59,7 @@ func (s *Store) slotsHeld(r *driver.Request, n int, now driver.Instant) error {
 	wall := time.Now()
 	for i := range n {
 		if e := s.entries[driver.SlotName(r.Name, i)]; e != nil {
-			err.Holds = append(err.Holds, e.reports(now, wall, r.Token)...)
+			err.Holds = append(err.Holds, e.describeHolds(now, wall, r.Token)...)
 		}
 	}
 	for i := range err.Holds {

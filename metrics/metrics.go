@@ -175,9 +175,9 @@ func (s *series) Count(e padlock.Count) {
 	}
 }
 
-// Lend returns the histogram of acquires or of holds. The Locker adds each duration to the
+// HistogramFor returns the histogram of acquires or of holds. The Locker adds each duration to the
 // histogram itself, instead of calling Count.
-func (s *series) Lend(kind padlock.EventKind, mode padlock.Mode) *histogram.Histogram {
+func (s *series) HistogramFor(kind padlock.EventKind, mode padlock.Mode) *histogram.Histogram {
 	if kind == padlock.EventReleasing {
 		return histogramOf(&s.use, padlock.Count{Mode: mode, Outcome: padlock.OutcomeReleased})
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/padlock-go/padlock/metrics"
 )
 
-// The Locker adds most times to histograms that it has borrowed. Each of them must be counted once,
+// The Locker adds most times to the histograms itself. Each of these times must be counted once,
 // for its own mode, in the histogram that Count uses for the first and for unusual times.
-func TestBorrowedHistograms(t *testing.T) {
+func TestHistogramFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := metrics.New()
 		l := padlock.New(memstore.New(), padlock.Observe(m))
