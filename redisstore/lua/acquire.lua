@@ -1,6 +1,6 @@
 -- Tries to take the name, repeats a try, claims a reservation, or replaces a token.
--- ARGV: 2 token  3 mode  4 ttl  5 at-least  6 a new fence must be greater than this number
---       7 holder  8 the token to replace, or empty
+-- ARGV: 2 token  3 mode  4 ttl  5 at-least  6 FenceAbove of the request  7 holder
+--       8 token to be replaced, or empty
 local token, shared, ttl, atleast, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local holder, old = ARGV[7], ARGV[8]
 -- The release of this token has overtaken the acquire.

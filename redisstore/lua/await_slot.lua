@@ -6,9 +6,8 @@ end
 -- slot_begin.lua, the files of a full script, slot_step.lua and wait.lua come before this file.
 -- They define the function onLock(KEYS, ARGV), which this file calls for the gate and each permit.
 -- KEYS: 1 to 6 the six keys of the gate, as in prelude.lua; then six keys for each permit
--- ARGV: 1 to 9 as in wait.lua; 3 is always p
---       8 also: "0" if the waiter gives up, so it loses its place, the gate and its permit
---       10 ttl
+-- ARGV: as in wait.lua, and 10 ttl. The mode (3) is always p. If ARGV 8 is "0", the waiter
+--       gives up: it loses its place in the queue, the gate and its permit.
 -- Returns
 --   {G, slot, fence, ms left}       if the token has a permit
 --   {W, ms until the next look, …}  if it waits; the rest is as in wait.lua
@@ -41,10 +40,9 @@ end
 local t, me = call('TIME'), ARGV[6] .. ' ' .. ARGV[7]
 local us = t[1] * 1000000 + t[2]
 
--- quick is for a waiter that has just got the gate. It finds out that no permit is free ten times
--- as fast as the rest of this script, and returns the time until the next look. If a permit may be
--- free, or the lease of the gate must be extended, it returns nil. Then the rest of the script must
--- run.
+-- quick makes a quick check for a waiter that has just got the gate. If no permit is free, quick
+-- returns the time until the next look. Otherwise, or if the lease of the gate must be extended,
+-- quick returns nil. Then the rest of the script must run, which takes ten times as long.
 local function quick()
   if call('HGET', KEYS[3], 's') ~= counted .. me .. ' ' .. ARGV[5] then return end
   local left, look = call('PTTL', KEYS[1]), nil

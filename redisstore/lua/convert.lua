@@ -1,5 +1,5 @@
 -- Changes the mode of a live hold.
--- ARGV: 2 token  3 mode  4 ttl  5 a new fence must be greater than this number
+-- ARGV: 2 token  3 mode  4 ttl  5 FenceAbove of the request
 local token, shared, ttl, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5])
 begin()
 purge()

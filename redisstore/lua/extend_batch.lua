@@ -9,13 +9,14 @@ end
 --   1 if PHP has turned the exclusive hold into a shared hold, else 0
 -- An error in one name has no effect on the others.
 --
--- The script reads the time once, so the last lease ends up to a millisecond early. Commands need
--- numbers as strings. The script converts each number once for all leases with the same ttl,
--- because a conversion takes as long as a simple command.
+-- All leases count from the time at which the script begins. So the leases of the last holds end
+-- early, by at most 1 ms.
 local t, keep, out, n = redis.call('TIME'), ARGV[1], {}, 0
 local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
 local keys, args, ttl = {}, { nil, nil, keep, ms }, nil
 for i = 2, #KEYS, 2 do
+  -- Commands take numbers as strings. Holds with the same ttl share the strings, because making a
+  -- string takes as long as a simple command.
   if ARGV[i + 1] ~= ttl then
     ttl = ARGV[i + 1]
     args[2], args[5], args[6] = ttl, string.format('%.0f', ms + ttl), string.format('%.0f', ms + ttl + keep)

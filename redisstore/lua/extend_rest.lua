@@ -2,8 +2,8 @@ end
 -- Extends a few leases that need the full script. slot_begin.lua, extend.lua and the files that
 -- extend.lua needs come before this file. They define the function onLock(KEYS, ARGV), which
 -- extends a lease. This file calls onLock for each lease.
--- KEYS: those of extend.lua for each hold
--- ARGV: 1 as in extend.lua; then the token and the ttl of each hold
+-- KEYS: six keys for each hold, as in extend.lua
+-- ARGV: 1 the settings of the store; then a token and a ttl for each hold
 -- Returns the reply of extend.lua, or an error, for each hold. An error in one name has no effect
 -- on the others.
 local out = {}

@@ -1,10 +1,14 @@
--- Takes the hold of a name that nobody holds and nobody waits for. The store has fences. KEYS: 1
--- name  2 note ARGV:
---   1 the length of the token, directly followed by the token; both as in the note
+-- Takes a name that nobody holds and nobody waits for. The store has fences.
+-- KEYS: 1 name  2 note
+-- ARGV:
+--   1 the token, with its length before it, as in the note
 --   2 ttl
 --   3 ttl + KEEP
---   4 the rest of the new note: what comes after the token
--- Returns the fence, {note, end, now} if another hold is in the way, or 0 if acquire.lua must run.
+--   4 the end of the new note: the part after the token
+-- Returns
+--   the fence         if it has taken the name
+--   {note, end, now}  if another hold is in the way
+--   0                 if acquire.lua must run
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
 if not call('SET', K, string.sub(a, COUNTED_TOKEN), 'NX', 'PX', ARGV[2]) then
   local v = call('GET', F)

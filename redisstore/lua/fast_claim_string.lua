@@ -1,7 +1,7 @@
 -- Turns a reservation into a hold.
 -- KEYS: 1 name  2 note
 -- ARGV:
---   1 the length of the token, directly followed by the token; both as in the note
+--   1 the token, with its length before it, as in the note
 --   2 ttl
 --   3 ttl + KEEP
 --   4 holder

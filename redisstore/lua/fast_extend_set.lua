@@ -1,7 +1,7 @@
 -- Extends the lease of an exclusive hold.
 -- KEYS: 1 name  2 note
 -- ARGV:
---   1 the length of the token, directly followed by the token; both as in the note
+--   1 the token, with its length before it, as in the note
 --   2 ttl
 --   3 KEEP
 -- With extend_batch.lua, there are three more:

@@ -1,7 +1,7 @@
 -- Ends the exclusive hold of a name that nobody waits for.
 -- KEYS: 1 name  2 note
 -- ARGV:
---   1 the length of the token, directly followed by the token; both as in the note
+--   1 the token, with its length before it, as in the note
 --   2 "1" if the store has the option OnlyPadlock (ALONE); otherwise this argument is absent
 -- Returns 1 if the hold has ended, 2 if pass.lua must run because there may be waiters, or 0 if
 -- release.lua must run.

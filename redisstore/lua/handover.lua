@@ -1,20 +1,24 @@
--- pass.lua and swap.lua begin with this text. Then come key_set.lua or key_string.lua, and
--- publish.lua.
+-- The scripts of pass.lua and swap.lua begin with this file. key_set.lua or key_string.lua comes
+-- next, and then publish.lua.
 --
 -- KEYS: 1 name  2 note  3 records  4 queue  5 waiters without a place  6 released tokens
 --       (5 and 6 for swap.lua only)
--- ARGV: 1 the token of the hold that ends, with its length before it  2 MS_RESERVE + KEEP
---       3 how to send messages; see messagesToAll in serverinfo.go
---       4 to 7 only if a caller in the same process wants the name:
---       4 the caller's token, with its length before it  5 ttl  6 ttl + KEEP
---       7 the rest of the note of the caller's hold: what comes after the token
+-- ARGV:
+--   1 the token of the hold that ends, with its length before it
+--   2 MS_RESERVE + KEEP
+--   3 how to send messages; see messagesToAll in serverinfo.go
+-- If another caller in the same process wants the name, there are four more:
+--   4 the caller's token, with its length before it
+--   5 ttl
+--   6 ttl + KEEP
+--   7 the end of the note for the caller's hold: the part after the token
 local call, K, F, H, Q, a, counts = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[3]
 local both = call('MGET', F, K) -- nil for K if the key is a sorted set
 local v = both[1]
 
--- The note must describe the hold that ends, and the hold must have no at-least time. A waiter may
--- use a reservation without a claim and release it. Then the note describes the reservation, which
--- is allowed too.
+-- The script ends a hold only if the note describes the hold and the hold has no at-least time.
+-- Instead of a hold, the note may describe a reservation. A waiter may release a reservation that
+-- it has not claimed.
 if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end
 if string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) ~= a then return 0 end
 local state = string.sub(v, NOTE_LENGTH + #a, NOTE_LENGTH + #a + NOTE_TIME)

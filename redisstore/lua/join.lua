@@ -30,9 +30,9 @@ local look = last and MS_RESERVE or math.min(left + 1, 1000)
 last = last and tonumber(last)
 call('HSET', KEYS[3], 'w' .. token, ms .. ' ' .. ms + look .. ' ' .. ARGV[2])
 -- The two keys of the queue expire unless they are renewed. To save commands, only the first waiter
--- that joins in each 30 s of the server's clock renews them. A waiter must not rely on the waiter
--- that joined shortly before it: if waiters kept joining at short intervals, nobody would renew the
--- keys, and they would expire although waiters are in the queue.
+-- that joins in each 30 s renews them. The 30 s begin at fixed times of the server's clock. If they
+-- began at the last join, frequent joins would put off the renewal for ever. Then the keys would
+-- expire although waiters are in the queue.
 if not last or math.floor(now / 30000000) ~= math.floor(last / 30000000) then
   call('PEXPIRE', KEYS[3], math.max(left, MS_ALIVE) + MS_LINGER)
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)

@@ -2,9 +2,11 @@
 -- wants an exclusive hold. handover.lua lists KEYS and ARGV.
 --
 -- Usually the first waiter belongs to another process. Then the script makes a reservation for the
--- waiter, and sends a message to it. If ARGV 4 is the token of the first waiter, the waiter belongs
--- to the process that runs this script. Then the waiter gets a hold with the whole lease instead of
--- a reservation, and the reply of this script instead of a message.
+-- waiter, and sends a message to it.
+--
+-- If ARGV 4 is the token of the first waiter, the waiter belongs to the process that runs this
+-- script. Then the waiter gets a hold with the whole lease at once. It needs no message, because
+-- the script returns the new fence.
 --
 -- Returns
 --   1              if the name was handed over to a waiter of another process
@@ -45,9 +47,9 @@ if not own and not publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) then
 end
 
 -- If the waiter that got the reservation never claims it, another waiter must notice when the
--- reservation ends. No message is needed if the others will look at the name anyway. Every waiter
--- looks at the name MS_RESERVE after it joined the queue. So if the first waiter joined less than
--- MS_RESERVE ago, all waiters behind it will soon look.
+-- reservation ends. No message is needed if the others will look at the name anyway. When a waiter
+-- has been in the queue for MS_RESERVE ms, it looks at the name. So if the first waiter joined less
+-- than MS_RESERVE ms ago, all waiters behind it will soon look.
 --
 -- Otherwise the script asks some waiters to look, at most four times a second: the next three
 -- waiters, the waiter in the middle of the queue, and the last waiter. The middle and the last

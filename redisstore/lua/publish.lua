@@ -2,13 +2,8 @@
 -- Then the caller takes the reservation of that waiter away again. The setting COUNTS says how to
 -- send messages; see messagesToAll in serverinfo.go.
 --
--- In a cluster, a waiter usually subscribes to a sharded channel, at the primary of the channel's
--- slot. The id of such a channel has CHANNEL_LENGTH digits. If this script runs at the same
--- primary, publish first asks the server whether the channel has a subscriber.
---
--- The reply to SPUBLISH comes too late for that question: it counts only the subscribers at this
--- server, but the server's replicas have got the message too. A subscriber at a replica might begin
--- to use the name after the script has taken the reservation away.
+-- In a cluster, waiters usually have sharded channels. The id of such a channel has CHANNEL_LENGTH
+-- digits. What publish does depends on the server that has the slot of the channel:
 --
 --   slot of the channel  subscribers here  what publish does                       it returns
 --   here                 some              SPUBLISH                                true
@@ -18,6 +13,9 @@
 local function publish(chan, message)
   local all, shard = 'padlock:' .. chan, 'padlock:s:' .. chan
   if counts == '2' then
+    -- publish asks for the subscribers before it sends. SPUBLISH would also reach a subscriber at a
+    -- replica, but would not count it. That subscriber might use the name after the caller has
+    -- taken the reservation away.
     local known = #chan == CHANNEL_LENGTH and redis.pcall('PUBSUB', 'SHARDNUMSUB', shard)
     if not known or known[2] ~= 0 then -- known[2] is nil if the user has no right to PUBSUB
       local sent = redis.pcall('SPUBLISH', shard, message)

@@ -13,19 +13,17 @@ local function withdraw(token)
   if v and string.match(v, '^%d+ (.*)$') == token then redis.call('HDEL', H, 'i') end
 end
 
--- Other programs may poll: they try to get a name, and sleep between two tries. With the option
--- Foreign (YIELDS), padlock gives them a chance. When it has used a name for 1 s (BUSY) without a
--- pause, it leaves the name free for 130 ms (GAP). The sleep of a polling program is shorter than
--- that.
+-- Other programs may poll: they try to get a name, and sleep between two tries. The option Foreign
+-- (YIELDS) gives them a chance: after each 1 s (BUSY) of use, padlock leaves the name free for 130
+-- ms (GAP). A polling program sleeps for less than 130 ms.
 --
--- Readers overlap, so they might never leave a name free. Therefore padlock must find out whether
--- another program is waiting. While padlock has readers, the key has an additional member, LOOK.
--- The lease of LOOK has expired, so a program that tries to get the name removes LOOK. If padlock
--- finds after 1 s that LOOK is gone, another program is waiting. Then padlock admits no new
--- readers, and the gap begins when the last reader leaves.
+-- Padlock's readers overlap, so they might never leave the name free. So padlock adds a member,
+-- LOOK, to the key. The lease of LOOK has expired. Other programs remove expired members when they
+-- try to get the name. If LOOK is gone after 1 s, another program is waiting. Then padlock admits
+-- no new readers, and the gap begins when the last reader leaves.
 --
 -- Fields of the hash:
---   b  when padlock began to use the name without a pause of GAP
+--   b  the time since which padlock has used the name without a gap
 --   d  set if no new readers are admitted
 --   e  when padlock's last hold ended, or when the cool-down after that hold ends
 --   g  when the gap ends
@@ -79,9 +77,9 @@ local function grant(token, shared, til, above, holder, state, atleast)
   return fence
 end
 
--- The record of a waiter in the hash: seen (ms), next look (ms), channel, id, mode, above, holder.
--- The mode is x for exclusive, s for shared, or p for a waiter for a permit; see slot_pass.lua. The
--- field above is a number: the fence that the waiter gets must be greater.
+-- The record of a waiter in the hash: last look (ms), next look (ms), channel, id, mode,
+-- FenceAbove, holder. The mode is x for exclusive, s for shared, or p for a waiter for a permit;
+-- see slot_pass.lua.
 local function waiter(token)
   local v = redis.call('HGET', H, 'w' .. token)
   if not v then return nil end
@@ -141,8 +139,8 @@ end
 -- dispatch hands the name over to the first waiter in the queue. If that waiter is a reader, the
 -- readers directly behind it get the name too. The parameter own is the token of the client that
 -- runs this script; that client gets the reply and needs no message. The parameter moved is true if
--- the script has changed the queue before. The result is true if the queue was changed, before or
--- by dispatch.
+-- the script has already changed the queue. Then dispatch returns true. It also returns true if
+-- dispatch itself has changed the queue.
 local function dispatch(own, moved)
   while true do
     local head = redis.call('ZRANGE', Q, 0, 0)[1]
@@ -205,9 +203,9 @@ local function holds(except)
   if gap() > 0 and not (out[1] and out[1][1] == 'c') then out[#out + 1] = { 'c', int(gap()), 'x', '0', '' } end
   return out
 end
--- held makes the reply that refuses the name. The last number in the reply is not 0 only if padlock
--- leaves the name free for other programs (see gap above) and there is no other reason. Then the
--- number is the ms until the gap ends, and the caller tries again after that time.
+-- held makes the reply that refuses the name. The last number in the reply tells the caller to try
+-- again after so many ms. It is the rest of the gap (see gap above) if the gap is the only reason
+-- for the refusal. Otherwise it is 0.
 local function held(token, shared)
   local n, til = redis.call('ZCARD', Q), gap()
   if n > 0 or (shared and (writing() or intent()) or not shared and taken()) then til = ms end

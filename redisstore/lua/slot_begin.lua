@@ -1,4 +1,4 @@
--- A script for one lock can become a function, so that a larger script can run it for several
--- locks. The larger script consists of this file, the files of the script for one lock, and a file
--- that closes the function and calls it, such as slot_acquire.lua.
+-- Some scripts do for several locks what another script does for one lock. They begin with this
+-- file. The files of the other script follow, and become the body of the function onLock. The last
+-- file closes the function and calls it for each lock; an example is slot_acquire.lua.
 local function onLock(KEYS, ARGV)

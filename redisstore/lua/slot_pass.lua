@@ -2,36 +2,34 @@ end
 -- Ends the hold of a permit and reserves the permit for the waiter that has the gate. In the same
 -- step, the gate passes to the next waiter in its queue.
 --
--- A waiter for one of n permits has one of these states:
+-- A waiter for a permit has one of these states:
 --
---   queued  The waiter has a place in the queue of the gate.
---   named   The waiter has the gate, as a reservation or with a lease of MS_GATE. The field s in
---           the hash of the gate describes the waiter (see named in publish.lua), so this script
---           can reserve a permit for it.
---   alone   The waiter has the gate, but the field s has not been written yet.
---   served  The waiter has a permit, as a reservation or as a hold. It has left the gate.
+--   queued  It is in the queue of the gate.
+--   named   It has the gate. The field s in the hash of the gate describes it (see named in
+--           publish.lua), so this script can reserve a permit for it.
+--   alone   It has the gate, but the field s has not been written yet.
+--   served  It has a permit or a reservation of a permit. It has left the gate.
+--   gone    It has nothing any more.
 --
 -- The transitions are:
 --
---   state   event                                        new state
---   queued  slot_pass.lua or pass.lua passes the gate    named
---           dispatch of this version passes the gate     named
---           an older padlock passes the gate             alone
---   alone   await_slot.lua finds no free permit          named
---           await_slot.lua finds a free permit           served
---   named   slot_pass.lua reserves a permit for it       served
---           await_slot.lua finds a free permit           served
---           slot_pass.lua finds that its process is gone gone
---   named,  the lease of the gate ends, because its      gone; if it looks again, queued
---   alone   process is dead or frozen
---   any     the waiter gives up                          gone
+--   state   event                                         new state
+--   queued  this version of padlock gives it the gate     named
+--   queued  an older padlock gives it the gate            alone
+--   alone   await_slot.lua finds no free permit           named
+--   alone   await_slot.lua finds a free permit            served
+--   named   await_slot.lua finds a free permit            served
+--   named   slot_pass.lua reserves a permit for it        served
+--   named   slot_pass.lua finds that its process is gone  gone
+--   named   the lease of the gate ends                    gone
+--   alone   the lease of the gate ends                    gone
+--   any     the waiter gives up                           gone
 --
--- A waiter that is gone has no place, gate or permit any more.
+-- The lease of the gate ends only if the process of the waiter is dead or frozen. A frozen waiter
+-- that looks again is queued again.
 --
--- A waiter that has the gate is also in the sorted set B of each permit, from its first look on. If
--- a permit is released without this script, the release wakes the waiters in B. If B has another
--- waiter too, this script does nothing. The other waiter asked for another number of permits or
--- uses an older padlock, and both waiters must have a chance to get the permit.
+-- After its first look with the gate, the waiter is also in the sorted set B of each permit. If a
+-- permit is released without this script, the release wakes the waiters in B.
 --
 -- slot_begin.lua, handover.lua, key_set.lua or key_string.lua, publish.lua, slot_pass_step.lua and
 -- pass.lua come before this file. They define the function onLock(KEYS, ARGV), for one lock.
@@ -51,6 +49,8 @@ local n = string.sub(s, 1, COUNTED_TOKEN - 1) + 0
 local counted, head = string.sub(s, 1, COUNTED_TOKEN - 1 + n), string.sub(s, COUNTED_TOKEN, COUNTED_TOKEN - 1 + n)
 local chan, id, holder = string.match(string.sub(s, COUNTED_TOKEN + n), '^(%x+) (%d+) (.*)$')
 local me = chan .. ' ' .. id
+-- B may have another waiter, which asked for another number of permits or uses an older padlock.
+-- Then the script does nothing, so that both waiters have a chance to get the permit.
 local watchers = KEYS[9 + ARGV[4]]
 if call('ZCARD', watchers) > (call('ZSCORE', watchers, me) and 1 or 0) then return 0 end
 if onLock(gate, { counted, ARGV[2], ARGV[3], step = 'holds' }) ~= 1 then return 0 end

@@ -4,7 +4,8 @@
 --   ends    ends the hold of the token, and hands the lock to nobody
 --   permit  ends the hold of the token, and reserves the lock for the waiter ARGV.to. Returns 1, or
 --           2 if the process of that waiter is gone, or 0 if release.lua must run.
---   absent  what pass.lua does; its text follows
+--
+-- Without ARGV.step, onLock does what pass.lua does. The text of pass.lua follows this file.
 if ARGV.step == 'holds' then return heldAlone() and 1 or 0 end
 if ARGV.step == 'ends' then
   remove(token)

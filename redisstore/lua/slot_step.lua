@@ -5,7 +5,7 @@
 --           message will wake the waiter when the permit may be free.
 --   keep    extends the lease of the gate, and writes the field s of the gate's hash
 --   leave   ends the token's hold, or removes the token from the queue
---   gate    what wait.lua does with the gate; its text follows
+--   gate    does what wait.lua does. The text of wait.lua follows this file.
 --
 -- The arguments are those of await_slot.lua.
 local step, me, who = ARGV.step, ARGV[2], ARGV[5]

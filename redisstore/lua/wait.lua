@@ -1,7 +1,8 @@
--- Waiters run this script to look at the name: to find out whether they have it or may take it. The
--- first look of a waiter may join the queue. The later looks also show that the waiter is alive.
--- ARGV: 2 token  3 mode  4 a new fence must be greater than this number  5 holder  6 channel  7 id
---       8 "1" to join the queue, else "0"  9 "1" if a message asked the waiter to look, else "0"
+-- A waiter runs this script to find out whether it has got the name, or may take the name. The
+-- first look may put the waiter into the queue. Each look also shows that the waiter is alive.
+-- ARGV: 2 token  3 mode  4 FenceAbove of the request  5 holder  6 channel  7 id
+--       8 "1" to join the queue, else "0"
+--       9 "1" if a message asked the waiter to look, else "0"
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
 local reserve = ARGV[8] == '1'
 purge()
@@ -50,20 +51,7 @@ else
   end
 end
 
--- look is the time until this waiter must look again. In the queue it depends on the waiter:
---
---   the first waiter          when the present hold ends, and at least once a second, because other
---                             programs send no message when they release
---   the next two waiters      soon after the present hold ends, because the process of the first
---                             waiter may be gone
---   a waiter that a message   the same, if the present hold is short, as a reservation is
---   asked to look
---   a waiter that has just    the same, because the waiters before it have not done that and may be
---   removed dead waiters or   gone too
---   handed the name over
---   any other waiter          after 15 s
---
--- All waiters but the first look MS_RESERVE after they came, too.
+-- look is the time until this waiter must look again.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
 local look = math.max(left(), 0) + 1
 -- A polling program sends no message when it releases, so the waiter looks every 25 ms.
@@ -73,10 +61,15 @@ if foreign and (mine or reserve) then
 elseif not reserve then
   look = math.min(look, 2000)
 elseif rank == 0 then
+  -- The first waiter looks when the present hold ends. It looks at least once a second, because
+  -- other programs send no message when they release.
   look = math.min(look, 1000)
 elseif us - came < MS_RESERVE * 1000 then
   look = MS_RESERVE -- pass.lua relies on this value
 elseif rank <= 2 or moved or ARGV[9] == '1' and look <= MS_RESERVE then
+  -- The processes of the waiters before this one may be gone, so it looks soon after the present
+  -- hold ends. This branch is for the second and the third waiter, for a waiter that has changed
+  -- the queue itself (moved), and for a waiter that a message has asked to watch a short hold.
   look = math.min(math.max(look + STAGGER * math.min(rank, 2), 250), 15000)
 else
   look = 15000
