@@ -140,9 +140,8 @@ type Store interface {
 	// has taken the name since. If the store cannot tell, the error is ErrLost.
 	//
 	// A store may extend several holds with one request. If an earlier request has just extended
-	// this hold, Extend may return the result of that request and send nothing. Then Grant.From is
-	// the time at which the earlier request was sent, at most ttl/10 ago. The new lease counts from
-	// that time.
+	// this hold, Extend may send nothing and return the earlier result. Then the lease counts from
+	// Grant.From, the time of the earlier request. That time is at most ttl/10 ago.
 	//
 	// No call of Extend fails because of another hold. If nobody extends a hold, it ends when its
 	// TTL is over, or up to [RenewalInterval] later.
@@ -235,9 +234,9 @@ type Grant struct {
 	// Replaces.
 	//
 	// A fence is below 2^53, so that JSON, Lua and floating point keep it exactly. It is 0 if the
-	// store has no fences. When all fences of a name below MaxFence are used, it can get no new
-	// fence. Then grants, promotions, hand-overs and Break fail with ErrFencesUsedUp. Requests for
-	// one name do not change the fences of other names.
+	// store has no fences. When all fences of a name below MaxFence are used, everything that needs
+	// a new fence fails with ErrFencesUsedUp: grants, promotions, hand-overs and Break. Requests
+	// for one name do not change the fences of other names.
 	Fence uint64
 
 	// From is the instant from which TTL counts, on the clock given to the store. If From is zero,
