@@ -108,8 +108,8 @@ func slotNumber(digits string) (int, bool) {
 	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)
 }
 
-// SlotPrefix returns a prefix of a name's permits and gates: each of their stored names begins with
-// it. Normally no other name begins with this text.
+// SlotPrefix returns the common prefix of all names that SlotName and SlotGate make from name.
+// Normally no other name begins with this prefix.
 func SlotPrefix(name string) string { return name + slotMark }
 
 // CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.

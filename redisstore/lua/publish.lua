@@ -3,7 +3,7 @@
 -- send messages; see messagesToAll in serverinfo.go.
 --
 -- In a cluster, waiters usually have sharded channels. The id of such a channel has CHANNEL_LENGTH
--- digits. What publish does depends on the server that has the slot of the channel:
+-- digits. The next step depends on the server that has the slot of the channel:
 --
 --   slot of the channel  subscribers here  what publish does                       it returns
 --   here                 some              SPUBLISH                                true
