@@ -52,7 +52,8 @@ type turn struct {
 type turnState int8
 
 const (
-	// turnLined: the waiter has taken its place in the line (takePlace), and waits.
+	// turnLined: the waiter has taken its place in the line (takePlace), and waits. But if the line
+	// was empty and the turn was not parked, the waiter asks the store at once.
 	turnLined turnState = iota
 	// turnParked: the turn is the head of the line. The waiter waits, because a holder of this
 	// Locker may pass its lock on (parkHead). If the waiter gives up, the next turn is parked or
