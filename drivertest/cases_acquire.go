@@ -129,7 +129,7 @@ var acquireCases = []testCase{
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
-			c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the holder went away")
+			c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after the holder went away")
 		},
 	},
 	{

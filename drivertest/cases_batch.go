@@ -36,7 +36,7 @@ var batchCases = []testCase{
 				case l == nil && !isLoss(e.Err):
 					c.failf("ExtendBatch, of a hold that was released: want ErrExpired or ErrLost, got: %v", orGranted(e.Err))
 				case l != nil && e.Err != nil:
-					c.tooSlow(l.sure)
+					c.tooSlow(l.liveUntil)
 					c.failf("ExtendBatch, of a live hold next to lost ones: %v", e.Err)
 				case l != nil:
 					c.checkLease(e.Grant, c.units(5), "ExtendBatch")
@@ -44,7 +44,7 @@ var batchCases = []testCase{
 					l.setEnd(c, e.Grant, sent)
 				}
 			}
-			c.takeOver(c.b, c.request(live[0].req.Name), live[0].sure, "by another process, after ExtendBatch")
+			c.takeOver(c.b, c.request(live[0].req.Name), live[0].liveUntil, "by another process, after ExtendBatch")
 		},
 	},
 	{

@@ -29,7 +29,7 @@ var boundCases = []testCase{
 			l := c.take(cl, c.brief(c.newName(), 4), "of a free name")
 			c.closed(cl)
 			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name, after the holder's store was closed", l)
-			c.takeOver(c.b, c.request(l.req.Name), l.sure, "after the holder's store was closed")
+			c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "after the holder's store was closed")
 		},
 	},
 	{

@@ -18,7 +18,7 @@ var convertedCases = []testCase{
 			all := c.conversions(func(r *driver.Request) { r.TTL = c.units(5) }, c.units(1))
 			c.takenFor(all, c.units(3), "after Convert with a short TTL")
 			for _, l := range all {
-				c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after Convert with a short TTL")
+				c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after Convert with a short TTL")
 			}
 		},
 	},
@@ -34,7 +34,7 @@ var convertedCases = []testCase{
 			}
 			c.takenFor(all, c.units(3), "after Convert with a long TTL")
 			for _, l := range all {
-				c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after Convert with a long TTL")
+				c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after Convert with a long TTL")
 			}
 		},
 	},
@@ -47,11 +47,11 @@ var convertedCases = []testCase{
 			all := c.conversions(func(r *driver.Request) { r.AtLeast = c.units(4) }, c.long())
 			for _, l := range all {
 				c.releaseFreely(l)
-				l.sure = l.sent.Add(l.req.AtLeast)
+				l.liveUntil = l.sent.Add(l.req.AtLeast)
 			}
 			c.takenFor(all, c.units(2), "after Convert and Release of a hold with AtLeast")
 			for _, l := range all {
-				c.takeOver(c.b, c.request(l.req.Name), l.sure, "after Convert and Release of a hold with AtLeast")
+				c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "after Convert and Release of a hold with AtLeast")
 			}
 		},
 	},
@@ -157,7 +157,7 @@ func (c *check) conversions(with func(*driver.Request), ttl time.Duration) (all 
 		sent := c.clockTime()
 		g, err := c.a.Convert(c.ctx, r)
 		if err != nil {
-			c.tooSlow(l.sure)
+			c.tooSlow(l.liveUntil)
 			panic(stop{})
 		}
 		l.grant = g

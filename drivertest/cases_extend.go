@@ -18,7 +18,7 @@ var extendCases = []testCase{
 			g := c.extend(l, c.units(4))
 			c.checkLease(g, c.units(4), "Extend")
 			c.sameFence(l, g, "Extend")
-			c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after Extend")
+			c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after Extend")
 		},
 	},
 	{
@@ -28,7 +28,7 @@ var extendCases = []testCase{
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 4), "of a free name")
-			first := l.sure
+			first := l.liveUntil
 			c.extend(l, c.units(1))
 			c.takeOver(c.b, c.request(l.req.Name), first, "by another process, after Extend by less than was left")
 		},
@@ -101,7 +101,7 @@ var extendCases = []testCase{
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
-			n := c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the lease ran out")
+			n := c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after the lease ran out")
 			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "after the name was taken"), "Extend after the name was taken")
 			c.verify(n, "after the former holder's Extend")
 		},
@@ -139,15 +139,15 @@ var extendCases = []testCase{
 func (c *check) endsInTime(l *lease, kept []*lease) {
 	r := c.request(l.req.Name)
 	limit := driver.RenewalInterval(l.req.TTL)
-	for c.clockTime().Before(l.ended.Add(limit + c.patience)) {
+	for c.clockTime().Before(l.goneAfter.Add(limit + c.patience)) {
 		for _, k := range kept {
 			c.extend(k, k.req.TTL)
 		}
 		asked := c.clockTime()
 		if _, err := c.tryAnew(c.b, &r, "of a name whose holder does nothing"); err == nil {
-			switch late := asked.Sub(l.ended.Add(limit + c.unit)); {
-			case c.clockTime().Before(l.sure.Add(-slack(l.req.TTL))):
-				c.failf("a lease ended %v too early", l.sure.Sub(c.clockTime()))
+			switch late := asked.Sub(l.goneAfter.Add(limit + c.unit)); {
+			case c.clockTime().Before(l.liveUntil.Add(-slack(l.req.TTL))):
+				c.failf("a lease ended %v too early", l.liveUntil.Sub(c.clockTime()))
 			case late > 0 && (c.unit == c.run.unit || limit < 3*time.Second):
 				panic(stop{slow: true}) // perhaps the machine is slow, so the case must run again with longer leases
 			case late > 0:
@@ -172,8 +172,8 @@ func (c *check) verifyUntilItLapses() {
 	if !lapsed {
 		c.failf("a lease of %v that was only verified had not run out after %v", l.req.TTL, c.patience)
 	}
-	if now := c.clockTime(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
-		c.failf("Extend with ttl 0 called the lease lost %v before its end", l.sure.Sub(now).Round(time.Millisecond))
+	if now := c.clockTime(); now.Before(l.liveUntil.Add(-slack(l.req.TTL))) {
+		c.failf("Extend with ttl 0 called the lease lost %v before its end", l.liveUntil.Sub(now).Round(time.Millisecond))
 	}
 }
 

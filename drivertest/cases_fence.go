@@ -33,7 +33,7 @@ var fenceCases = []testCase{
 			l := c.takeAhead(c.brief(c.newName(), 1))
 			last := l.grant.Fence
 			for range 2 {
-				l = c.takeOver(c.b, c.brief(l.req.Name, 1), l.sure, "by another process, after the lease ran out")
+				l = c.takeOver(c.b, c.brief(l.req.Name, 1), l.liveUntil, "by another process, after the lease ran out")
 				last = c.checkFenceAbove(l, last)
 			}
 		},
@@ -268,7 +268,7 @@ func sharedFences(c *check) {
 		last = c.checkFenceAbove(x, last)
 		var r *lease
 		if c.g.Lease && i%2 == 1 { // the lease runs out without a Release
-			r = c.takeOver(c.a, c.readRequest(name), x.sure, "to read, after a writer's lease ran out")
+			r = c.takeOver(c.a, c.readRequest(name), x.liveUntil, "to read, after a writer's lease ran out")
 		} else {
 			c.releaseFreely(x)
 			r = c.takeSoon(c.a, c.readRequest(name), "to read, after a writer")

@@ -79,7 +79,7 @@ var passQueueCases = []testCase{
 			}
 			n, err := c.try(c.a, q.req)
 			if err != nil {
-				c.tooSlow(a.l.sure)
+				c.tooSlow(a.l.liveUntil)
 				c.failf("Acquire with the token of the place, after Wait: it must be granted, got: %v", err)
 			}
 			if c.g.Fence != driver.NoFence {

@@ -67,7 +67,7 @@ var releaseCases = []testCase{
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
-			n := c.takeOver(c.b, c.request(l.req.Name), l.sure, "by another process, after the lease ran out")
+			n := c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after the lease ran out")
 			c.release(l, 0, "after the name was taken", driver.Taken, driver.Gone)
 			c.verify(n, "after a late Release by the former holder")
 			c.mustRefuse(c.a, c.request(l.req.Name), "after a late Release by the former holder", n)

@@ -59,7 +59,7 @@ var reserveCases = []testCase{
 			if l.grant.TTL > driver.MaxReservation {
 				c.errorf("the reservation lasts %v", l.grant.TTL)
 			}
-			n := c.takeOverLate(c.a, c.request(l.req.Name), l.sure, c.deadWaiter(), "after a reservation that nobody claimed")
+			n := c.takeOverLate(c.a, c.request(l.req.Name), l.liveUntil, c.deadWaiter(), "after a reservation that nobody claimed")
 			if _, err := c.b.Acquire(c.ctx, l.req); !errors.Is(err, driver.ErrHeld) {
 				c.failf("the claim of a reservation that had lapsed, with a new holder there: want a *HeldError, got: %v", orGranted(err))
 			}

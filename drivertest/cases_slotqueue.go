@@ -56,7 +56,7 @@ var slotQueueCases = []testCase{
 			w := c.awaitSlot(c.b, r.Name, 2)
 			c.queued(gate.req.Name, 1)
 			if !w.waiting() {
-				c.tooSlow(gate.sure)
+				c.tooSlow(gate.liveUntil)
 				c.failf("AwaitSlot returned while another caller had the gate")
 			}
 			c.releaseFreely(gate)

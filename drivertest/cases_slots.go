@@ -174,7 +174,7 @@ func (c *check) slotRefused(r driver.Request, n int, ahead bool, when string, in
 	slot, _, err := c.b.AcquireSlot(c.ctx, r, n, ahead)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
-		c.tooSlow(inTheWay.sure)
+		c.tooSlow(inTheWay.liveUntil)
 		c.failf("AcquireSlot %s: want a *HeldError, got: permit %d, %v", when, slot, orGranted(err))
 	}
 	return held

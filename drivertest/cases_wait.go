@@ -85,8 +85,8 @@ var waitCases = []testCase{
 			l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
 			w := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.releaseFreely(c.awaitHold(w, "waiting for a lease to run out"))
-			if now := c.clockTime(); now.Before(l.sure.Add(-slack(l.req.TTL))) {
-				c.failf("a waiter had its turn %v before the lease ended", l.sure.Sub(now))
+			if now := c.clockTime(); now.Before(l.liveUntil.Add(-slack(l.req.TTL))) {
+				c.failf("a waiter had its turn %v before the lease ended", l.liveUntil.Sub(now))
 			}
 		},
 	},

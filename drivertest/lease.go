@@ -11,12 +11,12 @@ import (
 
 // lease is a hold that was granted.
 type lease struct {
-	cl    *client
-	req   driver.Request
-	grant driver.Grant
-	sent  time.Time // when the last request that granted the hold was sent
-	sure  time.Time // until then, the hold must be live
-	ended time.Time // after that, the hold must not be live
+	cl        *client
+	req       driver.Request
+	grant     driver.Grant
+	sent      time.Time // when the last request that granted the hold was sent
+	liveUntil time.Time // until then, the hold must be live
+	goneAfter time.Time // after that, the hold must not be live
 }
 
 // For a store without leases, the fields sure and ended of lease are this far in the future. No
@@ -35,7 +35,7 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 	now := c.clockTime()
 	l.sent = sent
 	if !c.g.Lease && g.TTL == 0 {
-		l.sure, l.ended = now.Add(noEnd), now.Add(noEnd)
+		l.liveUntil, l.goneAfter = now.Add(noEnd), now.Add(noEnd)
 		return
 	}
 	from, to := sent, now
@@ -43,10 +43,10 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 		from = now.Add(g.From.Sub(driver.SystemClock().Now()))
 		to = from
 	}
-	if s := from.Add(g.TTL); s.After(l.sure) {
-		l.sure = s
+	if s := from.Add(g.TTL); s.After(l.liveUntil) {
+		l.liveUntil = s
 	}
-	l.ended = to.Add(max(g.TTL, l.sure.Sub(to)))
+	l.goneAfter = to.Add(max(g.TTL, l.liveUntil.Sub(to)))
 }
 
 // A lease may end a little too early, because clocks are read in milliseconds, and the speed of two
@@ -118,7 +118,7 @@ func (c *check) acquireAgain(l *lease, r driver.Request) driver.Grant {
 	sent := c.clockTime()
 	g, err := l.cl.Acquire(c.ctx, r)
 	if err != nil {
-		c.tooSlow(l.sure)
+		c.tooSlow(l.liveUntil)
 		c.failf("the same request again, while the hold is live: it must be granted, got: %v", err)
 	}
 	l.setEnd(c, g, sent)
@@ -137,7 +137,7 @@ func (c *check) mustRefuse(cl *client, r driver.Request, when string, inTheWay .
 		return &driver.HeldError{Waiters: -1} // the case answers/errors reports this
 	}
 	for _, l := range inTheWay {
-		c.tooSlow(l.sure)
+		c.tooSlow(l.liveUntil)
 	}
 	if err == nil {
 		c.failf("Acquire %s: want a *HeldError, got a grant with fence %d", when, g.Fence)
@@ -176,7 +176,7 @@ func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 	sent := c.clockTime()
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
 	if err != nil {
-		c.tooSlow(l.sure)
+		c.tooSlow(l.liveUntil)
 		c.failf("Extend of a live hold by %v was refused: %v", ttl, err)
 	}
 	l.setEnd(c, g, sent)
@@ -187,7 +187,7 @@ func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 func (c *check) verify(l *lease, when string) driver.Grant {
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	if err != nil {
-		c.tooSlow(l.sure)
+		c.tooSlow(l.liveUntil)
 		c.failf("Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
 	}
 	return g
@@ -224,7 +224,7 @@ func orGranted(err error) string {
 }
 
 // lapse waits until the lease has run out for certain.
-func (c *check) lapse(l *lease) { c.passUntil(l.ended.Add(c.unit)) }
+func (c *check) lapse(l *lease) { c.passUntil(l.goneAfter.Add(c.unit)) }
 
 // release releases the hold of l. The outcome must be one of want.
 func (c *check) release(l *lease, keep time.Duration, when string, want ...driver.Outcome) {
