@@ -25,7 +25,7 @@ type attempt struct {
 
 	entry    entry // the key of the hold, if granted is true
 	granted  bool
-	own      keyVersion // the place in the queue that the hold keeps, or zero
+	ownPlace keyVersion // the place in the queue that the hold keeps, or zero
 	next     string     // the waiters behind the place own; see waitersBehind
 	revision int64      // of the last change
 	since    time.Time
@@ -178,15 +178,15 @@ func (a *attempt) isRefused(st *state) bool {
 // apply carries out the change that makeChange returns, and records the result in the attempt.
 func (a *attempt) apply(ctx context.Context, st *state, makeChange func(*state) (*change, error)) error {
 	revision, err := a.s.conn.applyChange(ctx, st, func(st *state) (*change, error) {
-		a.granted, a.own, a.next, a.entry = false, keyVersion{}, "", entry{} // forget an earlier decision, which was not carried out
+		a.granted, a.ownPlace, a.next, a.entry = false, keyVersion{}, "", entry{} // forget an earlier decision, which was not carried out
 		return makeChange(st)
 	})
 	a.revision = revision
 	if err == nil && a.granted && a.entry.modified == 0 {
 		a.entry.modified = revision
 	}
-	if a.own.key != "" && a.own.modified == 0 {
-		a.own.modified = revision
+	if a.ownPlace.key != "" && a.ownPlace.modified == 0 {
+		a.ownPlace.modified = revision
 	}
 	if held, ok := err.(*driver.HeldError); ok {
 		a.s.endTimes(ctx, held)
@@ -241,15 +241,15 @@ func (a *attempt) keepHold(st *state, e *entry) *change {
 	h := a.s.holds.find(a.r.Name, a.id)
 	place := st.find(waiting, e.ID)
 	if place != nil && e.kind == exclusive {
-		a.own = keyVersion{place.key, place.modified}
+		a.ownPlace = keyVersion{place.key, place.modified}
 	}
 	if h == nil || h.lastWrite() != e.modified || h.endsAt() < a.sent.Add(max(a.r.TTL, a.r.AtLeast)) {
 		todo.addOps(putKey(e.key, e.value, a.lease.id))
 		a.entry.lease, a.entry.modified = a.lease.id, 0
-		if a.own.key != "" {
+		if a.ownPlace.key != "" {
 			todo.requireEntry(place)
 			todo.addOps(putKey(place.key, place.value, a.lease.id))
-			a.own.modified = 0
+			a.ownPlace.modified = 0
 		}
 	}
 	for i := range st.entries {
@@ -294,12 +294,12 @@ func (a *attempt) grant() driver.Grant {
 	}
 	e, now := &a.entry, a.s.cfg.clock.Now()
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
-		own: a.own, next: a.next, since: a.sent, seen: a.sent, extended: now}
+		ownPlace: a.ownPlace, next: a.next, since: a.sent, seen: a.sent, extended: now}
 	old := a.s.holds.find(a.r.Name, a.id)
 	// Copy the list of waiters if a Release of the hold can pass the name on to one of them. It can
 	// if the hold has kept its place in the queue and its request has no AtLeast. The hold of a
 	// reader never has a place.
-	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.own.key != "" {
+	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.ownPlace.key != "" {
 		h.next = old.next
 	}
 	if e.lease == a.lease.id {

@@ -16,9 +16,9 @@ type hold struct {
 	// recalled is true if another store or an earlier process obtained the hold. The hold may then
 	// have places in the queue that own and previousPlace do not name.
 	recalled bool
-	// own is the place in the queue in which the caller waited for the hold. The hold keeps this
-	// place. If the caller did not wait, own is zero.
-	own keyVersion
+	// ownPlace is the place in the queue in which the caller waited for the hold. The hold keeps this
+	// place. If the caller did not wait, ownPlace is zero.
+	ownPlace keyVersion
 	// previousPlace is the place in the queue that the previous hold kept, if its Release passed
 	// the name on to this hold. Otherwise previousPlace is zero.
 	previousPlace keyVersion

@@ -104,10 +104,10 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	}
 	grant := identity(fence, to.id) + `,"since":` + strconv.FormatInt(time.Now().UnixMicro(), 10) + "}"
 	conds := []*pb.Compare{
-		writtenAt(h.key, h.lastWrite()), writtenAt(h.own.key, h.own.modified), writtenAt(p.key(waiting, to.slot), to.modified),
+		writtenAt(h.key, h.lastWrite()), writtenAt(h.ownPlace.key, h.ownPlace.modified), writtenAt(p.key(waiting, to.slot), to.modified),
 	}
 	todo := []*pb.RequestOp{
-		putKey(h.own.key, handOverText(fence, to.id, rest), to.lease), putKey(h.key, grant, to.lease), putFence(p, fence, keeper),
+		putKey(h.ownPlace.key, handOverText(fence, to.id, rest), to.lease), putKey(h.key, grant, to.lease), putFence(p, fence, keeper),
 	}
 	if h.previousPlace.key != "" {
 		conds = append(conds, writtenAt(h.previousPlace.key, h.previousPlace.modified))
@@ -126,8 +126,8 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 // handOverText returns the text that a Release writes into the place of the old hold, to tell the
 // waiter with the ID to that it has the name. The text is the JSON of a record that has only the
 // fields Fence, PassedTo and Waiters.
-func handOverText(fence uint64, to, next string) string {
-	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"to":"` + to + `","next":"` + next + `"}`
+func handOverText(fence uint64, waiterID, next string) string {
+	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"to":"` + waiterID + `","next":"` + next + `"}`
 }
 
 // parseHandOver decodes a text of handOverText. It splits the text by hand, because a JSON decoder
@@ -157,7 +157,7 @@ func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	}
 	return &hold{
 		name: w.r.Name, id: w.id, key: w.place.key(exclusive, ""), modified: e.Kv.ModRevision, fence: told.Fence,
-		own: keyVersion{w.key, w.created}, previousPlace: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Waiters, shortRequest: w.r,
+		ownPlace: keyVersion{w.key, w.created}, previousPlace: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Waiters, shortRequest: w.r,
 		since: l.from, seen: l.from, renewed: l.from, end: l.endTime(),
 	}
 }

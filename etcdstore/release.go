@@ -54,7 +54,7 @@ func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
 	if h.reader { // if the reader has an intent, its key ends with the same slot as the key of the hold
 		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
 	}
-	for _, k := range []keyVersion{h.own, h.previousPlace} {
+	for _, k := range []keyVersion{h.ownPlace, h.previousPlace} {
 		if k.key != "" {
 			todo = append(todo, deleteIfWrittenAt(k.key, k.modified))
 		}

@@ -241,12 +241,12 @@ func (st *state) keepsOut(id string, reader bool) *entry {
 // waiterAhead returns the last of the waiters that must get the name before a caller does, or nil
 // if there are none. created is the revision that created the caller's own place in the queue. It
 // is 0 if the caller has no place. A reader does not have to wait for other waiting readers.
-func (st *state) waiterAhead(created int64, reader bool) *entry {
+func (st *state) waiterAhead(ownRevision int64, reader bool) *entry {
 	var last *entry
 	for i := range st.entries {
 		e := &st.entries[i]
 		switch {
-		case e.kind != waiting || e.PassedTo != "" || created != 0 && e.created >= created || reader && e.Shared:
+		case e.kind != waiting || e.PassedTo != "" || ownRevision != 0 && e.created >= ownRevision || reader && e.Shared:
 		case last == nil || e.created > last.created:
 			last = e
 		}

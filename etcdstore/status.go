@@ -116,7 +116,7 @@ func orUnknown(text string) string {
 
 // olderVersion reports whether version is older than the version with the numbers in than. It
 // returns false if it cannot read version.
-func olderVersion(version string, than ...int) bool {
+func olderVersion(version string, limit ...int) bool {
 	core, _, _ := strings.Cut(version, "-")
 	var parts []int
 	for part := range strings.SplitSeq(core, ".") {
@@ -126,5 +126,5 @@ func olderVersion(version string, than ...int) bool {
 		}
 		parts = append(parts, n)
 	}
-	return len(parts) > 0 && slices.Compare(parts, than) < 0
+	return len(parts) > 0 && slices.Compare(parts, limit) < 0
 }

@@ -269,7 +269,7 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 		return nil, failure(ctx, err, true)
 	case reply.Succeeded:
 		a.entry.modified = reply.Header.Revision
-		a.own = keyVersion{w.key, reply.Header.Revision}
+		a.ownPlace = keyVersion{w.key, reply.Header.Revision}
 		if a.guard == 0 {
 			list := reply.Responses[len(reply.Responses)-1].GetResponseRange()
 			a.next = waitersBehind(w.place.dir, list.Kvs, w.created)
