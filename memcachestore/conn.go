@@ -58,10 +58,10 @@ var errOtherLink = errors.New("the connection of an earlier request has ended")
 
 // roundTripOn is like roundTrip, but sends the request only over the connection on, unless on is
 // nil. It returns errOtherLink if that connection has ended.
-func (c *client) roundTripOn(ctx context.Context, on *link, request []byte) (reply, error) {
+func (c *client) roundTripOn(ctx context.Context, sameLink *link, request []byte) (reply, error) {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	l, got, err := c.sendRequest(limited, on, request)
+	l, got, err := c.sendRequest(limited, sameLink, request)
 	if err != nil {
 		return reply{}, err
 	}
@@ -78,7 +78,7 @@ func (c *client) roundTripOn(ctx context.Context, on *link, request []byte) (rep
 }
 
 // sendRequest returns when the request was written. See roundTripOn for the argument on.
-func (c *client) sendRequest(ctx context.Context, on *link, request []byte) (*link, <-chan answer, error) {
+func (c *client) sendRequest(ctx context.Context, sameLink *link, request []byte) (*link, <-chan answer, error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -92,7 +92,7 @@ func (c *client) sendRequest(ctx context.Context, on *link, request []byte) (*li
 	if err != nil {
 		return nil, nil, unsent(err)
 	}
-	if on != nil && l != on {
+	if sameLink != nil && l != sameLink {
 		return nil, nil, unsent(errOtherLink)
 	}
 	got := make(chan answer, 1)

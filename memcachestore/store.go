@@ -277,8 +277,8 @@ func (s *Store) swap(ctx context.Context, k key, old *item, n *note) (bool, erro
 // change sends a request that changes a value. If the request has the ID of a value, over is the
 // connection over which the ID was read. It returns false if the value is not what the request
 // expects, or if that connection has ended.
-func (s *Store) change(ctx context.Context, over *link, request []byte) (bool, error) {
-	r, err := s.client.roundTripOn(ctx, over, request)
+func (s *Store) change(ctx context.Context, sameLink *link, request []byte) (bool, error) {
+	r, err := s.client.roundTripOn(ctx, sameLink, request)
 	switch {
 	case errors.Is(err, errOtherLink):
 		return false, nil
