@@ -41,7 +41,7 @@ const (
 // change something. ctx is the context of the caller. If a time limit of the store has passed, err
 // may be a context error although ctx has not ended. The result then does not wrap err, because the
 // caller would think that ctx has ended.
-func failure(ctx context.Context, err error, wrote bool) error {
+func failure(ctx context.Context, err error, mayChange bool) error {
 	var refused mongo.CommandError
 	var doubt mongo.WriteException
 	switch {
@@ -55,7 +55,7 @@ func failure(ctx context.Context, err error, wrote bool) error {
 		return fmt.Errorf("%w: MongoDB: %s", driver.ErrUnavailable, plain(err))
 	}
 	awaitDeadline(ctx, err)
-	sent := wrote && !unsent(err)
+	sent := mayChange && !unsent(err)
 	switch {
 	case ctx.Err() != nil && sent:
 		return errors.Join(ctx.Err(), driver.ErrUncertain)

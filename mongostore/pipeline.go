@@ -200,9 +200,9 @@ func extend(token string, ttl time.Duration) []bson.D {
 // release removes the hold of a token. If the hold was live, a cool-down may follow, in which
 // nobody can get the name. It lasts for the time keep, or until the hold's AtLeast ends if that is
 // later.
-func release(token string, keep time.Duration) []bson.D {
+func release(token string, keepFor time.Duration) []bson.D {
 	t := literal(text(token))
-	end := greatest(timeAfter(keep), "$p.mine.l")
+	end := greatest(timeAfter(keepFor), "$p.mine.l")
 	return pipeline(either(in(t, "$padlock.holds.t"), "release", refuse),
 		[]bson.D{object("mine", op("$arrayElemAt", keepElements("$p.live", isToken(t)), int32(0)))},
 		branch{"release", merge(
