@@ -32,11 +32,11 @@ type sessionClock struct {
 // resumed is called after the servers have accepted the session for a new connection. sent is when
 // the connection was opened. A follower asks the leader before it accepts a session, so the leader
 // knows that the session was alive after sent.
-func (c *sessionClock) resumed(sent driver.Instant, timeout time.Duration) {
+func (c *sessionClock) resumed(openedAt driver.Instant, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timeout = timeout
-	c.provenAt = max(c.provenAt, sent)
+	c.provenAt = max(c.provenAt, openedAt)
 	c.marks = c.marks[:0]
 }
 

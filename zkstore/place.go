@@ -31,9 +31,9 @@ type place struct {
 	node   node
 	joined time.Time // when the node was made, or a little later
 
-	own    *nodeWatch // watches the waiter's own node
-	before *nodeWatch // watches the last node that blocks the waiter
-	second *nodeWatch // watches the node before that node; or nil
+	own     *nodeWatch // watches the waiter's own node
+	nearer  *nodeWatch // watches the last node that blocks the waiter
+	farther *nodeWatch // watches the node before that node; or nil
 }
 
 // untilFirst waits until the node of p has the lock, and returns the queue. If somebody deleted the
@@ -43,8 +43,8 @@ func (p *place) untilFirst(ctx context.Context) (*queue, error) {
 	look := ss.lookWithMapping // the mapping is read before the wait, so that the hand-over is quicker
 	for ctx.Err() == nil {
 		var older *nodeWatch // p.before, if that watch began before the list q was read
-		if ss.announced(p.before) {
-			older = p.before
+		if ss.announced(p.nearer) {
+			older = p.nearer
 		}
 		q, err := look(p.dir)
 		look = ss.readQueue
@@ -70,7 +70,7 @@ func (p *place) untilFirst(ctx context.Context) (*queue, error) {
 			continue
 		}
 		next := q.followsHolder(p.node)
-		if next && p.before != older && !ss.hadFirstData(p.before) && ss.announced(p.before) {
+		if next && p.nearer != older && !ss.hadFirstData(p.nearer) && ss.announced(p.nearer) {
 			continue // the holder may have changed something after q was read
 		}
 		if next && !ss.cfg.noFences {
@@ -79,7 +79,7 @@ func (p *place) untilFirst(ctx context.Context) (*queue, error) {
 		if err := p.awaitEvent(ctx); err != nil {
 			return nil, err
 		}
-		if next && !p.own.isOver() && ss.onlyDeleted(p.before) {
+		if next && !p.own.isOver() && ss.onlyDeleted(p.nearer) {
 			q.nodes = q.nodes[1:]
 			return q, nil
 		}
@@ -112,14 +112,14 @@ func (q *queue) nodesBefore(n node) []node {
 // watchBlockers watches the nodes before p. A waiter for an exclusive lock also watches its own
 // node. If one of the nodes is gone, watchBlockers returns false.
 func (p *place) watchBlockers(q *queue) (complete bool, err error) {
-	before := q.nodesBefore(p.node)
-	second := p.second
-	p.second = nil
-	watches := []**nodeWatch{&p.before}
-	paths := []string{join(p.dir, before[0].String())}
-	if len(before) > 1 {
-		p.second = second
-		watches, paths = append(watches, &p.second), append(paths, join(p.dir, before[1].String()))
+	blockers := q.nodesBefore(p.node)
+	farther := p.farther
+	p.farther = nil
+	watches := []**nodeWatch{&p.nearer}
+	paths := []string{join(p.dir, blockers[0].String())}
+	if len(blockers) > 1 {
+		p.farther = farther
+		watches, paths = append(watches, &p.farther), append(paths, join(p.dir, blockers[1].String()))
 	}
 	if !p.node.kind.shared() {
 		watches, paths = append(watches, &p.own), append(paths, join(p.dir, p.node.String()))
@@ -148,8 +148,8 @@ func (p *place) awaitEvent(ctx context.Context) error {
 	pause := time.NewTimer(p.ss.cfg.timeout + rand.N(p.ss.cfg.timeout))
 	defer pause.Stop()
 	select {
-	case <-p.before.done:
-	case <-p.second.ended():
+	case <-p.nearer.done:
+	case <-p.farther.ended():
 	case <-p.own.ended():
 	case <-pause.C:
 	case <-ctx.Done():
