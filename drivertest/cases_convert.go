@@ -253,11 +253,10 @@ func (c *check) notPromoted(l *lease) error {
 	return err
 }
 
-// refusedPromotion makes two readers and tries to promote the first one. The store should refuse
-// the promotion, and the first reader should keep its hold. Then ok is true. If ok is false, the
-// calling case ends without a failure. The reason may be that the store is allowed to lose the
-// hold; see driver.Regrant. All other reasons are failures, which the cases
-// promote/needs-to-be-alone and promote/failed-keeps-the-hold report.
+// refusedPromotion makes two readers and tries to promote the first reader. ok is true if the
+// store refused the promotion and the first reader kept its hold. If ok is false, the caller ends
+// its case without a failure, because other cases check this: promote/needs-to-be-alone and
+// promote/failed-keeps-the-hold.
 func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 	l, other = c.twoReaders()
 	_, err := c.convert(l, false)

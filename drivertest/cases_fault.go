@@ -297,11 +297,12 @@ func (c *check) repeatRequest(cl *client, r driver.Request, spent bool) *lease {
 	var l *lease
 	var err error
 	c.poll(c.patience, func() bool {
-		if spent { // for a moment, what is left of the old try may keep the new token out
+		if spent {
 			r.Token = newToken()
 		}
 		l, err = c.try(cl, r)
 		spent = spent || errors.Is(err, driver.ErrSpent)
+		// A new token may get ErrHeld for a moment, because of the old token. Then try again.
 		return err == nil || errors.Is(err, driver.ErrHeld) && !spent
 	})
 	if err != nil {

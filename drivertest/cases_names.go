@@ -169,10 +169,8 @@ func (c *check) takeAllNames(names []string) {
 	}
 }
 
-// collisions returns pairs of names with equal 32-bit hashes, for several hashes that programs use
-// to turn names into numbers. A name consists of stem and an ending. For CRC-32, Adler-32 and
-// CRC-32C, two endings that collide after one stem collide after every stem. So fixedCollisions
-// finds these endings only once.
+// collisions returns pairs of names with equal 32-bit hashes. All names begin with stem. There is a
+// pair for each of several hashes that programs use to turn names into numbers.
 func collisions(stem string) (names []string) {
 	for _, p := range fixedCollisions() {
 		names = append(names, stem+p[0], stem+p[1])
@@ -197,6 +195,8 @@ func collisions(stem string) (names []string) {
 	return names
 }
 
+// fixedCollisions returns pairs of endings that collide under CRC-32, Adler-32 and CRC-32C. These
+// endings collide after any stem, so the search runs only once.
 var fixedCollisions = sync.OnceValue(func() (pairs [][2]string) {
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	for _, hash := range []func([]byte) uint32{

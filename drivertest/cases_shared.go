@@ -125,8 +125,8 @@ var sharedCases = []testCase{
 	},
 }
 
-// oneFenceForReaders checks that readers get one fence. For every second name, it first raises the
-// name's fence above the clock.
+// oneFenceForReaders checks that all readers of a name get the same fence. Half of the names
+// already have a fence that is ahead of the clock.
 func oneFenceForReaders(c *check) {
 	n := 40
 	if c.h.Slow {

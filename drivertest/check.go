@@ -23,9 +23,8 @@ type check struct {
 	a, b *client       // two processes
 	unit time.Duration // the unit of time for leases that are meant to run out
 
-	// patience is how long a result may take in this attempt. It is longer than run.patience,
-	// because the leases of this attempt may be longer. In methods of check, c.patience and c.unit
-	// are these fields and not those of run.
+	// patience is how long a result may take in this attempt. An attempt with longer leases needs
+	// more time than run.patience.
 	patience time.Duration
 
 	stem string // the beginning of all names of this attempt
@@ -87,8 +86,8 @@ func place() string {
 	}
 }
 
-// tooSlow ends the attempt if t has passed. After t, a lease may have run out, and then the result
-// that the case is about to report may be correct.
+// tooSlow ends the attempt if the time t has passed. A lease may then have run out because the
+// machine is slow. A failure would prove nothing about the store.
 func (c *check) tooSlow(t time.Time) {
 	if c.clockTime().After(t) {
 		panic(stop{slow: true})

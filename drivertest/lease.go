@@ -19,8 +19,7 @@ type lease struct {
 	goneAfter time.Time // after that, the hold must not be live
 }
 
-// For a store without leases, the fields sure and ended of lease are this far in the future. No
-// case runs for so long.
+// noEnd is how long a hold lives in a store without leases. No case runs for so long.
 const noEnd = 24 * time.Hour
 
 func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.Time) *lease {
@@ -29,8 +28,8 @@ func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.T
 	return l
 }
 
-// setEnd sets the fields sure and ended from the grant g that a request returned. sent is when that
-// request was sent.
+// setEnd computes liveUntil and goneAfter from the grant g. sent is the time at which the request
+// for g was sent.
 func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 	now := c.clockTime()
 	l.sent = sent

@@ -14,7 +14,7 @@ import (
 type need struct {
 	what string
 	met  func(*run) bool
-	hook bool // the need is a hook of the Harness; without the hook, the log says what was not checked
+	hook bool // the user of the suite can meet the need by setting a hook of Harness
 }
 
 var (

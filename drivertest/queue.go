@@ -16,7 +16,7 @@ type testWaiter struct {
 	cancel  context.CancelFunc
 	leave   func() bool // gives up the place that Enqueue took
 	done    chan answer
-	returns int // how often Wait returned without a grant; read it only after receiving from the field done
+	returns int // how often Wait returned without a grant; read it only after the answer has come
 }
 
 type answer struct {
