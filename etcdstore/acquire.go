@@ -26,7 +26,7 @@ type attempt struct {
 	entry    entry // the key of the hold, if granted is true
 	granted  bool
 	ownPlace keyVersion // the place in the queue that the hold keeps, or zero
-	next     string     // the waiters behind the place own; see waitersBehind
+	next     string     // the waiters behind ownPlace; see waitersBehind
 	revision int64      // of the last change
 	since    time.Time
 }
@@ -296,9 +296,8 @@ func (a *attempt) grant() driver.Grant {
 	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
 		ownPlace: a.ownPlace, next: a.next, since: a.sent, seen: a.sent, extended: now}
 	old := a.s.holds.find(a.r.Name, a.id)
-	// Copy the list of waiters if a Release of the hold can pass the name on to one of them. It can
-	// if the hold has kept its place in the queue and its request has no AtLeast. The hold of a
-	// reader never has a place.
+	// Release can pass the name on only if the hold has a place in the queue and no AtLeast. Only
+	// then does the hold need the list of waiters. A reader's hold has no place.
 	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.ownPlace.key != "" {
 		h.next = old.next
 	}

@@ -30,9 +30,9 @@ func (c *connection) readState(ctx context.Context, p place, name string) (*stat
 }
 
 // applyChange changes the keys of a name in one transaction. It calls makeChange with the state of
-// the name. makeChange returns the transaction, or nil if there is nothing to do. The server
-// carries out the transaction only if no key of the name was added or modified since the state was
-// read. Otherwise applyChange reads the state and calls makeChange again.
+// the name. makeChange returns the transaction, or nil if there is nothing to do. If somebody has
+// added or modified a key of the name since the state was read, the transaction changes nothing.
+// applyChange then reads the new state and calls makeChange again.
 //
 // The result is the revision of the transaction, or that of the state if there was nothing to do.
 // If the server has lost a lease, the error is the server's own error, which isLeaseGone
@@ -68,8 +68,8 @@ func (st *state) unchanged() []*pb.Compare {
 }
 
 // deleteOthers adds operations that delete the token's place in the queue and its intent to be
-// promoted. If a Release passed the name on to the token, they also delete the place in the queue
-// that the released hold kept.
+// promoted. A previous holder may have passed the name on to the token. Then deleteOthers also
+// deletes the previous holder's place.
 func (st *state) deleteOthers(todo *change, id string) {
 	for i := range st.entries {
 		e := &st.entries[i]

@@ -127,7 +127,7 @@ func unreached(err error) string {
 	return ""
 }
 
-// unquoted returns the beginning of a text of gRPC, up to the quotation mark that ends it.
+// unquoted returns the part of a gRPC message before the last quotation mark.
 func unquoted(text string) string {
 	if end := strings.LastIndexByte(text, '"'); end >= 0 {
 		text = text[:end]

@@ -171,9 +171,8 @@ func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 	return h, nil
 }
 
-// remember adds a hold that the server has to the holds of this store. It asks the server how long
-// the lease of the hold lasts. If the store did not know that, an Extend could move the hold to a
-// lease that ends earlier.
+// remember records a hold that was found on the server. It also asks the server when the lease of
+// the hold ends. Extend needs that time: it must not move the hold to a lease that ends earlier.
 func (s *Store) remember(ctx context.Context, name string, e *entry) (h *hold, left time.Duration) {
 	now := s.cfg.clock.Now()
 	h = &hold{name: name, id: e.ID, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared, recalled: true, since: now}

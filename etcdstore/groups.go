@@ -15,10 +15,10 @@ import (
 // A group is a lease of etcd that several holds share, so that one request renews them all. A hold
 // becomes a member of a group when it is first extended.
 //
-// A member is late if it was last extended longer ago than driver.RenewalInterval. If the store
-// renewed the lease then, it would keep the late member alive. So it makes a new lease, and moves
-// the other members to the new lease. The old lease ends, and the server deletes the holds of the
-// late members.
+// A member is late if its last Extend was longer ago than driver.RenewalInterval. If a member is
+// late, the store does not renew the lease. Instead, the store makes a new lease and moves the
+// other members to the new lease. When the old lease ends, the server deletes the holds of the late
+// members.
 //
 //	event                          what happens to the lease and the members
 //	Extend just after a renewal    nothing; the Grant counts from that renewal
@@ -77,8 +77,8 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	if err != nil {
 		return nil, err
 	}
-	// Add the hold even if the server answered so late that the lease does not count as just
-	// renewed.
+	// The hold joins the new group even if the server took long to answer. (enter adds holds only
+	// to a group with a fresh lease.)
 	n := &group{length: length, turn: make(chan struct{}, 1), lease: *l, members: map[*hold]bool{h: false}}
 	h.setGroup(n)
 	g.mu.Lock()
@@ -181,8 +181,8 @@ func (g *group) renew(ctx context.Context, s *leases, current []*hold) error {
 	return nil
 }
 
-// moveOn makes a new lease for the group and moves the members that are not late to it. Members
-// that are late keep the old lease and leave the group.
+// moveOn makes a new lease for the group. Late members keep the old lease and leave the group. The
+// other members get the new lease.
 func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
 	l, err := s.grant(ctx, g.length)
 	if isNoSpace(err) { // keeping a hold for too long is better than losing one
@@ -238,9 +238,8 @@ func (g *group) moveIn(ctx context.Context, c *connection) error {
 	return nil
 }
 
-// setLease records that the lease l of the group was made or renewed. The store has just asked the
-// server which keys of the candidates have this lease, or has moved their keys to it. onLease has
-// the candidates whose keys have the lease now. All other candidates leave the group.
+// setLease records the lease l of the group. The holds in onLease have this lease now. All other
+// candidates leave the group.
 func (g *group) setLease(l lease, onLease, candidates []*hold) {
 	g.mu.Lock()
 	g.lease = l

@@ -13,14 +13,14 @@ type hold struct {
 	name, id string
 	key      string
 	reader   bool
-	// recalled is true if another store or an earlier process obtained the hold. The hold may then
-	// have places in the queue that own and previousPlace do not name.
+	// recalled is true if another store or an earlier process obtained the hold. This store then
+	// may not know all places in the queue that belong to the hold.
 	recalled bool
-	// ownPlace is the place in the queue in which the caller waited for the hold. The hold keeps this
-	// place. If the caller did not wait, ownPlace is zero.
+	// ownPlace is the place in the queue in which the caller waited. The hold keeps this place. If
+	// the caller did not wait, ownPlace is zero.
 	ownPlace keyVersion
-	// previousPlace is the place in the queue that the previous hold kept, if its Release passed
-	// the name on to this hold. Otherwise previousPlace is zero.
+	// previousPlace is the previous holder's place in the queue. It is set only if the previous
+	// holder passed the name on to this hold.
 	previousPlace keyVersion
 	// next lists the waiters that stood behind the hold when it was granted; see waitersBehind.
 	next string

@@ -8,9 +8,7 @@ import (
 	"strings"
 )
 
-// A kind is the letter in a key that says what the key stands for. The letters are chosen so that
-// one range contains the keys that can keep a writer out (from c to s), and another range those
-// that can keep a reader out (from c to k).
+// A kind is the letter in a key that says what the key stands for.
 //
 //	key                    stands for
 //	PREFIX l/NAME/a/SLOT   a place in the queue
@@ -22,15 +20,16 @@ import (
 //	PREFIX f/NAME          the last fence of the name
 //	PREFIX id              the ID of the store
 //
-// The server keeps deleted keys in its history until the history is compacted, and a comparison
-// with a range of keys has to step over them. So the store uses the same keys again and again. The
-// exclusive hold of a name always has the same key. Each store has its own slots for its places in
-// queues and for its shared holds. A slot is the random ID of the store and a small number.
+// The order of the letters matters, because a transaction compares a range of keys. The kinds from
+// c to s can keep a writer out. The kinds from c to k can keep a reader out.
 //
-// Many holds have the same key, one after the other. So the value of a key contains a hash of the
-// token, which shows whose hold it is. A hold may have ended without the store knowing, and its key
-// may belong to another hold now. So before a transaction writes or deletes a key, it compares the
-// revision at which the key was created or last written.
+// The store uses the same keys again and again. New keys would make comparisons slower, because the
+// server also steps over deleted keys until its history is compacted. A SLOT is the random ID of a
+// store and a small number.
+//
+// The key of an ended hold may belong to another hold now. So a transaction first compares the
+// revision at which the key was created or last written. The value of a hold's key contains a hash
+// of the token, which shows whose hold the key is.
 type kind byte
 
 const (

@@ -46,9 +46,9 @@ func newLeases(conn *connection, cfg *config) *leases {
 // seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// extraSeconds returns by how many seconds the first lease of a hold is longer than the hold needs.
-// Holds that begin during these seconds get the same lease. Other clients assume that a hold ends
-// when its lease ends. So extraSeconds returns at most 10, even for a long lease.
+// extraSeconds returns how many seconds the store adds to the first lease of a hold. Other holds
+// that begin during these seconds can share the lease. The result is at most 10, because a dead
+// holder's lock stays taken until the lease ends.
 func extraSeconds(length int64) int64 { return min(length/4, 10) }
 
 // grant makes a new lease.

@@ -22,8 +22,8 @@ import (
 //
 //	step        what it does
 //	claim       the first waiter takes the name, and reads the waiters behind it
-//	Release     ends the old hold, and makes a hold for the next waiter; writes the fence of the new
-//	            hold, and the list of the waiters that still wait, into the place of the old hold
+//	Release     ends the old hold, and makes a hold for the next waiter; writes the new fence and
+//	            the remaining waiters into the old hold's place
 //	the waiter  returns the hold to its caller; sends no request
 //	Extend      gives the new hold its full lease, and deletes the old hold's place; if the caller
 //	            does not extend or release the new hold soon, the store does this by itself
@@ -123,9 +123,9 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// handOverText returns the text that a Release writes into the place of the old hold, to tell the
-// waiter with the ID to that it has the name. The text is the JSON of a record that has only the
-// fields Fence, PassedTo and Waiters.
+// handOverText returns the text that tells a waiter that it has the name. A Release writes the text
+// into the place of the old hold. The text is the JSON of a record with only the fields Fence,
+// PassedTo and Waiters.
 func handOverText(fence uint64, waiterID, next string) string {
 	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"to":"` + waiterID + `","next":"` + next + `"}`
 }
@@ -144,9 +144,9 @@ func parseHandOver(value []byte) (r record, ok bool) {
 	return r, json.Unmarshal(value, &r) == nil
 }
 
-// holdPassedOn looks at an event in the place that the waiter watches. If a Release has made a hold
-// for this waiter, holdPassedOn returns the hold, and otherwise nil. The new hold has the lease l,
-// which all places of this store in queues have.
+// holdPassedOn returns the hold that a Release has made for this waiter, or nil. e is an event of
+// the place that the waiter watches. l is the lease of the waiter's own place. The new hold has the
+// lease l, too.
 func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
 	if e.Type != mvccpb.Event_PUT {
 		return nil

@@ -51,7 +51,7 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 // or somebody else changed it, erase deletes nothing and returns false.
 func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
 	todo := []*pb.RequestOp{deleteKey(h.key)}
-	if h.reader { // if the reader has an intent, its key ends with the same slot as the key of the hold
+	if h.reader { // also delete the intent, if there is one; it has the slot of the hold
 		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
 	}
 	for _, k := range []keyVersion{h.ownPlace, h.previousPlace} {

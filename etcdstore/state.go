@@ -22,18 +22,16 @@ type record struct {
 	Since  int64         `json:"since,omitempty"` // µs since 1970
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
-	// Follows is set only in a cool-down. It is the ID of the hold after which the cool-down comes.
-	// The cool-down for Request.AtLeast is written when the hold is granted. It has no effect as
-	// long as the hold exists. If the hold is released early, the cool-down keeps the name taken
-	// for the rest of AtLeast.
+	// Follows is set only in a cool-down. It is the ID of the hold that the cool-down follows. A
+	// cool-down for Request.AtLeast is already written when the hold is granted. The cool-down has
+	// no effect as long as the hold exists.
 	Follows string `json:"of,omitempty"`
 	// Alone is set for a waiter whose request has FenceAbove or AtLeast. The Release of another
 	// process cannot grant such a request, so the waiter takes the name itself.
 	Alone bool `json:"alone,omitempty"`
-	// A Release that passes the name on writes PassedTo and Waiters into the place in the queue
-	// that its hold kept. PassedTo is the ID of the waiter that gets the name. Waiters lists the
-	// waiters behind that waiter; see waitersBehind. A place with the field PassedTo does not count
-	// as a waiter.
+	// PassedTo and Waiters are set in the place of a holder that has passed the name on. PassedTo
+	// is the ID of the new holder. Waiters lists the waiters behind the new holder; see
+	// waitersBehind. A place with PassedTo does not count as a waiter.
 	PassedTo string `json:"to,omitempty"`
 	Waiters  string `json:"next,omitempty"`
 }
@@ -164,8 +162,8 @@ func fenceOf(text []byte) uint64 {
 	return n
 }
 
-// freeKey returns a key of the given kind that does not exist yet. The key ends with a slot of this
-// store: the first one for which there is no such key.
+// freeKey returns a key of the given kind that does not exist yet. It tries the slots of this store
+// in order.
 func (st *state) freeKey(k kind, store string) string {
 	for n := 0; ; n++ {
 		key := st.key(k, slot(store, n))
@@ -238,9 +236,9 @@ func (st *state) keepsOut(id string, reader bool) *entry {
 	return st.excluding(id, reader)
 }
 
-// waiterAhead returns the last of the waiters that must get the name before a caller does, or nil
-// if there are none. created is the revision that created the caller's own place in the queue. It
-// is 0 if the caller has no place. A reader does not have to wait for other waiting readers.
+// waiterAhead returns the last waiter that must get the name before the caller, or nil. ownRevision
+// is the revision at which the caller joined the queue, or 0 if the caller has not joined. For a
+// reader, other waiting readers do not count.
 func (st *state) waiterAhead(ownRevision int64, reader bool) *entry {
 	var last *entry
 	for i := range st.entries {

@@ -114,8 +114,8 @@ func orUnknown(text string) string {
 	return text
 }
 
-// olderVersion reports whether version is older than the version with the numbers in than. It
-// returns false if it cannot read version.
+// olderVersion reports whether a version such as "3.6.4" is older than limit, such as 3, 6, 5. It
+// returns false if it cannot read the version.
 func olderVersion(version string, limit ...int) bool {
 	core, _, _ := strings.Cut(version, "-")
 	var parts []int

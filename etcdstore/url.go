@@ -19,7 +19,7 @@ import (
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]
 //	etcds://…                     the same with TLS
 //
-// If a host has a port, the last host must have one too. A host without a port has port 2379.
+// A host without a port has port 2379. If any host has a port, the last host also needs a port.
 // PREFIX, or the parameter prefix, is the beginning of all keys. The slash before PREFIX is not a
 // part of it.
 //
@@ -27,8 +27,8 @@ import (
 //
 //	prefix=TEXT          Prefix; only for a URL without a path
 //	lazy=yes             Lazy
-//	tls=yes              TLS; the scheme etcds has it anyway
 //	ca=FILE              the authority that signed the certificate of the server
+//	cert=FILE, key=FILE  the certificate of this client, and its key
 //	tls=yes              TLS, as with the scheme etcds
 //	server-name=HOST     the name in the certificate of the server
 //	password-file=FILE   the password; read again if the server does not accept the old one

@@ -200,8 +200,8 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	case a.granted:
 		return nil, nil
 	case joined:
-		// The change does not notice keys that were deleted after the state was read. The watch of
-		// the caller does, because it begins at the revision of that state.
+		// A key may have been deleted after the state was read. The caller sees this deletion,
+		// because the caller's watch begins at the revision of the state.
 		w.created = a.revision
 	}
 	return last, nil
@@ -213,9 +213,9 @@ func (w *wait) join(line clientv3.LeaseID) *change {
 	return &change{ops: []*pb.RequestOp{putKey(w.key, rec.text(), line)}}
 }
 
-// joinBehind takes a place at the end of the queue if a key keeps the waiter out. Its transaction
-// compares only this key and the key of the new place. So many waiters can join at the same time.
-// It returns the state of the name, and whether the waiter has joined.
+// joinBehind adds the waiter to the end of the queue if some key blocks the waiter; see keepsOut.
+// The transaction compares only the blocking key and the key of the new place. So many waiters can
+// join at the same time. The results are the state of the name, and whether the waiter has joined.
 func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID) (last *state, joined bool, err error) {
 	for range maxTries {
 		before := st.keepsOut(w.id, w.r.Shared)
@@ -241,14 +241,15 @@ func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID)
 }
 
 // claim takes the name in one transaction if the waiter is the first in the queue and the name is
-// free. Otherwise it returns the state of the name. The waiter must have a place in the queue. The
-// hold keeps this place until it ends, so the place gets the lease of the hold. The next waiter
-// watches the place, so it is woken only once, by the Release.
+// free. Otherwise claim returns the state of the name. The waiter must have a place in the queue.
+// The place stays until the hold ends. The next waiter watches the place, so only the Release wakes
+// the next waiter.
 func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	fence, err := nextFence(0, w.r.FenceAbove)
 	if err != nil {
 		return nil, err
 	}
+	// The place gets the lease of the hold, so that both end at the same time.
 	todo := change{ops: []*pb.RequestOp{putLease(w.key, a.lease.id)}}
 	a.addHold(&todo, exclusive, w.place.key(exclusive, ""), fence)
 	a.addFence(&todo, fence)

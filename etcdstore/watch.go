@@ -26,8 +26,8 @@ func (s *Store) watch(ctx context.Context, key string, revision int64, wake func
 	open, end := context.WithTimeout(s.line.ctx, lookAgain+rand.N(lookAgain/4))
 	stop := context.AfterFunc(ctx, end)
 	defer func() {
-		// To close a watch, the client sends a request. The store does that a little later, so that
-		// this request does not delay those of the new holder.
+		// Closing a watch sends a request to the server. Close the watch a little later, so that
+		// this request does not delay the requests of the new holder.
 		if stop() {
 			time.AfterFunc(watchLag, end)
 		}
