@@ -56,8 +56,8 @@ func (c *client) roundTrip(ctx context.Context, request []byte) (reply, error) {
 // errOtherLink means that a request was not sent, because its connection has ended.
 var errOtherLink = errors.New("the connection of an earlier request has ended")
 
-// roundTripOn is like roundTrip, but sends the request only over the connection on, unless on is
-// nil. It returns errOtherLink if that connection has ended.
+// roundTripOn is like roundTrip, but can require a certain connection. If sameLink is not nil and
+// has ended, roundTripOn returns errOtherLink.
 func (c *client) roundTripOn(ctx context.Context, sameLink *link, request []byte) (reply, error) {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -77,7 +77,7 @@ func (c *client) roundTripOn(ctx context.Context, sameLink *link, request []byte
 	}
 }
 
-// sendRequest returns when the request was written. See roundTripOn for the argument on.
+// sendRequest writes a request and does not wait for the reply. See roundTripOn for sameLink.
 func (c *client) sendRequest(ctx context.Context, sameLink *link, request []byte) (*link, <-chan answer, error) {
 	select {
 	case c.turn <- struct{}{}:

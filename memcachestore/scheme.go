@@ -126,8 +126,8 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	return u, nil
 }
 
-// parameter translates one parameter of a DSN. If it is a parameter with the address of a server,
-// parameter returns this address, and otherwise "".
+// parameter translates one parameter of a DSN into parameters of query. If the parameter contains
+// the address of a server, parameter leaves query unchanged and returns the address.
 func parameter(query url.Values, name, value string) (string, error) {
 	if m := hostParameter.FindStringSubmatch(name); m != nil {
 		return strings.TrimSuffix(m[1], ":"), nil

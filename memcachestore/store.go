@@ -144,8 +144,7 @@ func newNote(r *driver.Request) *note {
 //
 //	the current value         result
 //	has the token r.Token     a value for the same hold, with a full lease
-//	has the token r.Replaces  a value for a new hold; if AtLeast of the old hold has not passed, the
-//	                          name stays taken until then, even if the new hold is released earlier
+//	has the token r.Replaces  a value for a new hold
 //	has another or no token   driver.ErrLost if r.Replaces is set, otherwise a *driver.HeldError
 //	does not exist            driver.ErrLost
 func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
@@ -159,7 +158,7 @@ func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 		return old.renewedNote(next.Life, max(old.AtLeast, atLeast)), nil
 	case old != nil && r.Replaces != "" && old.Token == r.Replaces:
 		next.Life = max(next.Life, old.left)
-		if rest := old.restOfAtLeast(); rest > 0 {
+		if rest := old.restOfAtLeast(); rest > 0 { // the old AtLeast also applies to the new hold
 			next.AtLeast = max(next.AtLeast, rest+1)
 		}
 		return next, nil
@@ -170,8 +169,8 @@ func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 	return nil, &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
 }
 
-// renewedNote returns a new value for the hold in the item i. The server keeps it for at least life
-// seconds. atLeast is its field AtLeast.
+// renewedNote returns a new value for the hold in the item i, with the given AtLeast. The server
+// keeps the new value for at least life seconds.
 func (i *item) renewedNote(life, atLeast int) *note {
 	n := i.note
 	n.Age, n.Life, n.AtLeast = i.age(), max(life, i.left), atLeast
@@ -274,9 +273,9 @@ func (s *Store) swap(ctx context.Context, k key, old *item, n *note) (bool, erro
 	return swapped, err
 }
 
-// change sends a request that changes a value. If the request has the ID of a value, over is the
-// connection over which the ID was read. It returns false if the value is not what the request
-// expects, or if that connection has ended.
+// change sends a request that changes a value. It returns false if the value is not what the
+// request expects. If the request contains the ID of a value, sameLink is the connection that the
+// ID came from. If sameLink has ended, change also returns false.
 func (s *Store) change(ctx context.Context, sameLink *link, request []byte) (bool, error) {
 	r, err := s.client.roundTripOn(ctx, sameLink, request)
 	switch {
