@@ -37,10 +37,11 @@ const (
 	advisePipelines = "the server does not know updates with pipelines, which MongoDB 5.0 and later have; locks that PHP shares work there, with symfony+mongodb:"
 )
 
-// failure returns the error that callers see. The argument wrote is true if the request could
-// change something. ctx is the context of the caller. If a time limit of the store has passed, err
-// may be a context error although ctx has not ended. The result then does not wrap err, because the
-// caller would think that ctx has ended.
+// failure returns the error that callers see. mayChange is true if the request could change
+// something. ctx is the context of the caller.
+//
+// If a time limit of the store has passed, err may be a context error. The result then contains
+// only the text of err, so that callers do not think that ctx has ended.
 func failure(ctx context.Context, err error, mayChange bool) error {
 	var refused mongo.CommandError
 	var doubt mongo.WriteException

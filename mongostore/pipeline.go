@@ -198,8 +198,8 @@ func extend(token string, ttl time.Duration) []bson.D {
 }
 
 // release removes the hold of a token. If the hold was live, a cool-down may follow, in which
-// nobody can get the name. It lasts for the time keep, or until the hold's AtLeast ends if that is
-// later.
+// nobody can get the name. The cool-down lasts for keepFor, or for the rest of AtLeast if that is
+// longer.
 func release(token string, keepFor time.Duration) []bson.D {
 	t := literal(text(token))
 	end := greatest(timeAfter(keepFor), "$p.mine.l")

@@ -13,7 +13,7 @@ import (
 //	mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…]/DATABASE
 //	mongodb+srv://[USER:PASSWORD@]HOST/DATABASE
 //
-// If a host has a port, the last host must have one too. A host without a port has port 27017.
+// A host without a port has port 27017. If any host has a port, the last host also needs a port.
 //
 // The URL may have the options of MongoDB's connection string that say how to connect, such as
 // replicaSet, tls and authSource. padlock itself has these parameters:
