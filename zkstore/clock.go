@@ -10,28 +10,27 @@ import (
 // A sessionClock computes a time until which the servers certainly keep a session.
 //
 // The leader of the servers ends a session if it has heard nothing of the session for the session
-// timeout. But a client is connected to a follower, which answers pings by itself. It reports to
-// the leader only from time to time which sessions are alive. So the answer to a ping proves
-// nothing: the follower may have been cut off from the leader.
+// timeout. But the client is connected to a follower, and the follower answers pings by itself. So
+// the answer to a ping proves nothing: the follower may be cut off from the leader.
 //
-// The answer to a request that went through the leader proves more. Followers send a report every
-// half tick, and a session timeout is at least two ticks. So whatever a session sends, the follower
-// reports it within a third of the timeout. If the leader then answers a request, it has heard of
-// everything that the session sent more than a third of the timeout before that request.
+// The leader's answer to a request proves that the follower is not cut off. Followers tell the
+// leader every half tick which sessions are alive. A session timeout is at least two ticks. So a
+// follower that is not cut off reports each sign of life within a third of the timeout.
 type sessionClock struct {
 	mu      sync.Mutex
 	timeout time.Duration
-	// provenAt is when the session sent a certain request. The leader has heard of that request. So
-	// it ends the session at the earliest one timeout after provenAt.
+	// The leader knows that the session was alive at the time provenAt. From then on, the leader
+	// keeps the session for at least one timeout.
 	provenAt driver.Instant
-	// marks are the times at which later requests were sent, in order. The leader has answered
-	// these requests. But the follower's report about them may not have reached the leader yet.
+	// marks are the times at which answered requests were sent, in order. The follower may not have
+	// reported yet that the session was alive at these times. A mark becomes provenAt when the
+	// leader answers a request that was sent at least a third of the timeout later.
 	marks []driver.Instant
 }
 
-// resumed is called after the servers have accepted the session for a new connection. sent is when
-// the connection was opened. A follower asks the leader before it accepts a session, so the leader
-// knows that the session was alive after sent.
+// resumed is called after a server has accepted the session for a new connection. openedAt is when
+// the connection was opened. A follower asks the leader before it accepts a session. So the leader
+// knows that the session was alive after openedAt.
 func (c *sessionClock) resumed(openedAt driver.Instant, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,8 +43,8 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	})
 }
 
-// promote tries once to make the shared hold h exclusive. It first adds a node that keeps new
-// readers out, the intent. If other readers hold the lock, promote returns a *driver.HeldError.
+// promote tries once to make the shared hold h exclusive. It first adds an intent, which is a node
+// that keeps new readers out. If other readers hold the lock, promote returns a *driver.HeldError.
 // Otherwise it replaces the hold's node by an exclusive node with the same number, and deletes the
 // intent, in one transaction.
 func (s *Store) promote(h *hold, r *driver.Request) error {
@@ -101,9 +101,9 @@ func inTheWay(q *queue, h *hold) (others []node, err error) {
 	return others, nil
 }
 
-// promotedFence returns a fence for the promoted hold h. It is above all fences that the lock has
-// had. The lock's mapping will give this fence to the number of the hold's node. The nodes of
-// waiting writers have greater numbers, so these writers will get greater fences.
+// promotedFence returns a fence for the promoted hold h. The fence is above all fences that the
+// lock has had. The writers that wait now will get greater fences, because their nodes have greater
+// numbers.
 func (s *Store) promotedFence(h *hold, q *queue, r *driver.Request) (uint64, error) {
 	if s.cfg.noFences {
 		return 0, nil

@@ -22,11 +22,12 @@ import (
 //	RaiseFence is called                                   at least the given fence
 //	a hold is promoted, or Break is called                 greater than every fence so far
 //
-// Readers that hold the lock together have the same fence. Each reader has it in the data of its
-// node. For the first reader, it is computed from the number of the reader's node. Every other
-// reader copies it from the first reader's node. Several processes may do this at the same time. A
-// node keeps the fence that was first written into it. Only the reader itself replaces the fence in
-// its node, if FenceAbove or RaiseFence asks for a greater fence.
+// Readers that hold the lock together have the same fence. The fence of the first reader is
+// computed from the number of its node. The other readers copy the first reader's fence.
+//
+// The data of a reader's node contains the fence. If the first reader has not written its fence
+// yet, other readers write it. A node keeps the fence that was written first. Only the reader
+// itself replaces the fence in its node, if FenceAbove or RaiseFence asks for a greater fence.
 
 // maxLag is how far a new fence may be behind the server's clock.
 const maxLag = 10 * time.Second
@@ -144,7 +145,7 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 func (ss *session) raiseMapping(h *hold, ownNode node, minFence, floor uint64, extraOps ...any) (mapping, error) {
 	dir, number := h.dir, ownNode.number
 	var first any = &zk.SetDataRequest{Path: join(dir, ownNode.String()), Data: h.info.encode(), Version: -1}
-	if ownNode.kind.shared() { // do not write the data: others may write the fence of the hold into it
+	if ownNode.kind.shared() { // leave the data alone: another reader may write a fence into this node
 		first = &zk.CheckVersionRequest{Path: join(dir, ownNode.String()), Version: -1}
 	}
 	for {

@@ -33,10 +33,11 @@ type hold struct {
 	turn chan struct{}
 	refs int // the number of operations that run or wait; guarded by holds.mu
 
-	// Operations on a hold take turns. The turn of an operation begins with enter and ends with
-	// leave. In its turn, an operation may use all fields below. Outside of its turn, it may only
-	// read the next four fields, and must lock holds.mu for that. So an operation must also lock
-	// holds.mu to change one of these four.
+	// Operations on a hold take turns; see enter and leave. An operation may use the fields below
+	// when it has its turn.
+
+	// state, ss, node and watched may also be read without a turn, with holds.mu locked. So lock
+	// holds.mu to change these four.
 	state   state
 	ss      *session
 	node    node

@@ -10,16 +10,17 @@ import (
 // A place is the node of a waiter in the queue of a lock.
 //
 // A waiter for a shared lock watches the last node that blocks it. When that node is gone, the
-// waiter reads the queue again. A waiter for an exclusive lock watches the two nodes before its
-// own. So it usually knows that it has the lock without reading the queue:
+// waiter reads the queue again.
 //
-//	event                                what the waiter does
-//	the second node before it is gone    reads the queue, and sees that the node before it holds the
-//	                                     lock
-//	the node before it is gone, and the  has the lock, because new nodes come behind it
-//	queue showed that it held the lock
-//	any other event                      reads the queue
-//	the connection was lost              reads the queue
+// A waiter for an exclusive lock watches the two nodes in front of its own node. The nearer node
+// comes directly in front; the farther node comes in front of the nearer node. Usually the waiter
+// then need not read the queue to know that it has the lock:
+//
+//	event                     what the waiter does
+//	the farther node is gone  reads the queue; usually the nearer node has the lock now
+//	the nearer node is gone   has the lock, if the queue showed that the nearer node had the lock
+//	any other event           reads the queue
+//	the connection was lost   reads the queue
 //
 // The holder's node may also be replaced by a node of another kind with the same number (promotion,
 // demotion), and the fences may be raised. In these cases, and for Break, the store first changes
@@ -33,7 +34,7 @@ type place struct {
 
 	own     *nodeWatch // watches the waiter's own node
 	nearer  *nodeWatch // watches the last node that blocks the waiter
-	farther *nodeWatch // watches the node before that node; or nil
+	farther *nodeWatch // watches the node in front of the last blocking node, or is nil
 }
 
 // untilFirst waits until the node of p has the lock, and returns the queue. If somebody deleted the
@@ -42,7 +43,7 @@ func (p *place) untilFirst(ctx context.Context) (*queue, error) {
 	ss := p.ss
 	look := ss.lookWithMapping // the mapping is read before the wait, so that the hand-over is quicker
 	for ctx.Err() == nil {
-		var older *nodeWatch // p.before, if that watch began before the list q was read
+		var older *nodeWatch // equal to p.nearer if that watch is older than the queue q
 		if ss.announced(p.nearer) {
 			older = p.nearer
 		}
@@ -94,8 +95,8 @@ func (q *queue) followsHolder(n node) bool {
 		(q.nodes[0].kind == tryExclusive || q.nodes[0].kind == waitExclusive)
 }
 
-// nodesBefore returns the last node that keeps n from getting the lock. If n waits for an exclusive
-// lock, it also returns the node before that node, if there is one.
+// nodesBefore returns the last node that blocks n. If n waits for an exclusive lock, nodesBefore
+// also returns the next node towards the front of the queue.
 func (q *queue) nodesBefore(n node) []node {
 	b, _ := q.blocker(n)
 	if n.kind.shared() {

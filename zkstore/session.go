@@ -89,10 +89,9 @@ func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
 
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next returns the server to which the client connects next. After a result with true, the client
-// pauses for 1 s and then checks whether it was closed. That pause is too long for a session with a
-// short timeout. So Next itself makes a shorter pause, and returns true only after the end of the
-// session.
+// Next returns the server to which the client connects next. If Next also returns true, the client
+// pauses for 1 s, and stops if it was closed. That pause is too long for a session with a short
+// timeout. So Next itself makes a shorter pause. It returns true only after the end of the session.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

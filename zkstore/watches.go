@@ -10,7 +10,7 @@ type nodeWatch struct {
 
 	// The next fields are guarded by session.mu.
 	announced bool // the watch has begun, and the node's data has the field Announces
-	firstData bool // when the watch began, the node still had the data with which it was made
+	firstData bool // nobody had changed the node's data before the watch began
 	deleted   bool // the event was the deletion of the node
 }
 
@@ -60,9 +60,9 @@ func (w *nodeWatch) ended() <-chan struct{} {
 	return w.done
 }
 
-// onlyDeleted reports whether the node was deleted without an announcement, which would have been a
-// change of its data; see data.Announces. So the fences were not raised, no node of another kind
-// replaced the node, and Break did not delete it.
+// onlyDeleted reports whether the node was deleted and nobody changed its data first. The data is
+// changed first if the fences are raised, if another node replaces the node, or if Break deletes
+// the node; see data.Announces.
 func (ss *session) onlyDeleted(w *nodeWatch) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -77,8 +77,7 @@ func (ss *session) announced(w *nodeWatch) bool {
 	return w != nil && w.announced
 }
 
-// hadFirstData reports whether the node still had the data with which it was made when the watch
-// began.
+// hadFirstData reports whether the node's data was still unchanged when the watch began.
 func (ss *session) hadFirstData(w *nodeWatch) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

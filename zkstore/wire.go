@@ -20,10 +20,10 @@ const headSize = 4 + 16
 // blocks the client for ever (github.com/go-zookeeper/zk/pull/163). So a wire does not report a
 // failed write. It closes the connection instead, and the client's next read fails.
 //
-// When the client has connected again, it sends the list of the nodes that it watches, with the
-// number of the last change that it has seen. One goroutine of the client reads this number, and
-// another one writes it when an answer comes, which is a data race. So the wire keeps the first
-// answers back until the client has sent its list.
+// When the client has connected again, it sends a list of the nodes that it watches. The list
+// contains the number of the last change. The client has a data race here: one goroutine reads this
+// number, and another goroutine writes it when an answer comes. So the wire holds back the answers
+// until the client has sent its list.
 type wire struct {
 	net.Conn
 	clock driver.Clock
@@ -91,8 +91,8 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// awaitWatches waits until the client has sent its watches, but only for a short time, because the
-// client may have none. It does not wait before the request to connect was answered.
+// awaitWatches waits until the client has sent its watches. The wait is short, because the client
+// may have no watches. Before the request to connect is answered, awaitWatches returns at once.
 func (w *wire) awaitWatches() {
 	w.mu.Lock()
 	due := w.joined && w.watches
