@@ -145,7 +145,7 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 func (ss *session) raiseMapping(h *hold, ownNode node, minFence, floor uint64, extraOps ...any) (mapping, error) {
 	dir, number := h.dir, ownNode.number
 	var first any = &zk.SetDataRequest{Path: join(dir, ownNode.String()), Data: h.info.encode(), Version: -1}
-	if ownNode.kind.shared() { // leave the data alone: another reader may write a fence into this node
+	if ownNode.kind.shared() { // keep the data: another reader may write a fence into this node
 		first = &zk.CheckVersionRequest{Path: join(dir, ownNode.String()), Version: -1}
 	}
 	for {
