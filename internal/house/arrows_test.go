@@ -115,8 +115,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "open", code: []string{"driver", "memstore", "filestore", "quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "internal/house"},
-		arrowRow{dir: "internal/simulation", code: []string{".", "driver", "memstore"}},                                                                                                                                        // thousands of processes and a model of a server
-		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests},                                                                                                           // the engine of padlock verify and of the chaos tests
+		arrowRow{dir: "internal/simulation", code: []string{".", "driver", "memstore"}},                                                                                                                                                       // thousands of processes and a model of a server
+		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests},                                                                                                                          // the engine of padlock verify and of the chaos tests
 		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "history", "open", "open/all", "internal/printable", "internal/soak", "internal/soak/linear", "sampler", "padlockweb"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},

@@ -334,8 +334,8 @@ func (s *server) pause() time.Duration {
 		if !s.ending {
 			left -= s.spec.Grace
 		}
-		if s.answerBy != 0 {
-			left = s.answerBy - now()
+		if wait := s.answerBy - now(); wait > 0 {
+			left = wait
 		}
 		d = min(d, left)
 	}

@@ -53,7 +53,7 @@ var mutants = []mutant{
 		load:  func(l *soak.Load) { l.HandOff, l.Convert, l.Shared = 0, 0, 0 },
 		open:  func(s driver.Store, k *shared) driver.Store { return counting{wrap{s}, k} },
 		fault: func(k *shared) { counting{shared: k}.restart() }},
-	{name: "a waiter that misses a wake-up", within: 2000, seen: []string{"I6"}, load: func(l *soak.Load) { l.Pause = 0 },
+	{name: "a waiter that misses a wake-up", within: 6000, seen: []string{"I6"}, load: func(l *soak.Load) { l.Pause = 0 },
 		open: func(s driver.Store, k *shared) driver.Store { return deaf{wrap{s}, k} }},
 	{name: "a waiter that misses a wake-up while others go on", within: 4000, seen: []string{"I6"}, saying: "was refused", load: patientCrowd,
 		open: func(s driver.Store, k *shared) driver.Store {

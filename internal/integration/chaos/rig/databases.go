@@ -94,9 +94,11 @@ func lockPostgres(table string) []string {
 	return []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"}
 }
 
-// postgresServer starts a server whose write-ahead log is limited, so that it fits on a small disk.
+// postgresArgs limit the write-ahead log, so that it fits on a small disk.
+var postgresArgs = []string{"-c", "max_connections=300", "-c", "max_wal_size=48MB", "-c", "min_wal_size=32MB"}
+
 func postgresServer(s *Site, dir string) *server.Server {
-	return server.Postgres(&s.host, server.PostgresOptions{Within: dir, Args: []string{"-c", "max_connections=300", "-c", "max_wal_size=48MB", "-c", "min_wal_size=32MB"}})
+	return server.Postgres(&s.host, server.PostgresOptions{Within: dir, Args: postgresArgs})
 }
 
 func postgresURL(at string) string { return "postgres://postgres@" + at + "/postgres?sslmode=disable" }

@@ -68,6 +68,7 @@ func Rows() []Row {
 		{"redis cluster of three, guard strict", "restarts, stops and slots that move", nil, cluster},
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
+		{"PostgreSQL with a synchronous standby", "failovers to the standby", nil, withStandby},
 		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(postgreSQL, false)},
 		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
 		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(mariaDB, false)},
