@@ -51,7 +51,7 @@ func TestDrawComments(t *testing.T) {
 // readGo reads the Go files below a directory of another project.
 func readGo(t *testing.T, dir string) (files []*houseFile) {
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(name) != ".go" {
+		if err != nil || d.IsDir() || filepath.Ext(name) != ".go" {
 			return err
 		}
 		src, err := os.ReadFile(name)
