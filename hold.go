@@ -10,16 +10,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// hold is the state of a Lock in its Locker. Its fields released and cause show which of four
-// states it is in:
+// hold is what the Locker knows about a Lock. The fields h.released and h.cause show in which of
+// four states a hold is:
 //
 //	held       Both fields are nil. Only holds in this state are in the renewer's heap.
 //	over       The lock ended without a Release: cause is set, and released is nil.
 //	releasing  A Release is running: released is releaseBegun, or has an open channel.
 //	released   The Release is done: released has the result.
 //
-// A hold that is held may also be renewing (h.renewing is set), converting (h.converting is set) or
-// exported (h.exported is true). These events can happen to a hold that is held:
+// A hold in the state held may also be renewing (h.renewing is set), converting (h.converting is
+// set) or exported (h.exported is true). These events can happen to it:
 //
 //	Release                 It becomes releasing.
 //	hand-over to a waiter   It becomes releasing. The waiter gets another hold (handover.go).
@@ -74,7 +74,7 @@ type hold struct {
 	noRenewal bool
 	detached  bool // not bound to this process, although the store binds its other locks; see Detached
 	within    bool // taken by Do or DoAll, so Context also ends with the caller's context
-	gate      bool // the gate of a permitCall, which Stats leaves out
+	gate      bool // this is the hold of a gate (see permitCall); Stats does not count it
 
 	// Guarded by locker.mu.
 	shared       bool

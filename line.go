@@ -68,8 +68,8 @@ const (
 	// passedTo). If the waiter gives up, the next turn is parked or called.
 	turnCalled
 	// turnGiven: the waiter has the lock. The lock was passed on (passedTo, handHoldTo), or the
-	// waiter is one of several readers (sharedReply). If the waiter has given up, it releases the
-	// lock, unless Close does so.
+	// waiter is one of several readers (sharedReply). If the waiter gave up in the meantime,
+	// it releases the lock, unless Close does so.
 	turnGiven
 	// turnQueued: the lock went to another process, and the waiter has a place in the store's queue
 	// (passedTo). The waiter waits there, with the same token. If it gives up, it begins a
@@ -78,10 +78,10 @@ const (
 	// turnSpent: the store did not pass the lock on to the waiter. The waiter asks the store with a
 	// new token.
 	turnSpent
-	// turnUnsure: the reply of the store was lost. Or the store granted the lock after Close, or so
-	// late that the lease was over. The waiter begins a clean-up, and asks the store with a new
-	// token. If the waiter gives up, it begins the clean-up and returns an error that is also
-	// ErrUncertain.
+	// turnUnsure: the waiter does not have the lock, but the store may have granted it. The store's
+	// reply was lost, or it came after Close or after the end of the lease. The waiter begins a
+	// clean-up and asks the store with a new token. If the waiter gives up, it begins the clean-up
+	// and returns an error that is also ErrUncertain.
 	turnUnsure
 )
 
@@ -148,10 +148,10 @@ func (q *queue) callHead() {
 	t.ready <- struct{}{}
 }
 
-// A released lock may go directly to the next turn in the line of its Locker. One request then
-// releases the lock and grants it again (driver.Passer). With PassLocally no request is needed. So
-// while a holder of this Locker may pass its lock on, the head of the line is parked: it waits for
-// the hand-over. It joins the store's queue only if the lock is not released soon.
+// A Release may give the lock directly to the first waiter in the line of its Locker. One request
+// then releases the lock and grants it again (driver.Passer). With PassLocally no request is
+// needed. So if the present holder is of this Locker, the first waiter is parked: it waits for such
+// a Release. It joins the store's queue only if the lock is not released soon.
 
 // parkFor is how long the head of a line is parked before it joins the store's queue. That is long
 // enough for several hand-overs in this process. It is also short enough: if waiters of other

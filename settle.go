@@ -88,7 +88,7 @@ func (l *Locker) attemptOver() {
 }
 
 // passingOver ends the state turnPassing of t. It gives t the new state and wakes the waiter. If
-// the waiter has given up, passingOver does neither. The caller holds mu.
+// the waiter has given up, the state stays as it is. The caller holds mu.
 func (l *Locker) passingOver(t *turn, newState turnState) {
 	// A waiter that got the lock has left the line. So t.gone may be true in turnGiven.
 	if !t.gone || newState == turnGiven {

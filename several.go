@@ -45,6 +45,6 @@ func (s *callMemory) nextToken() (token string) {
 	return token
 }
 
-// keepHold adds the hold that nextHold returned last to s.holds. It is called when the lock has
-// been taken.
+// keepHold makes the hold that nextHold has just returned the last one of s.holds. It is called
+// when the lock has been taken.
 func (s *callMemory) keepHold() { s.holds = s.holds[:len(s.holds)+1] }

@@ -31,7 +31,7 @@ type attempt struct {
 	several     *callMemory // shared by all attempts of an AcquireAll or DoAll; nil in other calls
 	request     driver.Request
 	h           *hold
-	awaitPermit func(context.Context) error // if not nil, waits in the store for a permit instead of the gate
+	awaitPermit func(context.Context) error // if not nil, it waits for a permit, and the call does not wait for the gate
 	start       driver.Instant
 	held        error       // the last *HeldError
 	inLine      bool        // the call joins the line at once, because others wait there or a holder may pass its lock on
@@ -137,8 +137,8 @@ func (a *attempt) unannounced() bool {
 	return a.events != nil && (a.events.tally == nil || a.h.events == nil)
 }
 
-// announce delivers EventAcquired. Only the goroutine that called Acquire calls announce, even if
-// another goroutine has passed the lock on to this caller.
+// announce delivers EventAcquired. The goroutine that called Acquire calls announce. If another
+// goroutine passes a lock on to this one, it does not call announce.
 func (a *attempt) announce() {
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()

@@ -42,8 +42,8 @@
 // # Names
 //
 // A name is 1 to [MaxName] bytes of any kind, including zero bytes, spaces and slashes. If a store
-// takes only shorter names, its Guarantees.MaxName says so. A name is never normalised or cut, and
-// two names never share a lock.
+// takes only shorter names, its Guarantees.MaxName says so. A name is never normalised or cut. Two
+// names never share a lock, unless the store implements [Locator].
 //
 // # Tokens
 //

@@ -37,8 +37,8 @@ type Harness struct {
 	Alone bool
 
 	// Advance moves the clock by which the store measures leases. It is for a store that was opened
-	// with a clock of its own. Cases then run one after the other. Nil means that time passes by
-	// itself, which is also true in a testing/synctest bubble.
+	// with a clock of its own. Cases then run one after the other. If Advance is nil, the cases
+	// sleep. In a testing/synctest bubble, Advance is nil, too.
 	Advance func(d time.Duration)
 
 	// Restart ends the server as kill -9 does and starts it again. If keepData is false, the server

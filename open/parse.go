@@ -114,7 +114,7 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 			switch {
 			case err != nil:
 				return nil, s, err
-			case strings.Contains(u.Host, "@"): // the host has a part of the password
+			case strings.Contains(u.Host, "@"): // the end of the password was read as the host
 				return nil, s, invalid("the DSN of the store cannot be read; in a user name or a password write @ as %%40")
 			}
 			return u, s, checkPorts(u)

@@ -88,7 +88,7 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 	case !s.refuses(count(answers, yes) - released - passed):
 		return driver.Gone, false
 	case s.refuses(expired):
-		// The members without an expired lease are too few for a quorum. So no other caller has
+		// Without the members whose lease has expired, there is no quorum. So no other caller has
 		// taken the name since the lease expired.
 		return driver.Expired, true
 	case s.refuses(taken):

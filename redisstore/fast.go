@@ -171,7 +171,7 @@ func (s *Store) passHold(ctx context.Context, c *connected, name, token string) 
 	case err == nil && n > 2 && s.gate.open.Load():
 		own.grant(n, sent)
 	case err != nil || n > 2:
-		own.call(message{kind: msgLook}) // the waiter must look, because it may have the name
+		own.call(message{kind: msgLook}) // makes the waiter ask the server, because the lock may have gone to it
 	}
 	if err != nil {
 		return false, s.failure(ctx, err)

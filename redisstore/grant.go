@@ -49,9 +49,9 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 }
 
 // fullAcquire runs the full script. With the option Foreign, padlock sometimes leaves a name free
-// for a short time, so that programs that poll can get it. During such a time, a gap, the script
-// refuses the name. If the gap is the only reason for the refusal, fullAcquire waits until the gap
-// ends, and tries again.
+// for a short time, so that programs that poll can get it. This time is called a gap. In a gap, the
+// script does not grant the name. If nobody has the name, fullAcquire waits until the gap ends, and
+// tries again.
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	g, err := s.askAcquire(ctx, c, r)
 	var gap *gapError

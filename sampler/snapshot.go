@@ -23,8 +23,8 @@ type Snapshot struct {
 	// watched names have rows.
 	Incomplete error
 
-	// Names has the names that are held, cool down, have waiters or are watched. Those that need
-	// attention come first.
+	// Names has each name that is held, is in a cool-down, has waiters, or is watched. The names
+	// that need attention come first.
 	Names   []Name
 	Groups  []Group // sorted by name
 	Ended   []Ended // the holds that ended last, the latest first

@@ -186,8 +186,8 @@ func (j *job) encode(v any) (data []byte, err error) {
 // storeTimeout bounds how long callers wait while a finished value is stored.
 const storeTimeout = 5 * time.Second
 
-// storeValue stores v, even if no caller waits for it any more. If Values does not keep v, OnError
-// gets an error, and the callers get v all the same.
+// storeValue stores v, even if no caller waits for it any more. If storing fails, OnError gets an
+// error, and the callers still get v.
 func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()

@@ -24,8 +24,8 @@ type target struct {
 	Met             bool
 }
 
-// median returns the median of a row's figure over the rounds. It returns false if no round has the
-// figure.
+// median returns the median of the values that the rounds have in one column of a row. It returns
+// false if no round has a value there.
 func (e experiment) median(row, column string) (float64, bool) {
 	var values []float64
 	for _, trial := range e.Trials[row] {

@@ -31,8 +31,9 @@ end
 -- After its first look with the gate, the waiter is also in the sorted set B of each permit. If a
 -- permit is released without this script, the release wakes the waiters in B.
 --
--- slot_begin.lua, handover.lua, key_set.lua or key_string.lua, publish.lua, slot_pass_step.lua and
--- pass.lua come before this file. They define the function onLock(KEYS, ARGV), for one lock.
+-- The script consists of several files, and this one is the last. The others (slot_begin.lua,
+-- handover.lua, key_set.lua or key_string.lua, publish.lua, slot_pass_step.lua and pass.lua) define
+-- the function onLock(KEYS, ARGV), which changes one lock.
 -- KEYS: 1 to 4 name, note, records and queue of the permit; 5 to 8 those of the gate; then the
 --       sorted set B of each permit
 -- ARGV: 1 to 3 as in handover.lua  4 the number of the permit

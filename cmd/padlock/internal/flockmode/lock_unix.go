@@ -140,7 +140,8 @@ func (o *options) heldFailure(text string) error {
 	return &failure{status: o.conflict, text: text}
 }
 
-// runCommand runs the command, which inherits the file under the same number.
+// runCommand runs the command. The command inherits the lock file, with the same number of the file
+// descriptor.
 func (l *lock) runCommand(o *options) (int, error) {
 	path, err := program.Find(o.command[0])
 	if err != nil {
