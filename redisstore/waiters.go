@@ -84,8 +84,8 @@ func (sub *subscriber) remove(w *waiter) {
 	}
 }
 
-// lookAll tells each waiter of the subscription n to ask the server about its name. The caller holds
-// mu.
+// lookAll tells each waiter of the subscription n to ask the server about its name. The caller
+// holds mu.
 func (sub *subscriber) lookAll(n *subscription) {
 	for _, w := range sub.waiters {
 		if w.on == n {
