@@ -28,7 +28,7 @@ doctor. --quick only takes a lock and releases it, for a check every few seconds
 
 Exit status:
   0    no problems were found
-  1    there are problems, or something that matters is unknown
+  1    there are problems, or a finding is unknown
   64   the command line or the store's URL is wrong
   74   the output could not be written`
 

@@ -41,7 +41,7 @@ func (a *app) historyCommand() *cobra.Command {
 		Long:  historyLong,
 		Example: `  padlock history nightly-report
   padlock history --json nightly-report | jq 'select(.outcome != "success")'
-  padlock history --prometheus > /var/lib/node_exporter/padlock.prom.new`,
+  padlock history --prometheus > /var/lib/node_exporter/padlock_runs.new`,
 		DisableFlagsInUseLine: true,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
