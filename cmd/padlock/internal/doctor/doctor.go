@@ -1,7 +1,7 @@
 // Package doctor checks whether a store is as safe for locks as it seems. It checks the settings of
 // the server, the file system, the network and the clocks. It reads the URL, asks the store, and
-// takes and releases locks of its own. In a database, opening the store makes its tables if they are
-// missing. doctor changes nothing else.
+// takes and releases locks of its own. In a database, opening the store makes its tables if they
+// are missing. doctor changes nothing else.
 //
 // If a fact cannot be found out, the finding is Unknown, never Good.
 package doctor
