@@ -67,7 +67,7 @@ bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
 .PHONY: plots
-plots: ## The charts in docs/images and their tables, from internal/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
+plots: ## The charts in docs/images and their tables, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
 	@.ci/steps plots
 
 .PHONY: soak
@@ -80,7 +80,7 @@ chaos: ## Every store under faults, promised and measured; CHAOSFLAGS="-only red
 
 .PHONY: simulation
 simulation: ## 10,000 processes and a model of a server (docs/scale.md), in minutes; go test does it with 100
-	@go test ./internal/simulation -count=1 -timeout=1h -args -full
+	@go test ./lab/simulation -count=1 -timeout=1h -args -full
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (10s)

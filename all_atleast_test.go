@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // With HoldAtLeast, AcquireAll takes its locks without a minimum time at first. Even so, it takes

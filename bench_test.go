@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 func BenchmarkUncontended(b *testing.B) {

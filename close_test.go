@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 func TestCloseReleasesWhatIsHeld(t *testing.T) {

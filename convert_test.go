@@ -10,7 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // promoters are the kinds of stores with which promotions are tested.

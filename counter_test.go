@@ -14,7 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // tallier is a Counter that writes down what it gets.

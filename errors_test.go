@@ -11,7 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // Errors are wrapped once, with operation and name, in one line.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/stores/filestore"
 )
 
 // Many goroutines of one process take turns. Up to 64 in a row pass the lock on in memory. A

@@ -13,8 +13,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/fence"
-	"github.com/padlock-go/padlock/filestore"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/filestore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 var (

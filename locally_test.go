@@ -10,7 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/quorum"
+	"github.com/padlock-go/padlock/stores/quorum"
 )
 
 // crowd lines n goroutines up behind a holder.

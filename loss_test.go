@@ -9,8 +9,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/padlocktest"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // Context ends at the exact time whatever the renewal does, even if it hangs and does not notice

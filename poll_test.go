@@ -8,7 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // TestFirstPauseOfAWait: after a lost reply a wait goes on within 20 ms. If the server is out of

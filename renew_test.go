@@ -13,7 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // The renewal comes when a third of the TTL is over, a tenth of that sooner or later, and spread:

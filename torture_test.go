@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // Goroutines of two Lockers take one of two names in all ways, give up at all times, and lose a few

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // A caller that finds the lock held gets the trace of the holder, made from the context of its

@@ -7,7 +7,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // counting is a wrapper that counts tries. It leaves names and tokens alone, so it has Unwrap.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // counted is a wrapper as people write them for metrics: it counts, and leaves names and tokens

@@ -15,7 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/fence"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // sendRequest has h answer one request with the given fence headers.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/stores/filestore"
 )
 
 // The environment variables that name the store.

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/filestore"
-	"github.com/padlock-go/padlock/memstore"
-	"github.com/padlock-go/padlock/quorum"
+	"github.com/padlock-go/padlock/stores/filestore"
+	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/stores/quorum"
 )
 
 // Store opens the store that a URL names, such as file:///var/lib/locks. If the URL begins with

@@ -11,8 +11,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 func fileURL(dir string) string {

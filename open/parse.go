@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/filestore"
+	"github.com/padlock-go/padlock/stores/filestore"
 )
 
 // symfonyPrefix marks a DSN of PHP's Symfony Lock.

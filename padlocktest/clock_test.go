@@ -8,8 +8,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/padlocktest"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 var _ driver.Clock = (*padlocktest.Clock)(nil)

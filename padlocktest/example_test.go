@@ -7,8 +7,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/padlocktest"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // importRows is what is to be tested: it must stop when its lock is lost.

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // shop is a small server: a cart that loses nothing when two tabs add to it at

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // newLocker returns a Locker on a store in memory. It is closed when the test ends.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
 	"github.com/padlock-go/padlock/session/sessiontest"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // losing is a lock store. The test can take a lock away from its holder, as DEL of the lock's key

@@ -10,9 +10,9 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // nested sends a request through a layer that uses the session in the Manager's

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/filestore"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/stampede"
+	"github.com/padlock-go/padlock/stores/filestore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 func newDir(t *testing.T, path string, store padlock.Store) *stampede.Dir {

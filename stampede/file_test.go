@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/stampede"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // newFiles returns Files with a Locker of their own.

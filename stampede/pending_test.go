@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/stampede"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // A pendingTest has one cache, whose function returns when the test allows it, and callers that

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/stampede"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // fleet is several processes with one lock store and one place for values.

@@ -57,12 +57,12 @@ require (
 	github.com/lucasb-eyer/go-colorful v1.4.0 // indirect
 	github.com/mattn/go-runewidth v0.0.23 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
-	github.com/padlock-go/padlock/etcdstore v0.0.0 // indirect
-	github.com/padlock-go/padlock/mongostore v0.0.0 // indirect
-	github.com/padlock-go/padlock/pgstore v0.0.0 // indirect
-	github.com/padlock-go/padlock/redisstore v0.0.0 // indirect
-	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0 // indirect
-	github.com/padlock-go/padlock/zkstore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/etcdstore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/redisstore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/zkstore v0.0.0 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
@@ -82,14 +82,14 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ../..
-	github.com/padlock-go/padlock/etcdstore => ../../etcdstore
-	github.com/padlock-go/padlock/mongostore => ../../mongostore
 	github.com/padlock-go/padlock/open/all => ../../open/all
-	github.com/padlock-go/padlock/pgstore => ../../pgstore
-	github.com/padlock-go/padlock/redisstore => ../../redisstore
-	github.com/padlock-go/padlock/zkstore => ../../zkstore
+	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
+	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
+	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory
+	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore
+	github.com/padlock-go/padlock/stores/zkstore => ../../stores/zkstore
 )
 
-replace github.com/padlock-go/padlock/sqlstore/drivers => ../../sqlstore/drivers
+replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../stores/sqlstore/drivers
 
 replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com/google/pprof v0.0.0-20260115054156-294ebfa9ad83

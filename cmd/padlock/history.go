@@ -12,7 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/history"
+	"github.com/padlock-go/padlock/observe/history"
 )
 
 const historyLong = `history shows the last runs of NAME that "padlock run --record" recorded, the newest

@@ -16,7 +16,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	tags := regexp.MustCompile("`json:\"([^\",]+)")
-	source, err := os.ReadFile("../../sampler/json.go") // what top prints
+	source, err := os.ReadFile("../../observe/sampler/json.go") // what top prints
 	if err != nil {
 		t.Fatal(err)
 	}

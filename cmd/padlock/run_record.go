@@ -9,7 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/history"
+	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/open"
 )
 

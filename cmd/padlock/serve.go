@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/padlockweb"
+	"github.com/padlock-go/padlock/observe/sampler"
 	"github.com/padlock-go/padlock/open"
-	"github.com/padlock-go/padlock/padlockweb"
-	"github.com/padlock-go/padlock/sampler"
 )
 
 const serveLong = `serve shows the locks of the store on a web page: which are held and by whom, which are

@@ -18,7 +18,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/top"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/sampler"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 const topLong = `top shows the locks of the store, and keeps the picture up to date: stuck locks first,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sampler"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // redisSampler returns a Sampler of a new Redis, its Locker, and a function that runs redis-cli.

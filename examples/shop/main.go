@@ -39,11 +39,11 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
-	"github.com/padlock-go/padlock/redissession"
-	"github.com/padlock-go/padlock/redisstore"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/redissession"
 	"github.com/padlock-go/padlock/stampede"
+	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 func main() {

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/stampede"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // visitor is a browser with one session.

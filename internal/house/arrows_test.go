@@ -25,7 +25,7 @@ const anything = "*"
 
 // rootTests are the packages that tests of the root module may use. All of them belong to the root
 // module.
-var rootTests = []string{".", "driver", "drivertest", "internal/server", "padlocktest", "fence", "memstore", "filestore", "quorum"}
+var rootTests = []string{".", "driver", "drivertest", "internal/server", "padlocktest", "fence", "stores/memstore", "stores/filestore", "stores/quorum"}
 
 // sessionTests are the packages that tests of sessions may use. The suite for the stores of
 // sessions and the load client are among them.
@@ -54,10 +54,10 @@ func readStores() []string {
 		}
 	}
 	if slices.ContainsFunc(stores, isDriver) {
-		stores = append(stores, "sqlstore", "sqlstore/lockkeys") // open and open/all import only the drivers of sqlstore
+		stores = append(stores, "stores/sqlstore", "stores/sqlstore/symfony") // open and open/all import only the drivers of sqlstore
 	}
 	if slices.Contains(stores, mysqlDriver) {
-		stores = append(stores, "mysqlstore") // this driver also opens databases for mysqlstore
+		stores = append(stores, "stores/mysqladvisory") // this driver also opens databases for mysqladvisory
 	}
 	slices.Sort(stores)
 	return slices.Compact(stores)
@@ -92,72 +92,73 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/calls", code: []string{"driver"}},     // the calls of the stores in databases
 		arrowRow{dir: "internal/login"},                               // hides users and passwords in errors, for the stores in databases
 		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
-		arrowRow{dir: "padlocktest", code: []string{".", "driver", "memstore"}, tests: rootTests},
+		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/markup"},                               // makes HTML, for the page
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
-		arrowRow{dir: "history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
+		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/histogram"}, // padlock adds times to histograms of metrics
 		arrowRow{dir: "internal/group"},     // the groups of names, for all packages that report figures
-		arrowRow{dir: "padlockweb", code: []string{".", "driver", "sampler", "history", "internal/markup", "internal/printable", "internal/promtext"}, tests: rootTests},
-		arrowRow{dir: "sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
-		arrowRow{dir: "metrics", code: []string{".", "internal/group", "internal/histogram", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
-		arrowRow{dir: "padlockotel", code: []string{".", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
+		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/markup", "internal/printable", "internal/promtext"}, tests: rootTests},
+		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
+		arrowRow{dir: "observe/metrics", code: []string{".", "internal/group", "internal/histogram", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
+		arrowRow{dir: "observe/padlockotel", code: []string{".", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session"}, tests: sessionTests},
 		arrowRow{dir: "session/sqlsession", code: []string{"session"}, tests: sessionTests},
 		arrowRow{dir: "session/scsstore", code: []string{"session"}, tests: sessionTests},
 		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "redissession", code: []string{".", "session", "stampede", "redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
-		arrowRow{dir: "open", code: []string{"driver", "memstore", "filestore", "quorum"}, tests: storeTests},
+		arrowRow{dir: "session/redissession", code: []string{".", "session", "stampede", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
+		arrowRow{dir: "open", code: []string{"driver", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "internal/house"},
-		arrowRow{dir: "internal/simulation", code: []string{".", "driver", "memstore"}},                                                                                                                                                       // thousands of processes and a model of a server
-		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests},                                                                                                                          // the engine of padlock verify and of the chaos tests
-		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "history", "open", "open/all", "internal/printable", "internal/soak", "internal/soak/linear", "sampler", "padlockweb"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
+		arrowRow{dir: "lab/simulation", code: []string{".", "driver", "stores/memstore"}},                            // thousands of processes and a model of a server
+		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests
+		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "internal/printable", "internal/soak", "internal/soak/linear", "observe/sampler", "observe/padlockweb"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},
+		arrowRow{dir: "lab", code: []string{anything}},
 	)
 }
 
-// mysqlDriver is the package that opens databases for sqlstore and for mysqlstore.
-const mysqlDriver = "sqlstore/drivers/mysql"
+// mysqlDriver is the package that opens databases for sqlstore and for mysqladvisory.
+const mysqlDriver = "stores/sqlstore/drivers/mysql"
 
 // isDriver reports whether a package opens databases for sqlstore. Such a package may import the
 // stores that it serves. Most stores import no other store.
-func isDriver(store string) bool { return strings.HasPrefix(store, "sqlstore/drivers/") }
+func isDriver(store string) bool { return strings.HasPrefix(store, "stores/sqlstore/drivers/") }
 
 func storeRows() []arrowRow {
 	var rows []arrowRow
 	for _, store := range everyStore {
 		if isDriver(store) {
-			code := []string{"driver", "sqlstore", "sqlstore/lockkeys", "internal/login"}
+			code := []string{"driver", "stores/sqlstore", "stores/sqlstore/symfony", "internal/login"}
 			if store == mysqlDriver {
-				code = append(code, "mysqlstore")
+				code = append(code, "stores/mysqladvisory")
 			}
 			rows = append(rows, arrowRow{dir: store, code: code, tests: storeTests})
 			continue
 		}
 		tests := storeTests
 		switch store {
-		case "quorum", "sqlstore": // quorum is made of other stores; the decisions of sqlstore are compared with those of memstore
-			tests = append(slices.Clone(tests), "memstore")
+		case "stores/quorum", "stores/sqlstore": // quorum is made of other stores; the decisions of sqlstore are compared with those of memstore
+			tests = append(slices.Clone(tests), "stores/memstore")
 		}
 		code := []string{"driver"}
 		switch store {
-		case "redisstore":
+		case "stores/redisstore":
 			code = append(code, "internal/redisconn")
-		case "filestore":
+		case "stores/filestore":
 			code = append(code, "internal/recordfile")
-		case "pgstore":
+		case "stores/pgadvisory":
 			code = append(code, "internal/calls", "internal/login")
-		case "mysqlstore", "sqlstore":
+		case "stores/mysqladvisory", "stores/sqlstore":
 			code = append(code, "internal/calls")
-		case "sqlstore/lockkeys": // another table in the same databases
-			code = append(code, "internal/calls", "sqlstore", "sqlstore/internal/dbms")
+		case "stores/sqlstore/symfony": // another table in the same databases
+			code = append(code, "internal/calls", "stores/sqlstore", "stores/sqlstore/internal/dbms")
 		}
 		rows = append(rows, arrowRow{dir: store, code: code, tests: tests})
 	}

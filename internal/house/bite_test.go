@@ -16,26 +16,26 @@ type bite struct {
 }
 
 var bites = []bite{
-	{"a store knows the face", checkArrows, "memstore/x.go", ".", imports(padlockPath), "imports " + padlockPath},
-	{"a store knows another", checkArrows, "redisstore/x.go", "redisstore", imports(padlockPath + "/memstore"), "allow it only driver, internal/redisconn;"},
-	{"a store's test knows the face", checkArrows, "redisstore/x_test.go", "redisstore", imports(padlockPath), ""},
-	{"a store's test knows another", checkArrows, "redisstore/x_test.go", "redisstore", imports(padlockPath + "/memstore"), "allow it only"},
-	{"the quorum's test", checkArrows, "quorum/x_test.go", ".", imports(padlockPath + "/memstore"), ""},
-	{"the face knows a store", checkArrows, "x.go", ".", imports(padlockPath + "/memstore"), "allow it only driver, internal/histogram;"},
-	{"the face's test does", checkArrows, "x_test.go", ".", imports(padlockPath + "/memstore"), ""},
+	{"a store knows the face", checkArrows, "stores/memstore/x.go", ".", imports(padlockPath), "imports " + padlockPath},
+	{"a store knows another", checkArrows, "stores/redisstore/x.go", "stores/redisstore", imports(padlockPath + "/stores/memstore"), "allow it only driver, internal/redisconn;"},
+	{"a store's test knows the face", checkArrows, "stores/redisstore/x_test.go", "stores/redisstore", imports(padlockPath), ""},
+	{"a store's test knows another", checkArrows, "stores/redisstore/x_test.go", "stores/redisstore", imports(padlockPath + "/stores/memstore"), "allow it only"},
+	{"the quorum's test", checkArrows, "stores/quorum/x_test.go", ".", imports(padlockPath + "/stores/memstore"), ""},
+	{"the face knows a store", checkArrows, "x.go", ".", imports(padlockPath + "/stores/memstore"), "allow it only driver, internal/histogram;"},
+	{"the face's test does", checkArrows, "x_test.go", ".", imports(padlockPath + "/stores/memstore"), ""},
 	{"driver knows something", checkArrows, "driver/x.go", ".", imports(padlockPath), "allow it only the standard library;"},
 	{"session knows the contract", checkArrows, "session/x.go", ".", imports(padlockPath + "/driver"), "allow it only .;"},
-	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/memstore"), "allow it only ., driver, history, open"},
+	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/stores/memstore"), "allow it only ., driver, observe/history, open"},
 	{"a package's own parts", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/cmd/padlock/internal/job"), ""},
 	{"a part looks up", checkArrows, "cmd/padlock/internal/job/x.go", "cmd/padlock", imports(padlockPath + "/open"), ""},
 	{"drivertest's part has a row of its own", checkArrows, "drivertest/x.go", ".", imports(padlockPath + "/internal/server"), "allow it only driver;"},
-	{"open links no client", checkArrows, "open/x.go", ".", imports(padlockPath + "/redisstore"), "allow it only driver, memstore, filestore, quorum;"},
-	{"open/all opens", checkArrows, "open/all/x.go", "open/all", imports(padlockPath + "/redisstore"), ""},
+	{"open links no client", checkArrows, "open/x.go", ".", imports(padlockPath + "/stores/redisstore"), "allow it only driver, stores/memstore, stores/filestore, stores/quorum;"},
+	{"open/all opens", checkArrows, "open/all/x.go", "open/all", imports(padlockPath + "/stores/redisstore"), ""},
 	{"integration imports all", checkArrows, "internal/integration/x.go", "internal/integration", imports(padlockPath + "/open"), ""},
 	{"a package without a row", checkArrows, "util/x.go", ".", imports(padlockPath + "/driver"), "has no row"},
 	{"a guest in the root", checkArrows, "x_test.go", ".", imports("golang.org/x/sync/errgroup"), "`go get` of it brings nothing else"},
 	{"a guest without a row", checkArrows, "open/all/x.go", "open/all", imports("golang.org/x/sync/errgroup"), "not in the table of guests"},
-	{"cgo", checkArrows, "filestore/x.go", ".", imports("C"), "without a C compiler"},
+	{"cgo", checkArrows, "stores/filestore/x.go", ".", imports("C"), "without a C compiler"},
 	{"the standard library", checkArrows, "driver/x.go", ".", imports("net/http"), ""},
 	{"sleep in a test", checkSleep, "x_test.go", ".", sleeper, "x_test.go:3: time.Sleep in a test"},
 	{"sleep by another name", checkSleep, "x_test.go", ".", "import clock \"time\"\nvar f = clock.Sleep", "time.Sleep in a test"},
@@ -46,7 +46,7 @@ var bites = []bite{
 	{"a value of 61 lines", checkFuncLength, "x.go", ".", "var f = func() {\n" + strings.Repeat("g()\n", 61) + "}", "a function of 61 lines"},
 	{"501 lines", checkFileLength, "x.go", ".", strings.Repeat("\n", 500), "a file of 501 lines"},
 	{"long prose", checkFileLength, "docs/x.md", ".", strings.Repeat("\n", 900), ""},
-	{"a long script", checkFileLength, "redisstore/acquire.lua", "redisstore", strings.Repeat("\n", 500), "a file of 501 lines"},
+	{"a long script", checkFileLength, "stores/redisstore/acquire.lua", "stores/redisstore", strings.Repeat("\n", 500), "a file of 501 lines"},
 	{"an exported function", checkDocs, "x.go", ".", "func F() {}", "function F has no comment"},
 	{"an exported method", checkDocs, "x.go", ".", "func (*T[K]) M() {}", "function M has no comment"},
 	{"a method of a hidden type", checkDocs, "x.go", ".", "func (t) M() {}", ""},
@@ -106,13 +106,13 @@ func TestHousePackageDocsBite(t *testing.T) {
 }
 
 func TestHouseGuestsBite(t *testing.T) {
-	f, err := parseHouse("pgstore/x.go", "pgstore", []byte("package p\n"+imports("example.org/client/v2/part")))
+	f, err := parseHouse("stores/pgadvisory/x.go", "stores/pgadvisory", []byte("package p\n"+imports("example.org/client/v2/part")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := []*houseFile{f}
-	expect(t, checkGuests(files, []guest{{"pgstore", "example.org/client/v2", false, "the client"}}), "")
-	expect(t, checkGuests(files, []guest{{"pgstore", "example.org/client", false, ""}}), "has no reason")
+	expect(t, checkGuests(files, []guest{{"stores/pgadvisory", "example.org/client/v2", false, "the client"}}), "")
+	expect(t, checkGuests(files, []guest{{"stores/pgadvisory", "example.org/client", false, ""}}), "has no reason")
 	expect(t, checkGuests(files, []guest{{"open", "example.org/client/v2", false, "the client"}}), "nothing in open imports")
 }
 

@@ -4,18 +4,16 @@ go 1.26.0
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/go-sql-driver/mysql v1.10.1
-	github.com/go-zookeeper/zk v1.0.4
-	github.com/gofrs/flock v0.13.1
+	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/open/all v0.0.0
-	github.com/padlock-go/padlock/pgstore v0.0.0
-	github.com/padlock-go/padlock/redisstore v0.0.0
-	github.com/padlock-go/padlock/zkstore v0.0.0
+	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
+	github.com/padlock-go/padlock/stores/redisstore v0.0.0
+	github.com/padlock-go/padlock/stores/zkstore v0.0.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/rs/zerolog v1.28.0
@@ -24,19 +22,12 @@ require (
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
-	github.com/alexedwards/scs/goredisstore v0.0.0-20250212122300-421ef1d8611c
-	github.com/alexedwards/scs/v2 v2.9.0
 	github.com/beorn7/perks v1.0.1 // indirect
-	github.com/boj/redistore v1.4.1
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
-	github.com/go-redis/cache/v9 v9.0.0
 	github.com/golang/protobuf v1.5.4 // indirect
-	github.com/gomodule/redigo v1.9.3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.0 // indirect
-	github.com/gorilla/securecookie v1.1.2 // indirect
-	github.com/gorilla/sessions v1.4.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
@@ -44,20 +35,15 @@ require (
 	github.com/mattn/go-colorable v0.1.13 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
-	github.com/padlock-go/padlock/redissession v0.0.0
-	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0
+	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/prometheus/client_golang v1.23.2 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
-	github.com/redis/rueidis/rueidisaside v1.0.78
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rs/xid v1.4.0 // indirect
-	github.com/vmihailenco/go-tinylfu v0.2.2 // indirect
-	github.com/vmihailenco/msgpack/v5 v5.3.4 // indirect
-	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	golang.org/x/sync v0.24.0
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
@@ -68,17 +54,14 @@ require (
 )
 
 require (
-	github.com/padlock-go/padlock/etcdstore v0.0.0
-	go.etcd.io/etcd/client/v3 v3.7.3
-	go.uber.org/zap v1.27.1
-)
-
-require (
+	github.com/padlock-go/padlock/stores/etcdstore v0.0.0 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
 	github.com/xdg-go/scram v1.2.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect
 	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
+	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
 	go.mongodb.org/mongo-driver/v2 v2.9.3 // indirect
+	go.uber.org/zap v1.27.1 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 )
 
@@ -87,7 +70,8 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/padlock-go/padlock/mongostore v0.0.0 // indirect
+	github.com/padlock-go/padlock/lab v0.0.0
+	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
@@ -100,12 +84,12 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ../..
-	github.com/padlock-go/padlock/etcdstore => ../../etcdstore
-	github.com/padlock-go/padlock/mongostore => ../../mongostore
 	github.com/padlock-go/padlock/open/all => ../../open/all
-	github.com/padlock-go/padlock/pgstore => ../../pgstore
-	github.com/padlock-go/padlock/redisstore => ../../redisstore
-	github.com/padlock-go/padlock/zkstore => ../../zkstore
+	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
+	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
+	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory
+	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore
+	github.com/padlock-go/padlock/stores/zkstore => ../../stores/zkstore
 )
 
 // redsync's own tests, which `go mod tidy` reads too, import this at a version
@@ -115,6 +99,8 @@ replace github.com/redis/rueidis/rueidiscompat v1.0.79 => github.com/redis/rueid
 // The same for tests of the SQLite in Go.
 replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com/google/pprof v0.0.0-20260115054156-294ebfa9ad83
 
-replace github.com/padlock-go/padlock/redissession => ../../redissession
+replace github.com/padlock-go/padlock/session/redissession => ../../session/redissession
 
-replace github.com/padlock-go/padlock/sqlstore/drivers => ../../sqlstore/drivers
+replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../stores/sqlstore/drivers
+
+replace github.com/padlock-go/padlock/lab => ../../lab

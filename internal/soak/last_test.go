@@ -6,7 +6,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/memstore"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // TestLastLookWaitsForDeadWaiters: when all workers have gone, the waiters that are still in the

@@ -7,17 +7,17 @@ import (
 	"context"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/etcdstore"
-	"github.com/padlock-go/padlock/memcachestore"
-	"github.com/padlock-go/padlock/mongostore"
 	"github.com/padlock-go/padlock/open"
-	"github.com/padlock-go/padlock/pgstore"
-	"github.com/padlock-go/padlock/redisstore"
-	"github.com/padlock-go/padlock/semstore"
-	"github.com/padlock-go/padlock/sqlstore/drivers/mysql"
-	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
-	"github.com/padlock-go/padlock/sqlstore/drivers/sqlite"
-	"github.com/padlock-go/padlock/zkstore"
+	"github.com/padlock-go/padlock/stores/etcdstore"
+	"github.com/padlock-go/padlock/stores/memcachestore"
+	"github.com/padlock-go/padlock/stores/mongostore"
+	"github.com/padlock-go/padlock/stores/pgadvisory"
+	"github.com/padlock-go/padlock/stores/redisstore"
+	"github.com/padlock-go/padlock/stores/semstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/sqlite"
+	"github.com/padlock-go/padlock/stores/zkstore"
 )
 
 // Schemes returns the schemes of all stores that are not part of package open. This list is the
@@ -26,7 +26,7 @@ func Schemes() []driver.Scheme {
 	return []driver.Scheme{
 		redisstore.Scheme(),
 		postgres.Scheme(),
-		pgstore.Scheme(),
+		pgadvisory.Scheme(),
 		mysql.Scheme(),
 		mysql.AdvisoryScheme(),
 		sqlite.Scheme(),

@@ -7,7 +7,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
-	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 // A program that may keep its locks anywhere, as PADLOCK_STORE says.

@@ -4,9 +4,9 @@ go 1.26.0
 
 require (
 	github.com/padlock-go/padlock v0.0.0
-	github.com/padlock-go/padlock/pgstore v0.0.0
-	github.com/padlock-go/padlock/redisstore v0.0.0
-	github.com/padlock-go/padlock/zkstore v0.0.0
+	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
+	github.com/padlock-go/padlock/stores/redisstore v0.0.0
+	github.com/padlock-go/padlock/stores/zkstore v0.0.0
 )
 
 require (
@@ -52,22 +52,22 @@ require (
 )
 
 require (
-	github.com/padlock-go/padlock/etcdstore v0.0.0
-	github.com/padlock-go/padlock/mongostore v0.0.0
-	github.com/padlock-go/padlock/sqlstore/drivers v0.0.0
+	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
+	github.com/padlock-go/padlock/stores/mongostore v0.0.0
+	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/redis/rueidis v1.0.79 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
 
 replace (
 	github.com/padlock-go/padlock => ../..
-	github.com/padlock-go/padlock/etcdstore => ../../etcdstore
-	github.com/padlock-go/padlock/mongostore => ../../mongostore
-	github.com/padlock-go/padlock/pgstore => ../../pgstore
-	github.com/padlock-go/padlock/redisstore => ../../redisstore
-	github.com/padlock-go/padlock/zkstore => ../../zkstore
+	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
+	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
+	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory
+	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore
+	github.com/padlock-go/padlock/stores/zkstore => ../../stores/zkstore
 )
 
-replace github.com/padlock-go/padlock/sqlstore/drivers => ../../sqlstore/drivers
+replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../stores/sqlstore/drivers
 
 replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com/google/pprof v0.0.0-20260115054156-294ebfa9ad83

@@ -24,11 +24,11 @@ func stores(t *testing.T) []string {
 		}
 		for _, spec := range f.Imports {
 			target, _ := strconv.Unquote(spec.Path.Value)
-			if dir, ok := strings.CutPrefix(target, "github.com/padlock-go/padlock/"); ok && dir != "driver" && dir != "open" {
+			if dir, ok := strings.CutPrefix(target, "github.com/padlock-go/padlock/stores/"); ok && dir != "driver" && dir != "open" {
 				dir, driver, _ := strings.Cut(dir, "/drivers/") // the store whose databases these drivers open
 				dirs = append(dirs, dir)
 				if driver == "mysql" {
-					dirs = append(dirs, "mysqlstore") // this driver opens it too
+					dirs = append(dirs, "mysqladvisory") // this driver opens it too
 				}
 			}
 		}
@@ -39,7 +39,7 @@ func stores(t *testing.T) []string {
 
 // pages are the names of pages that differ from those of the packages.
 var pages = map[string]string{
-	"etcdstore": "etcd", "memcachestore": "memcached", "mongostore": "mongodb", "mysqlstore": "mysql-advisory", "pgstore": "postgres-advisory",
+	"etcdstore": "etcd", "memcachestore": "memcached", "mongostore": "mongodb", "mysqladvisory": "mysql-advisory", "pgadvisory": "postgres-advisory",
 	"semstore": "semaphore", "zkstore": "zookeeper",
 }
 
@@ -68,7 +68,7 @@ func TestEveryStoreIsDocumented(t *testing.T) {
 			t.Errorf("%s has no page: %v", dir, err)
 		}
 	}
-	files, err := filepath.Glob("../../*/scheme.go")
+	files, err := filepath.Glob("../../stores/*/scheme.go")
 	if err != nil || len(files) < len(known) {
 		t.Fatalf("%v: found %q", err, files)
 	}

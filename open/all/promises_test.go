@@ -13,7 +13,7 @@ import (
 // packageOf says which package has the store of a scheme, where the name of the scheme does not.
 var packageOf = map[string]string{
 	"memory": "memstore", "file": "filestore", "redis": "redisstore", "postgres": "sqlstore", "mysql": "sqlstore", "sqlite": "sqlstore",
-	"postgres+advisory": "pgstore", "mysql+advisory": "mysqlstore", "semaphore": "semstore", "memcached": "memcachestore",
+	"postgres+advisory": "pgadvisory", "mysql+advisory": "mysqladvisory", "semaphore": "semstore", "memcached": "memcachestore",
 	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore",
 }
 
@@ -62,10 +62,10 @@ func TestReadmeSaysWhatIsPromised(t *testing.T) {
 	for sentence, names := range map[string][2][]string{
 		"All of them but `memcachestore` and `semstore` tell which holder came later": {
 			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.NoFence })},
-		"(`quorum` and `mongostore` without order, `pgstore` and `mysqlstore` in the order of the server's queue)": {
-			{"memcachestore", "mongostore", "mysqlstore", "pgstore", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
-		"All but these two and `mysqlstore` can share a lock among readers": {
-			{"memcachestore", "mysqlstore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Shared })},
+		"(`quorum` and `mongostore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
+			{"memcachestore", "mongostore", "mysqladvisory", "pgadvisory", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
+		"All but these two and `mysqladvisory` can share a lock among readers": {
+			{"memcachestore", "mysqladvisory", "semstore"}, without(func(g driver.Guarantees) bool { return g.Shared })},
 	} {
 		if !strings.Contains(says, sentence) {
 			t.Errorf("the README does not say %q any more: change this test, too", sentence)

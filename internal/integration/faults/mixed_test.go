@@ -15,7 +15,7 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
-	"github.com/padlock-go/padlock/quorum"
+	"github.com/padlock-go/padlock/stores/quorum"
 )
 
 // The whole suite on a quorum of Redis, PostgreSQL and etcd.

@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open/all"
-	"github.com/padlock-go/padlock/quorum"
-	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/stores/quorum"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 // mover is a process that moves from one server to another in its own time: first only the old one,

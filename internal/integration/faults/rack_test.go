@@ -14,8 +14,8 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/quorum"
-	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/stores/quorum"
+	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/rs/zerolog"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/fence"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 // patience is how long a test waits for an event.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 // TestPHPExcludes has each side meet the other's exclusive and shared holds.

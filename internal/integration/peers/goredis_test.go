@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/redisstore"
+	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
 )
 

@@ -16,11 +16,11 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 	"github.com/padlock-go/padlock/session/sqlsession"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // A database is a running database for the tests.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/memstore"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sqlsession"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 func (d database) blobs(t *testing.T) {

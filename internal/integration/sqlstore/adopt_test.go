@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/sqlstore/lockkeys"
+	"github.com/padlock-go/padlock/stores/sqlstore/symfony"
 )
 
 // A hold in Symfony's table passes to another token in one statement, and MariaDB needs a second
@@ -24,7 +24,7 @@ func TestStatementsOfAnAdoption(t *testing.T) {
 			defer plain.Close()
 			db := sql.OpenDB(counting{plain.Driver(), d.dsn, count})
 			defer db.Close()
-			s, err := lockkeys.Open(t.Context(), db, d.engine, lockkeys.Symfony)
+			s, err := symfony.Open(t.Context(), db, d.engine, symfony.Symfony)
 			noError(t, err)
 			defer s.Close()
 			_, err = s.Acquire(t.Context(), driver.Request{Name: "job", Token: "old", TTL: time.Minute})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // countedPushed makes a process that PostgreSQL notifies and whose statements are counted.

@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // blockRow locks the row of a name in the table of locks against writers, until the returned

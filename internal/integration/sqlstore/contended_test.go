@@ -12,8 +12,8 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sqlstore"
-	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
 
 // A faulty listener counts its connections, and can ignore notifications.

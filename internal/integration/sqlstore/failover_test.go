@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open/all"
-	"github.com/padlock-go/padlock/pgstore"
-	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/stores/pgadvisory"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
 
 // A cluster is a primary and a standby, and connections to both.
@@ -102,11 +102,11 @@ func (c *cluster) open(t *testing.T, wanted string) driver.Store {
 	return s
 }
 
-func (c *cluster) openAdvisory(t *testing.T, wanted string) *pgstore.Store {
+func (c *cluster) openAdvisory(t *testing.T, wanted string) *pgadvisory.Store {
 	t.Helper()
 	u, err := url.Parse(c.url("postgres+advisory", wanted))
 	noError(t, err)
-	s, err := pgstore.FromURL(t.Context(), u, pgstore.LossDelay(2*time.Second))
+	s, err := pgadvisory.FromURL(t.Context(), u, pgadvisory.LossDelay(2*time.Second))
 	noError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s

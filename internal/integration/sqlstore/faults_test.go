@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // A bench is a server with a proxy before it for each store, and what the suite may do to them.

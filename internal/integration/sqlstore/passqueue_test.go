@@ -11,7 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // releaseTakesAPlace: a release hands the name over to another process, and takes a place for the

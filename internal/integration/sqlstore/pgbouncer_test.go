@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
 
 // TestPgBouncer runs the suite behind a pooler that gives each transaction to another process of

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // TestPrune: rows that have been free for long go, and no others. Fences do not fall.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sqlstore"
-	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
 
 // The table of records is younger than the other tables. If it is missing, the first record makes

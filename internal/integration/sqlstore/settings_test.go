@@ -9,9 +9,9 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sqlstore"
-	"github.com/padlock-go/padlock/sqlstore/drivers/mysql"
-	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
 
 // TestAutocommit is about a server on which connections do not commit by themselves. A grant would

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/sqlstore"
-	"github.com/padlock-go/padlock/sqlstore/lockkeys"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/symfony"
 )
 
 // silent is a database that never answers.
@@ -36,8 +36,8 @@ func TestOpeningASilentDatabase(t *testing.T) {
 			_, _, err := sqlstore.Upgrade(ctx, db, sqlstore.MySQL, "")
 			return err
 		},
-		"lockkeys": func(ctx context.Context, db *sql.DB) error {
-			_, err := lockkeys.Open(ctx, db, sqlstore.MySQL, lockkeys.Symfony)
+		"symfony": func(ctx context.Context, db *sql.DB) error {
+			_, err := symfony.Open(ctx, db, sqlstore.MySQL, symfony.Symfony)
 			return err
 		},
 	} {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // A waiter of another process uses a name that was handed over to it at once, without a claim. Its

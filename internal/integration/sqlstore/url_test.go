@@ -13,10 +13,10 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/sqlstore"
-	"github.com/padlock-go/padlock/sqlstore/drivers/mysql"
-	"github.com/padlock-go/padlock/sqlstore/drivers/postgres"
-	"github.com/padlock-go/padlock/sqlstore/drivers/sqlite"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/sqlite"
 )
 
 // urls start a database and return its URL. On a server, the tables were made by an administrator,

@@ -6,7 +6,7 @@ import (
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/sampler"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // holdTitle names the lock of a hold.

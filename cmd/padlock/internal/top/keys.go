@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/padlock-go/padlock/sampler"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // A binding says what a key does. On three screens the user types text: a filter, a reason, or the

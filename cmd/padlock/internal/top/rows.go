@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
-	"github.com/padlock-go/padlock/sampler"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // An ordering sorts the rows of the table. The first of the orderings keeps the order of the

@@ -14,8 +14,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/observe/sampler"
 	"github.com/padlock-go/padlock/open"
-	"github.com/padlock-go/padlock/sampler"
 )
 
 // bench is a screen without a terminal, over a real store and a real Sampler.

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
-	"github.com/padlock-go/padlock/sampler"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // View implements tea.Model.

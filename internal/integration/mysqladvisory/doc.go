@@ -1,0 +1,2 @@
+// Package mysqladvisory tests padlock's mysqladvisory with real servers.
+package mysqladvisory

@@ -1,0 +1,50 @@
+package mysqladvisory_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// A Prune of a large table takes longer than one call to a silent server may take. It goes on until
+// the table is done, or until its context ends.
+func TestPruneOfALargeTable(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	s := mustOpenURL(t, dsn, "")
+	const names = 2000 // four batches, of 1.5 s each
+	for i := range names {
+		r := request(fmt.Sprint("job ", i))
+		take(t, s, r)
+		release(t, s, r)
+	}
+	run(t, dsn, age)
+	run(t, dsn, "CREATE TRIGGER slow BEFORE DELETE ON padlock_fences FOR EACH ROW DO SLEEP(0.003)")
+	db, err := sql.Open("mysql", dsn)
+	noError(t, err)
+	defer db.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for left := names; left >= names; { // until the first batch is done
+			if db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM padlock_fences").Scan(&left) != nil {
+				return
+			}
+		}
+	}()
+	first, err := s.Prune(ctx)
+	if first == 0 || first == names || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d rows were removed until the context ended, %v", first, err)
+	}
+	for i := range names {
+		r := request(fmt.Sprint("job ", i))
+		take(t, s, r)
+		release(t, s, r)
+	}
+	run(t, dsn, age)
+	if n, err := s.Prune(t.Context()); n != names || err != nil {
+		t.Errorf("%d rows were removed, %v; want %d", n, err, names)
+	}
+}

@@ -1,0 +1,149 @@
+package mysqladvisory_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/mysqladvisory"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
+)
+
+// age makes all rows look as if their names had last been used two days ago.
+const age = "UPDATE padlock_fences SET fence = fence - 172800000000 WHERE fence > 172800000000"
+
+// Old rows of free names go, in batches. Rows of names that are held, of names with a recent fence
+// and of names whose fence is ahead of the clock stay. No fence falls.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	s, other := mustOpenURL(t, dsn, ""), mustOpen(t, dsn)
+	fences := map[string]uint64{}
+	const names = 1200
+	for i := range names {
+		r := request(fmt.Sprint("job ", i))
+		fences[r.Name] = take(t, s, r).Fence
+		release(t, s, r)
+	}
+	take(t, s, request("held"))
+	run(t, dsn, age)
+	ahead := request("ahead")
+	ahead.FenceAbove = 1 << 52
+	take(t, s, ahead)
+	release(t, s, ahead)
+	recent := request("recent")
+	take(t, s, recent)
+	release(t, s, recent)
+	if n, err := other.Prune(t.Context()); n != names || err != nil {
+		t.Errorf("%d rows were removed, %v; want %d", n, err, names)
+	}
+	if n, err := s.Prune(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d rows were removed by a second sweep, %v", n, err)
+	}
+	db, err := sql.Open("mysql", dsn)
+	noError(t, err)
+	defer db.Close()
+	if n := ask[int](t, db, "SELECT COUNT(*) FROM padlock_fences"); n != 4 {
+		t.Errorf("%d rows are left, want 3 and that of the version", n)
+	}
+	for name, last := range fences {
+		if g := take(t, other, request(name)); g.Fence <= last {
+			t.Fatalf("%s: fence %d after %d", name, g.Fence, last)
+		}
+	}
+}
+
+// Processes take names while others age the rows and prune. Fences never fall and nobody is
+// refused by a sweep.
+func TestPruneUnderLoad(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	stores := []*mysqladvisory.Store{mustOpenURL(t, dsn, ""), mustOpenURL(t, dsn, "")}
+	var working, pruning sync.WaitGroup
+	done := make(chan struct{})
+	removed := 0
+	pruning.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			run(t, dsn, age)
+			n, err := stores[i%2].Prune(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			removed += n
+		}
+	})
+	for i := range 4 {
+		working.Go(func() {
+			s, last := stores[i%2], uint64(0)
+			for range 100 {
+				r := request(fmt.Sprint("job ", i))
+				g, err := s.Acquire(context.Background(), r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if g.Fence <= last {
+					t.Errorf("fence %d after %d", g.Fence, last)
+				}
+				last = g.Fence
+				release(t, s, r)
+			}
+		})
+	}
+	working.Wait()
+	close(done)
+	pruning.Wait()
+	if removed == 0 {
+		t.Error("no row was removed")
+	}
+}
+
+// The table has a version. A table of a newer padlock is refused, and the error says what to do. A
+// table without a version is that of version 1.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	srv := shared(t)
+	dsn := database(t, srv)
+	u, err := url.Parse("mysql+advisory://root@" + srv.Addr() + dsn[strings.LastIndex(dsn, "/"):])
+	noError(t, err)
+	scheme := mysql.AdvisoryScheme()
+	if statements, err := scheme.Schema(u); err != nil || len(statements) != 2 || !strings.Contains(statements[0], "`.`padlock_fences`") {
+		t.Errorf("Schema: %q, %v", statements, err)
+	}
+	upgrade := func(from int) {
+		t.Helper()
+		if got, to, err := scheme.Upgrade(t.Context(), u); got != from || to != 1 || err != nil {
+			t.Errorf("upgrade: from %d to %d, %v; want from %d to 1", got, to, err, from)
+		}
+	}
+	upgrade(0)
+	upgrade(1)
+	run(t, dsn, "DELETE FROM padlock_fences")
+	take(t, mustOpen(t, dsn), request("job"))
+	upgrade(1)
+	run(t, dsn, "UPDATE padlock_fences SET fence = 2 WHERE name = 'version of this table'")
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "install the newest padlock") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = open(t.Context(), dsn)
+	refused("Open", err)
+	_, err = mustOpen(t, dsn, mysqladvisory.Lazy()).Acquire(t.Context(), request("another job"))
+	refused("the first call of a lazy store", err)
+	_, _, err = scheme.Upgrade(t.Context(), u)
+	refused("upgrade", err)
+	take(t, mustOpen(t, dsn, mysqladvisory.NoFences()), request("without a fence"))
+}

@@ -1,2 +1,0 @@
-// Package mysqlstore tests padlock's mysqlstore with real servers.
-package mysqlstore

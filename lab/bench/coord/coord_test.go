@@ -1,0 +1,26 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/lab/bench/host"
+)
+
+// TestFigures: every experiment runs and has its figures, which mean nothing in so short a time.
+func TestFigures(t *testing.T) {
+	h := &host.Host{}
+	defer h.End()
+	var out bytes.Buffer
+	if err := run(h, &plan{1, 20, 20, 3, 20, time.Millisecond, 100 * time.Millisecond}, engines(), &out, io.Discard, "", false); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "| etcdstore"); n < 4 || strings.Contains(out.String(), "NaN") {
+		t.Errorf("figures are missing:\n%s", out.String())
+	}
+}

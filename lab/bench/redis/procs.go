@@ -1,0 +1,162 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/lab/bench/measure"
+)
+
+// childVariable is the environment variable that makes this program one process of a trial. Its
+// value is an order, as JSON.
+const childVariable = "PADLOCK_BENCH_CHILD"
+
+// An order describes the task of a child process.
+type order struct {
+	Row, Addr, Name string
+	Party           int  // the number of the process in the page, from 1
+	Wait            bool // only waits for the lock, until stdin ends
+}
+
+// procs makes n processes lock and unlock one name repeatedly.
+func (b *bench) procs(n int) *measure.Experiment {
+	e := &measure.Experiment{
+		Name:    fmt.Sprintf("procs, %d processes", n),
+		Columns: workColumns, Base: limitQueue, Ratio: "hand-offs/s",
+		Targets: procsTargets(n),
+	}
+	b.fill(e, steadily, func(c *contestant) (measure.Figures, error) { return b.procsOnce(c, n) })
+	return e
+}
+
+func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
+	t, err := b.startTroop(c, b.name("procs"), n, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.end()) }()
+	before, err := b.rig.cost(t.page)
+	if err != nil {
+		return nil, err
+	}
+	const head = 5 * time.Millisecond // time for all processes to see the gate open
+	t.page.span(now()+int64(head), b.plan.steady, b.plan.grace)
+	tallies, err := t.finish()
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.rig.cost(t.page)
+	after.client.CPU = before.client.CPU // leaves out the CPU time of this process
+	for _, one := range tallies {
+		after.client.CPU += one.CPU
+	}
+	return conclude(t.page, tallies, b.plan.steady, before, after, err)
+}
+
+// A troop is the group of processes of a trial.
+type troop struct {
+	page     *page
+	file     *os.File
+	gate     *os.File // closing the gate starts the work of the children; see finish
+	children []*child
+}
+
+type child struct {
+	cmd *exec.Cmd
+	out *bufio.Reader
+}
+
+// startTroop starts n processes and returns when all are connected and ready.
+func (b *bench) startTroop(c *contestant, name string, n int, wait bool) (*troop, error) {
+	if err := c.ready(b.rig, name); err != nil {
+		return nil, err
+	}
+	t := &troop{}
+	var err error
+	if t.page, t.file, err = newPage(); err != nil {
+		return nil, err
+	}
+	stdin, gate, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	t.gate = gate
+	for i := range n {
+		o := order{Row: c.name, Addr: b.rig.addr, Name: name, Party: i + 1, Wait: wait}
+		if err := t.start(o, stdin); err != nil {
+			return nil, errors.Join(err, t.end())
+		}
+	}
+	for _, c := range t.children {
+		if line, err := c.out.ReadString('\n'); line != "ready\n" {
+			return nil, errors.Join(fmt.Errorf("a process says %q: %w", line, err), t.end())
+		}
+	}
+	return t, nil
+}
+
+func (t *troop) start(o order, stdin *os.File) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self)
+	// Without this, a process that was built with -race would sleep for a second before it ends.
+	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = stdin, os.Stderr, []*os.File{t.file}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	t.children = append(t.children, &child{cmd, bufio.NewReader(out)})
+	return nil
+}
+
+// finish closes the gate, which is the standard input of all children. Now the children begin to
+// work, or they end if they were started only to wait. finish collects their results.
+func (t *troop) finish() ([]tally, error) {
+	tallies := make([]tally, len(t.children))
+	errs := make([]error, len(t.children)+1)
+	errs[len(t.children)] = t.gate.Close()
+	var all sync.WaitGroup
+	for i, c := range t.children {
+		all.Go(func() {
+			text, err := io.ReadAll(c.out)
+			if err == nil {
+				err = json.Unmarshal(text, &tallies[i])
+			}
+			errs[i] = errors.Join(err, c.cmd.Wait())
+		})
+	}
+	all.Wait()
+	return tallies, errors.Join(errs...)
+}
+
+// end kills the remaining processes.
+func (t *troop) end() error {
+	t.gate.Close() // usually it is closed already
+	for _, c := range t.children {
+		if c.cmd.ProcessState == nil {
+			c.cmd.Process.Kill() // the process may have ended already
+			c.cmd.Wait()         // returns an error, because the process was killed
+		}
+	}
+	return errors.Join(t.page.unmap(), t.file.Close())
+}

@@ -1,0 +1,151 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/lab/bench/measure"
+)
+
+// A rig is the server of a run, with the benchmark's own connection to it. Commands over that
+// connection do not count.
+type rig struct {
+	addr  string
+	admin *resp
+}
+
+// newRig starts a Redis that keeps nothing on disk. The Redis ends with t.
+func newRig(t testing.TB) (*rig, error) {
+	addr := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
+	admin, err := site{addr, new(counter)}.resp()
+	return &rig{addr, admin}, err
+}
+
+// A host implements testing.TB outside of a test. So this program can start servers with the
+// functions of internal/server, which were written for tests.
+type host struct {
+	testing.TB
+	ends []func()
+}
+
+// errNoServer is the reason why there is no server.
+type errNoServer struct{ why string }
+
+func (e errNoServer) Error() string { return e.why }
+
+func (*host) Helper()                   {}
+func (*host) Failed() bool              { return false }
+func (h *host) Cleanup(f func())        { h.ends = append(h.ends, f) }
+func (*host) Logf(f string, a ...any)   {}
+func (*host) Errorf(string, ...any)     {}
+func (*host) Fatal(a ...any)            { panic(errNoServer{fmt.Sprint(a...)}) }
+func (*host) Skip(a ...any)             { panic(errNoServer{fmt.Sprint(a...)}) }
+func (*host) Fatalf(f string, a ...any) { panic(errNoServer{fmt.Sprintf(f, a...)}) }
+
+// end stops everything that was started.
+func (h *host) end() {
+	for len(h.ends) > 0 {
+		last := len(h.ends) - 1
+		f := h.ends[last]
+		h.ends = h.ends[:last]
+		f()
+	}
+}
+
+// start is newRig for a program that is not a test.
+func (h *host) start() (r *rig, err error) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case errNoServer:
+			err = e
+		default:
+			panic(e)
+		}
+	}()
+	return newRig(h)
+}
+
+// clear deletes all keys, so that no trial finds keys of an earlier one. Scripts stay.
+func (r *rig) clear() error {
+	_, err := r.admin.do(command("FLUSHALL"))
+	return err
+}
+
+// A cost is everything that was used up to one instant.
+type cost struct {
+	sent   int64         // commands that clients sent
+	calls  float64       // commands that the server ran, including those in scripts
+	server time.Duration // CPU time of the server
+	client measure.Usage
+}
+
+// cost reads the current cost. The INFO that it sends is not counted.
+func (r *rig) cost(p *page) (c cost, err error) {
+	c.client = measure.Used()
+	c.sent = p.sentByAll()
+	stats, err := r.info("commandstats")
+	if err != nil {
+		return c, err
+	}
+	for name, value := range stats {
+		if name != "cmdstat_info" {
+			c.calls += field(value, "calls")
+		}
+	}
+	cpu, err := r.info("cpu")
+	for _, name := range []string{"used_cpu_sys", "used_cpu_user"} {
+		seconds, bad := strconv.ParseFloat(cpu[name], 64)
+		err = errors.Join(err, bad)
+		c.server += time.Duration(seconds * float64(time.Second))
+	}
+	return c, err
+}
+
+// addCosts adds the cost of one operation to the figures f. The arguments before and after are the
+// costs that were measured before and after n operations.
+func addCosts(f measure.Figures, before, after cost, n int) {
+	per := 1 / float64(n)
+	f["cmds"] = float64(after.sent-before.sent) * per
+	f["calls"] = (after.calls - before.calls) * per
+	f["client us"] = micros(after.client.CPU-before.client.CPU) * per
+	f["server us"] = micros(after.server-before.server) * per
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// info reads a section of INFO.
+func (r *rig) info(section string) (map[string]string, error) {
+	reply, err := r.admin.do(command("INFO", section))
+	text, ok := reply.(string)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("INFO %s: %v, %w", section, reply, err)
+	}
+	values := map[string]string{}
+	for _, line := range strings.Split(text, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			values[name] = value
+		}
+	}
+	return values, nil
+}
+
+// field reads a field such as calls from "calls=12,usec=34,…".
+func field(text, name string) float64 {
+	for _, part := range strings.Split(text, ",") {
+		if value, ok := strings.CutPrefix(part, name+"="); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,50 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/padlock-go/padlock/lab/bench/measure"
+)
+
+// plan says how much is measured.
+type plan struct {
+	holds     int           // number of holds on Redis; see engine.part for other servers
+	ttl       time.Duration // length of every lease
+	processes int           // number of processes that wait for one name
+	waited    time.Duration // how long these processes are watched
+	lockers   int           // number of processes that hand names over to each other
+	names     int           // number of names that these processes hand over
+	trial     time.Duration // how long hand-overs are counted
+	patience  time.Duration // how long a step may take before it is given up
+}
+
+var full = plan{
+	holds: 1_000_000, ttl: 30 * time.Second,
+	processes: 100, waited: 10 * time.Second,
+	lockers: 8, names: 48, trial: 5 * time.Second, patience: 5 * time.Minute,
+}
+
+// bench is the state of one run of the benchmark.
+type bench struct {
+	plan     plan
+	progress io.Writer
+}
+
+// report writes to progress what the benchmark is doing.
+func (b *bench) report(engine, format string, values ...any) {
+	fmt.Fprintf(b.progress, "%s %s: %s\n", time.Now().Format("15:04:05"), engine, fmt.Sprintf(format, values...))
+}
+
+// columns makes columns that have the same format.
+func columns(format string, names ...string) (all []measure.Column) {
+	for _, name := range names {
+		all = append(all, measure.Column{Name: name, Format: format})
+	}
+	return all
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,0 +1,89 @@
+//go:build linux
+
+// Command session sends a hundred requests of one visitor at once. It measures how many of them
+// keep their changes, and how long they take. It compares padlock's sessions, scs, gorilla/sessions
+// and PHP with phpredis. It also measures PHP together with padlock. It starts its own Redis and
+// PHP servers. Package bench describes the method; `make bench-session` runs the command.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/lab/bench/measure"
+)
+
+// plan says how much is measured.
+type plan struct {
+	rounds   int
+	requests int           // number of requests at once
+	work     time.Duration // duration of each request
+	spread   time.Duration
+	logouts  int
+	readers  int // number of slow readers
+	workers  int // number of processes of each PHP server
+}
+
+var full = plan{rounds: 5, requests: 100, work: 25 * time.Millisecond, spread: time.Second, logouts: 20, readers: 5, workers: 32}
+
+func main() {
+	f := measure.DefineFlags("table")
+	p := full
+	flag.IntVar(&p.rounds, "rounds", p.rounds, "how often all is measured")
+	rows := flag.String("rows", "", "rows whose name matches this `regexp`")
+	flag.Parse()
+	h := &host.Host{}
+	err := run(h, p, os.Stdout, os.Stderr, f.Only, *rows, f.JSON)
+	h.End()
+	measure.ExitIf("session", err)
+}
+
+func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSON bool) error {
+	report, err := measure.NewReport(out, progress, only, asJSON)
+	if err != nil {
+		return err
+	}
+	chosen, err := regexp.Compile(rows)
+	if err != nil {
+		return err
+	}
+	b := &bench{plan: p}
+	var failed error
+	if err := h.Try(func(t testing.TB) { b.stacks, failed = startStacks(t, chosen, p.workers) }); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	for _, e := range b.experiments() {
+		report.Run(e, p.rounds, printKept)
+	}
+	return report.End()
+}
+
+// printKept prints the counts of every round. A median would hide a round in which writes were
+// lost.
+func printKept(out io.Writer, r *measure.Result) {
+	fmt.Fprintf(out, "\nround by round:\n\n")
+	for _, row := range r.Experiment.Rows {
+		var parts []string
+		for _, c := range r.Experiment.Columns {
+			if !strings.HasSuffix(c.Name, "kept") {
+				continue
+			}
+			var rounds []string
+			for _, f := range r.Trials[row.Name] {
+				if n, ok := f[c.Name]; ok {
+					rounds = append(rounds, fmt.Sprint(n))
+				}
+			}
+			parts = append(parts, c.Name+" "+strings.Join(rounds, ","))
+		}
+		fmt.Fprintf(out, "  %s: %s\n", row.Name, strings.Join(parts, "; "))
+	}
+}

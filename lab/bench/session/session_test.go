@@ -1,0 +1,77 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/lab/bench/measure"
+)
+
+// tiny shows that all still works; its times mean nothing, its counts do.
+var tiny = plan{
+	rounds: 1, requests: 20, work: 5 * time.Millisecond, spread: 100 * time.Millisecond, logouts: 3, readers: 1, workers: 6,
+}
+
+// lacks are what peers have no word for.
+var lacks = regexp.MustCompile(`^(Incr kept|x work)$`)
+
+// TestEveryRow: every stack keeps what it guarantees, and every figure is there.
+func TestEveryRow(t *testing.T) {
+	t.Parallel()
+	stacks, err := startStacks(t, regexp.MustCompile(""), tiny.workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{plan: tiny, stacks: stacks}
+	for _, e := range b.experiments() {
+		r := e.Run(1, io.Discard)
+		for name, err := range r.Errors {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, target := range e.Targets {
+			if target.AtLeast != 0 && !r.Met(target) { // a count
+				t.Errorf("%s: %s is %v, want %v", target.Row, target.Column, r.Value(target), target.AtLeast)
+			}
+		}
+		for _, row := range e.Rows {
+			if row.Name != "no session" {
+				checkFigures(t, r, row.Name)
+			}
+		}
+	}
+}
+
+func checkFigures(t *testing.T, r *measure.Result, row string) {
+	for _, c := range r.Experiment.Columns {
+		if v := r.Median(row, c.Name); v-v != 0 && (!lacks.MatchString(c.Name) || strings.HasSuffix(row, "memory")) {
+			t.Errorf("%s: %s is %v", row, c.Name, v)
+		}
+	}
+}
+
+func TestPrinted(t *testing.T) {
+	t.Parallel()
+	for _, asJSON := range []bool{false, true} {
+		var out bytes.Buffer
+		h := &host.Host{}
+		err := run(h, tiny, &out, io.Discard, "^20 requests", "Delta, memory", asJSON)
+		h.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asJSON && !json.Valid(out.Bytes()) || !asJSON && !strings.Contains(out.String(), "padlock Delta, memory: kept 20; no work: kept 20; spread: kept 20") {
+			t.Error(out.String())
+		}
+	}
+	if err := run(&host.Host{}, tiny, io.Discard, io.Discard, "(", "", false); err == nil {
+		t.Error("a broken pattern is no error")
+	}
+}

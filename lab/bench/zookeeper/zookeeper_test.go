@@ -1,0 +1,27 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/lab/bench/host"
+)
+
+// TestFigures: every experiment runs and has its figures, which mean nothing in so short a time.
+func TestFigures(t *testing.T) {
+	h := &host.Host{}
+	defer h.End()
+	var out bytes.Buffer
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := (&bench{plan: plan{1, 20 * time.Millisecond, 4}}).run(h, &out, io.Discard, "", false); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "| "+ours); n < 3 || strings.Contains(out.String(), "NaN") {
+		t.Errorf("figures are missing:\n%s", out.String())
+	}
+}

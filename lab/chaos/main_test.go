@@ -1,0 +1,109 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/internal/soak/linear"
+	"github.com/padlock-go/padlock/lab/chaos/rig"
+)
+
+// TestPublish adds a line to each table of the page. The run then counts as done.
+func TestPublish(t *testing.T) {
+	text, err := os.ReadFile("../../docs/measured-log.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(t.TempDir(), "measured-log.md")
+	if err := os.WriteFile(page, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &settings{append: page, resume: true}
+	s.Seed = 123456789012
+	row := rig.Rows()[0]
+	for _, all := range []bool{false, true} {
+		if s.done(row, all) {
+			t.Errorf("all=%v: done before it was begun", all)
+		}
+		p := &soak.Report{Name: row.Name, Seed: s.Seed, Grants: 9}
+		if err := s.publish(row, all, p, linear.Verdict{}); err != nil {
+			t.Fatal(err)
+		}
+		if !s.done(row, all) {
+			t.Errorf("all=%v: not done after it was published", all)
+		}
+	}
+	after, err := os.ReadFile(page)
+	if err != nil || strings.Count(string(after), "| 123456789012 |") != 2 {
+		t.Errorf("the page has not the two lines: %v", err)
+	}
+}
+
+func TestSum(t *testing.T) {
+	page := "a\n<!-- sum -->\nold\n<!-- end of sum -->\n<!-- covered -->\n| store | counts on | date | seed | time | grants | per s | p50 | p99 | faults | ambiguous | violations | porcupine |\n" +
+		"| a | x | d | 1 | 2m | 1200000 | 5 | 1 | 1 | 0:  | 0 | 0 in 1200000 grants (95 %: below 1 in 400000) | 9 ok, 0 illegal, 0 unknown |\n" +
+		"| b | x | d | 1 | 2m | 34 | 5 | 1 | 1 | 5012: cut 5, reset 5007 | 0 | 0 in 34 grants (95 %: below 1 in 11) | 9 ok, 0 illegal, 0 unknown |\n" +
+		"| c | x | d | 1 | 2m | 1 | 5 | 1 | 1 | 1: cut 1 | 0 | I1 1: 0.0 per 1,000 grants, 1.00 per fault | 9 ok, 0 illegal, 0 unknown |\n" +
+		"| d | x | d | 1 | 2m | 1 | 5 | 1 | 1 | 1: cut 1 | 0 | 0 in 1 grants (95 %: below 1 in 0) | 9 ok, 1 illegal, 0 unknown |\n<!-- end of covered -->\n"
+	got := summed(page)
+	want := "Together: 4 runs with 1,200,036 grants and 5,014 faults;\nin the 2 without a violation 1,200,034 grants and 5,012 faults."
+	if !strings.Contains(got, want) || strings.Contains(got, "old") || summed(got) != got {
+		t.Errorf("the sum is not\n%s\nin\n%s", want, got)
+	}
+	if summed("a page without marks") != "a page without marks" {
+		t.Error("a page without marks was changed")
+	}
+}
+
+// The same text leaves out the same rows, and another text leaves out others.
+func TestDrawnRows(t *testing.T) {
+	var said []string
+	s := &settings{most: 4, draw: "7bcc98f"}
+	s.Say = func(text string) { said = append(said, text) }
+	names := func(rows []rig.Row) (out []string) {
+		for _, row := range rows {
+			out = append(out, row.Name)
+		}
+		return out
+	}
+	all := rig.Rows()
+	one, two := names(s.drawn(all)), names(s.drawn(all))
+	if len(one) != 4 || !slices.Equal(one, two) {
+		t.Errorf("the same text drew %v and %v", one, two)
+	}
+	if len(said) != 2*(len(all)-4) || !strings.Contains(said[0], "left out") {
+		t.Errorf("said %q of the rows that were left out", said)
+	}
+	seen := map[string]bool{}
+	for i := range 64 {
+		s.draw = strconv.Itoa(i)
+		for _, name := range names(s.drawn(all)) {
+			seen[name] = true
+		}
+	}
+	if len(seen) != len(all) {
+		t.Errorf("only %d of %d rows are ever drawn", len(seen), len(all))
+	}
+	if s.most = 0; len(s.drawn(all)) != len(all) {
+		t.Error("rows were left out without -most")
+	}
+}
+
+// The last lines of a failed run say what failed, where, and how to run it again.
+func TestSummaryOfFailure(t *testing.T) {
+	s := &settings{}
+	s.Seed, s.For, s.Workers = 42, time.Second, 4
+	p := &soak.Report{Violations: map[string]int{"I1": 2}, Of: []soak.Violation{{Invariant: "I1", Name: "n", What: "two holders"}}}
+	text := s.summary("redis (x)", p, linear.Verdict{})
+	for _, want := range []string{"redis (x)", "I1 2", "I1 n: two holders", "-seed 42", `-only '^redis \(x\)$'`, "-faults covered", "-for 1s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}

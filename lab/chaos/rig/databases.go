@@ -1,0 +1,275 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/sqlite"
+)
+
+// A database describes a kind of database for padlock's locks, such as PostgreSQL.
+type database struct {
+	// start starts a server. Its second argument is the directory for the server's data, or "" for
+	// any directory. If the database is a file, start is nil.
+	start func(*Site, string) *server.Server
+	// url returns the URL with which a worker opens the store. admin returns the URL with which the
+	// chaos run itself connects, as an administrator. The argument of both functions is the address
+	// of the server, or the directory of the database file.
+	url, admin   func(at string) string
+	open         func(url string) (*sql.DB, sqlstore.Listener, error)
+	killQuery    string // returns SQL statements; each of them ends one of the other connections
+	table        string // the fault "rows deleted" deletes all rows of this table
+	lock, unlock []string
+	disk         disk
+}
+
+var (
+	postgreSQL = database{
+		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, killQuery: killPostgres,
+		table: "public.padlock_locks",
+		lock:  lockPostgres("public.padlock_locks"), unlock: []string{"ROLLBACK"},
+		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
+	}
+	advisory = database{
+		start: postgresServer, admin: postgresURL, open: postgres.Open, killQuery: killPostgres,
+		url: func(at string) string {
+			return "postgres+advisory://" + strings.TrimPrefix(postgresURL(at), "postgres://") + "&loss-delay=2s"
+		},
+		table: "public.padlock_fences",
+		lock:  lockPostgres("public.padlock_fences"), unlock: []string{"ROLLBACK"},
+		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
+	}
+	mariaDB = database{
+		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, killQuery: killMaria,
+		table: "padlock_locks",
+		lock:  []string{"LOCK TABLES padlock_locks WRITE, padlock_grants WRITE"}, unlock: []string{"UNLOCK TABLES"},
+	}
+	named = database{
+		start: mariaServer, admin: mariaURL, open: mysql.Open, killQuery: killMaria,
+		url: func(at string) string {
+			return "mysql+advisory://" + strings.TrimPrefix(mariaURL(at), "mysql://") + "?loss-delay=2s&session-timeout=4s"
+		},
+		table: "padlock_fences",
+		lock:  []string{"LOCK TABLES padlock_fences WRITE"}, unlock: []string{"UNLOCK TABLES"},
+	}
+	sqliteFile = database{
+		admin: sqliteURL, url: sqliteURL, open: sqlite.Open,
+		table: "padlock_locks",
+		lock:  []string{"BEGIN IMMEDIATE"}, unlock: []string{"ROLLBACK"},
+		disk: disk{size: 16, sqlBefore: "PRAGMA wal_checkpoint(TRUNCATE)"},
+	}
+	symfonyFile = database{
+		admin: sqliteURL, open: sqlite.Open,
+		url:   func(dir string) string { return sqliteURL(dir) + "?layout=symfony" },
+		table: "lock_keys",
+		lock:  []string{"BEGIN IMMEDIATE"}, unlock: []string{"ROLLBACK"},
+	}
+)
+
+const killMaria = "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'"
+
+// mariaServer starts a server whose tables are all in one file of at most 24 MB, so that a fault
+// can fill it.
+func mariaServer(s *Site, _ string) *server.Server {
+	return server.MariaDBWith(&s.host, server.MariaDBOptions{Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
+}
+
+const killPostgres = "SELECT 'SELECT pg_terminate_backend(' || pid || ')' FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+
+func lockPostgres(table string) []string {
+	return []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"}
+}
+
+// postgresArgs limit the write-ahead log, so that it fits on a small disk.
+var postgresArgs = []string{"-c", "max_connections=300", "-c", "max_wal_size=48MB", "-c", "min_wal_size=32MB"}
+
+func postgresServer(s *Site, dir string) *server.Server {
+	return server.Postgres(&s.host, server.PostgresOptions{Within: dir, Args: postgresArgs})
+}
+
+func postgresURL(at string) string { return "postgres://postgres@" + at + "/postgres?sslmode=disable" }
+func mariaURL(at string) string    { return "mysql://root@" + at + "/mysql" }
+func sqliteURL(dir string) string  { return "sqlite://" + filepath.Join(dir, "locks.db") }
+
+// tableLocked is how long the fault "table locked" keeps the table locked. Every statement has to
+// wait for the end of this time, but the leases are longer.
+const tableLocked = 700 * time.Millisecond
+
+// inDatabase returns the function that builds the setup of a Row whose locks are in a database.
+func inDatabase(d database) func(*Site) (*setup, error) {
+	return func(s *Site) (*setup, error) {
+		dir, err := s.smallDisk(d.disk.size)
+		if err != nil {
+			return nil, err
+		}
+		if d.start == nil {
+			return d.inFile(s, dir)
+		}
+		var srv *server.Server
+		if err := try(func() { srv = d.start(s, dir) }); err != nil {
+			return nil, err
+		}
+		links, err := s.links([]*server.Server{srv})
+		if err != nil {
+			return nil, err
+		}
+		var stage []string
+		for _, worker := range links {
+			stage = append(stage, d.url(worker[0].Listen))
+		}
+		alive := func() error { return d.revive(d.admin(srv.Addr()), srv) }
+		faults := append(networkFaults(links), supervised(alive, d.serverFaults(srv, dir))...)
+		open := func(ctx context.Context, config string) (driver.Store, error) {
+			if err := alive(); err != nil {
+				return nil, err
+			}
+			return Open(ctx, config)
+		}
+		return &setup{stages: [][]string{stage}, open: open, faults: faults, log: srv.Log}, d.prepare(d.url(srv.Addr()))
+	}
+}
+
+// supervised makes each fault begin with a check, which restarts the server if it has crashed. A
+// supervisor would do the same. MariaDB 10.11 crashed by itself in about one of twenty runs.
+func supervised(alive func() error, faults []soak.Fault) []soak.Fault {
+	for i := range faults {
+		begin := faults[i].Begin
+		faults[i].Begin = func(dice *rand.Rand, on int) (func() error, error) {
+			if err := alive(); err != nil {
+				return nil, err
+			}
+			return begin(dice, on)
+		}
+	}
+	return faults
+}
+
+func (d *database) inFile(s *Site, dir string) (*setup, error) {
+	disk := dir != ""
+	if !disk {
+		dir = s.dir
+	}
+	url := d.url(dir)
+	faults := []soak.Fault{d.lockTable(url), d.deleteRows(url)}
+	if disk {
+		faults = append(faults, d.fill(url, dir, nil))
+	}
+	return &setup{stages: [][]string{slices.Repeat([]string{url}, s.Workers)}, open: Open, faults: faults}, d.prepare(url)
+}
+
+// prepare creates the tables.
+func (d *database) prepare(url string) error {
+	store, err := Open(context.Background(), url)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
+func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
+	admin := d.admin(srv.Addr())
+	const grace = 6 * time.Second // the server has to recover, and calls give up after 4.5 s
+	on := soak.Targets(serverTarget, 1)
+	fault := func(kind string, weight int, last time.Duration, begin func() (func() error, error)) soak.Fault {
+		return soak.Fault{Kind: kind, On: on, Last: last, Grace: grace, Weight: weight, Begin: func(*rand.Rand, int) (func() error, error) { return begin() }}
+	}
+	alone := []soak.Fault{d.lockTable(admin), d.deleteRows(admin)}
+	switch {
+	case dir != "":
+		alone = append(alone, d.fill(admin, dir, srv))
+	case d.start != nil && d.disk.size == 0:
+		alone = append(alone, d.fillTable(admin))
+	}
+	for i := range alone {
+		alone[i].On = on
+	}
+	return append(alone,
+		restart("restart with data", []*server.Server{srv}, true, grace),
+		fault("immediate shutdown", 1, 300*time.Millisecond, func() (func() error, error) {
+			p, err := os.FindProcess(srv.Pid())
+			if err == nil {
+				err = p.Signal(syscall.SIGQUIT)
+			}
+			return func() error { return try(func() { srv.Kill(); srv.Restart(true) }) }, err
+		}),
+		fault("stop server", 2, 1500*time.Millisecond, func() (func() error, error) {
+			return func() error { return try(srv.Resume) }, try(srv.Pause)
+		}),
+		fault("connections killed", 5, 0, func() (func() error, error) { return nil, d.killOthers(admin) }),
+	)
+}
+
+// killOthers ends the connections of all workers in the server.
+func (d *database) killOthers(admin string) error {
+	return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
+		rows, err := conn.QueryContext(ctx, d.killQuery)
+		if err != nil {
+			return err
+		}
+		var statements []string
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&text); err != nil {
+				return err
+			}
+			statements = append(statements, text)
+		}
+		if err := rows.Close(); err != nil {
+			return err
+		}
+		for _, text := range statements {
+			_, _ = conn.ExecContext(ctx, text) // the connection may have ended already
+		}
+		return nil
+	})
+}
+
+// lockTable returns a fault in which an administrator locks the table, as a migration or a backup
+// does. Nobody else can use the table meanwhile.
+func (d *database) lockTable(admin string) soak.Fault {
+	return soak.Fault{Kind: "table locked", Last: tableLocked, Grace: 4 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
+		db, _, err := d.open(admin)
+		if err != nil {
+			return nil, err
+		}
+		ctx := context.Background()
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			db.Close()
+			return nil, err
+		}
+		undo := func() error {
+			defer db.Close()
+			defer conn.Close()
+			return execute(ctx, conn, d.unlock)
+		}
+		if err := execute(ctx, conn, d.lock); err != nil {
+			return nil, fmt.Errorf("%w, and then %w", err, undo())
+		}
+		return undo, nil
+	}}
+}
+
+// deleteRows returns a fault in which an administrator deletes all rows, which frees all locks at
+// once. The documentation forbids administrators to do that.
+func (d *database) deleteRows(admin string) soak.Fault {
+	return soak.Fault{Kind: "rows deleted", Grace: 4 * time.Second, Begin: func(*rand.Rand, int) (func() error, error) {
+		return nil, d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
+			return execute(ctx, conn, []string{"DELETE FROM " + d.table})
+		})
+	}}
+}

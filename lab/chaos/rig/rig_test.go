@@ -1,0 +1,104 @@
+package rig
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/chaos/judge"
+)
+
+func TestMain(m *testing.M) {
+	soak.PlayWorker(Open, Encoding)
+	os.Exit(m.Run())
+}
+
+// TestRows runs some rows for a few seconds, with processes and faults.
+func TestRows(t *testing.T) {
+	rows := []string{"file", "redis no persistence, guard strict", "redis, one caller a process"}
+	for _, row := range Rows() {
+		for _, name := range rows {
+			if row.Name == name {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					short(t, row)
+				})
+			}
+		}
+	}
+}
+
+func short(t *testing.T, row Row) {
+	needs(t, row)
+	load := soak.DefaultLoad()
+	load.Warm, load.MaxTTL = 16, time.Second
+	r, out, err := row.Run(t.Context(), Options{Seed: 3, For: 4 * time.Second, Tail: time.Second, Every: 300 * time.Millisecond, Workers: 2, Load: &load})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := soak.NewReport(r, out)
+	v, err := judge.Check(out.Events, t.TempDir(), 20*time.Second)
+	p.Verdict = v.String()
+	var text strings.Builder
+	p.Write(&text)
+	t.Log(text.String())
+	if err != nil || p.Sum() > 0 || v.Illegal > 0 {
+		t.Error("it breaks what it promises ", err)
+	}
+	if p.Grants < 50 || p.FaultSum() == 0 {
+		t.Error("nothing happened")
+	}
+}
+
+// needs skips a row whose server is not installed, outside of CI.
+func needs(t *testing.T, row Row) {
+	t.Helper()
+	if !strings.Contains(row.Name, "redis") {
+		return
+	}
+	site, err := NewSite(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.End()
+	if _, err := row.build(site); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// TestFaultsWaitForAllWorkers checks that no fault begins before each worker has opened its store.
+func TestFaultsWaitForAllWorkers(t *testing.T) {
+	t.Parallel()
+	for _, row := range Rows() {
+		if row.Name != "file" {
+			continue
+		}
+		_, out, err := row.Run(t.Context(), Options{Seed: 3, For: 200 * time.Millisecond, Every: time.Millisecond, Lanes: 2, Workers: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		firstFault, started := int64(math.MaxInt64), map[int]int64{}
+		for _, e := range out.Events {
+			switch {
+			case e.Op == soak.Faulted:
+				firstFault = min(firstFault, e.Call)
+			case e.Op == soak.Started && e.Life == 0:
+				started[e.Worker] = e.At
+			}
+		}
+		if firstFault == math.MaxInt64 || len(started) != 4 {
+			t.Fatalf("no fault, or only %d of 4 workers", len(started))
+		}
+		for id, at := range started {
+			if at > firstFault {
+				t.Errorf("the first fault began %v before worker %d had opened its store", time.Duration(at-firstFault), id)
+			}
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package rig
+
+import (
+	"context"
+	_ "embed"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+//go:embed testdata/clockshim.c
+var clockShim []byte
+
+// Row is a store in one configuration.
+type Row struct {
+	Name    string
+	Promise string // the faults that the store covers, for the table
+	// uncovered lists the faults that the store's Guarantees do not cover. If such a fault breaks a
+	// lock, that is not an error of the store.
+	uncovered []string
+	build     func(*Site) (*setup, error)
+}
+
+// setup is what the engine needs to run the soak of a Row. The servers of the Row are already
+// running.
+type setup struct {
+	stages   [][]string
+	programs [][]string // by stage and worker, as in soak.Run
+	// unordered means that the order of arrival is not checked.
+	unordered bool
+	open      soak.Opener
+	faults    []soak.Fault
+	voting    bool // a majority of servers decides
+	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
+	goroutines int
+	load       func(*soak.Load)          // changes the load; may be nil
+	check      func(*soak.Outcome) error // looks at the servers after the run; may be nil
+	log        func() string             // returns the server's log; may be nil
+}
+
+// Rows returns the table of stores. For a new store, add a line.
+func Rows() []Row {
+	const off, known, strict = "restart-guard=off", "restart-guard=known", "restart-guard=strict"
+	plain := server.RedisOptions{}
+	everysec := server.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}}
+	always := server.RedisOptions{Persist: true}
+	lossy := []string{"flushall", "clock jump"}
+	dies := append(slices.Clone(lossy), "restart without data")
+	return []Row{
+		{"memory", "all of it: nothing outside of the process can fail", nil, memory},
+		{"file", "all but removing the lock files", []string{"remove lock file"}, files},
+		{"file, older and newer padlock", "all but removing the lock files", []string{"remove lock file"}, rolling("files-and-redis", files)},
+		{"semaphore", "all but removing the semaphores (ipcrm), which is not tried", nil, semaphores},
+		{"redis no persistence, guard off", "no restart", dies, redis(plain, off)},
+		{"redis no persistence, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(lossy), "kill worker"), redis(plain, known)},
+		{"redis no persistence, guard strict", "restarts", lossy, redis(plain, strict)},
+		{"redis guard strict, older and newer padlock", "restarts", lossy, rolling("files-and-redis", redis(plain, strict))},
+		{"redis AOF everysec, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(dies), "kill worker"), redis(everysec, known)},
+		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
+		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},
+		{"redis, one caller a process", "delays of the network; no other fault is caused", nil, alone(strict)},
+		{"redis cluster of three, guard strict", "restarts, stops and slots that move", nil, cluster},
+		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
+		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
+		{"PostgreSQL with a synchronous standby", "failovers to the standby", nil, withStandby},
+		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(postgreSQL, false)},
+		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
+		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(mariaDB, false)},
+		{"etcd of three", "deaths and stops of one member at a time", nil, etcdMembers},
+		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},
+		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
+		{"SQLite, older and newer padlock", "long write transactions; not rows that are deleted", []string{"rows deleted"}, rollingSQL(sqliteFile, true)},
+		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(symfonyFile)},
+		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(advisory)},
+		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
+		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, memcached},
+		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
+		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), "rows deleted"), mixed},
+		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
+	}
+}
+
+func memory(*Site) (*setup, error) {
+	first := memstore.New()
+	return &setup{open: func(context.Context, string) (driver.Store, error) { return first.Open(), nil }}, nil
+}
+
+func files(s *Site) (*setup, error) {
+	dir := filepath.Join(s.dir, "locks")
+	config := slices.Repeat([]string{"file://" + dir}, s.Workers)
+	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
+}
+
+// semaphores returns the setup for semstore. It has no faults: a fault that damages the semaphores
+// of this run would also damage the semaphores of other programs on the machine.
+func semaphores(s *Site) (*setup, error) {
+	config := slices.Repeat([]string{"semaphore:?hash=xxh128"}, s.Workers)
+	return &setup{stages: [][]string{config}, open: Open}, nil
+}
+
+func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
+	return func(s *Site) (*setup, error) {
+		servers, err := s.redis(1, o)
+		if err != nil {
+			return nil, err
+		}
+		links, err := s.links(servers)
+		if err != nil {
+			return nil, err
+		}
+		return &setup{stages: [][]string{urls(links, 0, query)}, open: Open, faults: s.serverFaults(servers, links, o)}, nil
+	}
+}
+
+// serverFaults returns the faults of Redis servers and their connections.
+func (s *Site) serverFaults(servers []*server.Server, links [][]proxy, o server.RedisOptions) []soak.Fault {
+	faults := append(networkFaults(links), redisFaults(servers)...)
+	grace := guardTTL + 4*time.Second
+	faults = append(faults, flush(servers), restart("restart without data", servers, false, grace))
+	if o.Persist || len(o.Args) > 0 {
+		faults = append(faults, restart("restart with data", servers, true, grace))
+	}
+	if s.shim != "" {
+		faults = append(faults, jump(s.shim))
+	}
+	return faults
+}
+
+func replicated(s *Site) (*setup, error) {
+	servers, err := s.redis(2, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.links(servers[:1])
+	if err != nil {
+		return nil, err
+	}
+	between, err := s.proxy(servers[0].Addr())
+	if err != nil {
+		return nil, err
+	}
+	f := &failover{servers, links, between}
+	faults := append(networkFaults(links), f.fault())
+	return &setup{stages: [][]string{urls(links, 0, "restart-guard=known")}, open: Open, faults: faults}, f.follow()
+}
+
+// compose returns one configuration for each worker. A configuration is a rule ("majority" or
+// "all"), followed by the URLs of all servers.
+func compose(rule string, links [][]proxy, query string) []string {
+	out := slices.Repeat([]string{rule}, len(links))
+	for i := range links[0] {
+		for w, u := range urls(links, i, query) {
+			out[w] += " " + u
+		}
+	}
+	return out
+}
+
+func majority(s *Site) (*setup, error) {
+	servers, err := s.redis(5, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.links(servers)
+	if err != nil {
+		return nil, err
+	}
+	stage := compose("majority", links, "restart-guard=strict&lazy=yes")
+	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
+}
+
+// mixed returns the setup for a quorum of three different stores. Two of the three servers must
+// work, so only one may have a fault at a time. The engine never causes two faults with the same
+// target at once. So mixed gives all faults the same target.
+func mixed(s *Site) (*setup, error) {
+	servers, err := s.redis(1, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var pg, etcd *server.Server
+	if err := try(func() { pg, etcd = postgresServer(s, ""), server.Etcd(&s.host, server.EtcdOptions{}) }); err != nil {
+		return nil, err
+	}
+	links, err := s.links(append(servers, pg, etcd))
+	if err != nil {
+		return nil, err
+	}
+	var stage []string
+	for w, u := range urls(links, 0, "restart-guard=strict") {
+		members := url.Values{"store": {u, postgresURL(links[w][1].Listen), "etcd://" + links[w][2].Listen + "/soak/"}}
+		stage = append(stage, "quorum:?"+members.Encode())
+	}
+	faults := append(s.serverFaults(servers, links, server.RedisOptions{}), postgreSQL.serverFaults(pg, "")...)
+	for _, f := range etcdFaults([]*server.Server{etcd}) {
+		f.On = soak.Targets(serverTarget, 1)
+		faults = append(faults, f)
+	}
+	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, voting: true, log: pg.Log}
+	return set, postgreSQL.prepare(postgresURL(pg.Addr()))
+}
+
+// moving returns the setup for a move of all locks from one server to another. The workers use the
+// first server in the first stage, both servers in the second, and the second server in the third.
+func moving(s *Site) (*setup, error) {
+	servers, err := s.redis(2, server.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	links, err := s.links(servers)
+	if err != nil {
+		return nil, err
+	}
+	const guard = "restart-guard=strict"
+	stages := [][]string{urls(links, 0, guard), compose("all", links, guard), urls(links, 1, guard)}
+	return &setup{stages: stages, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{})}, nil
+}

@@ -1,0 +1,119 @@
+package padlockotel
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/padlock-go/padlock/internal/group"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/padlock-go/padlock/observe/padlockotel"
+
+// DefaultMaxGroups is how many groups a store has at most if MaxGroups is not given.
+const DefaultMaxGroups = 100
+
+// Other is the group of the names that have no group of their own because there are too many
+// groups.
+const Other = "_other"
+
+// Observer is an observer of any number of Lockers. Its methods are safe for concurrent use.
+type Observer struct {
+	group  func(name string) string
+	most   int
+	meters metric.MeterProvider
+	tracer trace.Tracer
+
+	instruments instruments
+	attributes  sync.Map // a metric.MeasurementOption for each value of labels
+
+	mu     sync.Mutex
+	groups map[string]map[string]bool // the groups of each store
+
+	holders sync.Map // for each place, the *trace.SpanContext of the last holder in this process
+}
+
+// place identifies a lock: the store that keeps it, and its name.
+type place struct{ store, name string }
+
+// Option configures an Observer.
+type Option func(*config)
+
+type config struct {
+	group   func(name string) string
+	most    int
+	meters  metric.MeterProvider
+	tracers trace.TracerProvider
+}
+
+// MeterProvider sets where metrics go. The default is otel.GetMeterProvider.
+func MeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
+
+// TracerProvider sets where spans go. The default is otel.GetTracerProvider. For metrics without
+// spans, give a provider of package go.opentelemetry.io/otel/trace/noop.
+func TracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
+
+// Group makes f choose the group of a name. f must be quick and safe for concurrent use. If f is
+// nil, Group does nothing.
+func Group(f func(name string) string) Option {
+	return func(c *config) {
+		if f != nil {
+			c.group = f
+		}
+	}
+}
+
+// MaxGroups limits the number of groups of a store; the group "_other" is not counted. With n = 0,
+// all names belong to "_other". A negative n has no effect.
+func MaxGroups(n int) Option {
+	return func(c *config) {
+		if n >= 0 {
+			c.most = n
+		}
+	}
+}
+
+// New returns an Observer. It returns an error if the MeterProvider cannot make an instrument.
+func New(opts ...Option) (*Observer, error) {
+	c := config{group: group.Of, most: DefaultMaxGroups, meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
+	for _, o := range opts {
+		o(&c)
+	}
+	o := &Observer{group: c.group, most: c.most, meters: c.meters, tracer: c.tracers.Tracer(scope), groups: map[string]map[string]bool{}}
+	return o, o.instruments.make(c.meters.Meter(scope))
+}
+
+// Traceparent returns the traceparent of the span in ctx, in the format of W3C Trace Context, or ""
+// if there is none. It is for padlock.TraceHolders.
+func Traceparent(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"]
+}
+
+// groupOf returns the group of a name, or Other.
+func (o *Observer) groupOf(store, name string) string {
+	g := o.group(name)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.groups[store]
+	if known == nil {
+		known = map[string]bool{}
+		o.groups[store] = known
+	}
+	if known[g] {
+		return g
+	}
+	if g == Other || len(known) >= o.most {
+		return Other
+	}
+	g = strings.Clone(g) // otherwise the whole name would be kept
+	known[g] = true
+	return g
+}

@@ -1,0 +1,128 @@
+package padlockweb
+
+import (
+	"embed"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/markup"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+//go:embed assets
+var files embed.FS
+
+// assets are the files that browsers load, by their paths.
+var assets = readAssets("style.css", "live.js", "icon.svg")
+
+func readAssets(names ...string) map[string][]byte {
+	all := make(map[string][]byte)
+	for _, name := range names {
+		data, err := files.ReadFile("assets/" + name)
+		if err != nil {
+			panic(err) // the file is part of the program
+		}
+		all[name] = data
+	}
+	return all
+}
+
+func serveAsset(rw http.ResponseWriter, r *http.Request) {
+	name := path.Base(r.URL.Path)
+	rw.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+	rw.Header().Set("Cache-Control", "no-cache")
+	rw.Write(assets[name])
+}
+
+// waiters formats a number of waiters. A store without a queue does not know the number.
+func waiters(n int) string {
+	if n < 0 {
+		return "unknown"
+	}
+	return strconv.Itoa(n)
+}
+
+// heldTime returns how long a hold has lasted.
+func heldTime(h *sampler.Hold) string {
+	if h.AtLeast {
+		return "at least " + span(h.Held)
+	}
+	return span(h.Held)
+}
+
+// endText returns a text about the planned end of a hold, or else about the end of its lease.
+func endText(h *sampler.Hold) string {
+	in := func(what string, t time.Time) string {
+		if d := t.Sub(timeNow()); d > 0 {
+			return what + " ends in " + span(d)
+		}
+		return what + " ended " + span(timeNow().Sub(t)) + " ago"
+	}
+	switch {
+	case !h.PlannedEnd.IsZero():
+		return in("plan", h.PlannedEnd)
+	case h.Until.IsZero():
+		return "its release"
+	case h.Cooling:
+		return in("cool-down", h.Until)
+	}
+	return in("lease", h.Until)
+}
+
+// content is everything that a page shows.
+type content struct {
+	Title         string
+	Problem, Good string
+	Query         query
+	Reason        string
+	Target        *target // of the page that breaks a lock
+
+	// These are for pages that change by themselves.
+	Live             string // the address of the stream
+	Trouble, Partial string
+	Taken            time.Time // when the store was read
+	Cost             string
+	Rows             []row
+	Totals           totals
+	More             int
+	Caption, Nothing string
+	One              *row
+	OneSummary       string
+	MayBreak         bool
+	Runs             []run
+	NoRuns           string
+
+	// setFrame sets these fields.
+	Place    string
+	Token    string // the name of the visitor's token
+	CanLogIn bool
+	Reader   bool
+	Body     markup.Page
+}
+
+// page answers with a whole page.
+func (w *Web) page(rw http.ResponseWriter, r *http.Request, status int, v *visitor, body func(*content) markup.Part, c *content) {
+	w.setFrame(rw, r, status, v, c, markup.Render(body(c)))
+}
+
+// setFrame puts the body of a page into the layout.
+func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *visitor, c *content, body markup.Page) {
+	c.Place, c.Reader, c.Body = w.place, v.right >= RightRead, body
+	if _, err := r.Cookie(cookieName); err == nil {
+		c.Token = v.token.name
+	}
+	c.CanLogIn = w.tokens != nil && w.authorize == nil && !v.known()
+	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+	rw.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		rw.Write(layout(c).Bytes())
+	}
+}
+
+// message answers with a page that shows only a text.
+func (w *Web) message(rw http.ResponseWriter, r *http.Request, status int, v *visitor, text string) {
+	w.page(rw, r, status, v, messagePage, &content{Title: http.StatusText(status), Problem: text})
+}

@@ -1,0 +1,126 @@
+package padlockweb
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/internal/promtext"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+// showFigures answers with figures in the text format of Prometheus.
+func (w *Web) showFigures(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	var out bytes.Buffer
+	s := w.snapshot(r.Context())
+	f := &figures{&out, promtext.Label("store", s.Store)}
+	f.ofStore(s)
+	if v.prefix == "" {
+		f.ofGroups(s.Groups)
+		f.ofCost(s)
+		promtext.Head(&out, "padlock_web_streams", "gauge", "Pages that are live now.")
+		fmt.Fprintf(&out, "padlock_web_streams %d\n", w.places.openStreams())
+	} else {
+		f.ofNames(rows(s, v, query{kind: "table"}))
+	}
+	if err := w.writeRuns(r.Context(), &out, v); err != nil {
+		w.logger.Warn("the history could not be read", "error", err.Error())
+	}
+	rw.Header().Set("Content-Type", promtext.ContentType)
+	rw.Write(out.Bytes())
+}
+
+// figures writes figures of one store.
+type figures struct {
+	out   *bytes.Buffer
+	store string // the label
+}
+
+func (f *figures) head(name, kind, help string) { promtext.Head(f.out, name, kind, help) }
+
+func (f *figures) line(name, labels string, value float64) {
+	if labels != "" {
+		labels = "," + labels
+	}
+	fmt.Fprintf(f.out, "%s{%s%s} %s\n", name, f.store, labels, promtext.Number(value))
+}
+
+// groupLabel returns the label of a group. Two groups whose names are not UTF-8 get different
+// labels, because two lines with the same labels would make the whole page invalid.
+func groupLabel(group string) string { return promtext.Label("group", printable.Name(group)) }
+
+func (f *figures) ofStore(s *sampler.Snapshot) {
+	f.head("padlock_store_up", "gauge", "1 if the store could be read at the last attempt.")
+	f.line("padlock_store_up", "", truth(s.Err == nil && !s.Taken.IsZero()))
+	f.head("padlock_store_complete", "gauge", "1 if the store knows all of its locks and all have a row.")
+	f.line("padlock_store_complete", "", truth(s.Incomplete == nil && s.Unshown == 0 && !s.Taken.IsZero()))
+	if !s.Taken.IsZero() {
+		f.head("padlock_sample_timestamp_seconds", "gauge", "When the store was last read, in seconds since 1970.")
+		f.line("padlock_sample_timestamp_seconds", "", float64(s.Taken.UnixMilli())/1000)
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (f *figures) ofGroups(groups []sampler.Group) {
+	each := func(name, kind, help string, of func(g *sampler.Group) float64) {
+		f.head(name, kind, help)
+		for i := range groups {
+			f.line(name, groupLabel(groups[i].Group), of(&groups[i]))
+		}
+	}
+	each("padlock_sampled_names", "gauge", "Names that are held, cool down or have waiters.", func(g *sampler.Group) float64 { return float64(g.Names) })
+	each("padlock_sampled_holds", "gauge", "Holds of all programs.", func(g *sampler.Group) float64 { return float64(g.Holds) })
+	each("padlock_sampled_waiters", "gauge", "Callers that wait, where the store knows it.", func(g *sampler.Group) float64 { return float64(g.Waiters) })
+	each("padlock_sampled_stuck_names", "gauge", "Names that need attention.", func(g *sampler.Group) float64 { return float64(g.Stuck) })
+	each("padlock_sampled_wait_seconds_total", "counter", "Waiters multiplied by time.", func(g *sampler.Group) float64 { return g.WaitTime.Seconds() })
+	each("padlock_sampled_grants_total", "counter", "Holds that began; short ones between two samples are not seen.", func(g *sampler.Group) float64 { return float64(g.Grants) })
+	each("padlock_sampled_missed_renewals_total", "counter", "Renewals that did not come in time.", func(g *sampler.Group) float64 { return float64(g.Missed) })
+	each("padlock_sampled_expired_total", "counter", "Holds that ran out without a release.", func(g *sampler.Group) float64 { return float64(g.Expired) })
+	const usual = "padlock_sampled_hold_seconds"
+	f.head(usual, "summary", "How long holds lasted, of those that were seen to end.")
+	for _, g := range groups {
+		label := groupLabel(g.Group)
+		if g.Usual.Count > 0 {
+			f.line(usual, label+`,quantile="0.5"`, g.Usual.P50.Seconds())
+			f.line(usual, label+`,quantile="0.95"`, g.Usual.P95.Seconds())
+			f.line(usual, label+`,quantile="0.99"`, g.Usual.P99.Seconds())
+		}
+		f.line(usual+"_count", label, float64(g.Usual.Count))
+	}
+}
+
+func (f *figures) ofCost(s *sampler.Snapshot) {
+	f.head("padlock_sampler_interval_seconds", "gauge", "Time from one sample to the next.")
+	f.line("padlock_sampler_interval_seconds", "", s.Cost.Interval.Seconds())
+	f.head("padlock_sampler_requests_per_second", "gauge", "Requests to the store for samples.")
+	f.line("padlock_sampler_requests_per_second", "", s.Cost.Requests)
+}
+
+// ofNames writes figures for a visitor who may see only the names with a certain prefix. The
+// argument visible has a row for each of these names. ofNames leaves out the counters: the sampler
+// counts for a whole group of names, and a group may contain names that the visitor must not see.
+func (f *figures) ofNames(visible []row) {
+	groups := map[string][]row{}
+	for _, r := range visible {
+		groups[r.Group] = append(groups[r.Group], r)
+	}
+	each := func(name, help string, of func(t totals) int) {
+		f.head(name, "gauge", help)
+		for _, group := range slices.Sorted(maps.Keys(groups)) {
+			f.line(name, groupLabel(group), float64(of(sum(groups[group]))))
+		}
+	}
+	each("padlock_sampled_names", "Names that are held, cool down or have waiters.", func(t totals) int { return t.Names })
+	each("padlock_sampled_holds", "Holds of all programs.", func(t totals) int { return t.Holds })
+	each("padlock_sampled_waiters", "Callers that wait, where the store knows it.", func(t totals) int { return t.Waiters })
+	each("padlock_sampled_stuck_names", "Names that need attention.", func(t totals) int { return t.Stuck })
+}

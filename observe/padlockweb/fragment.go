@@ -1,0 +1,202 @@
+package padlockweb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/markup"
+	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+// drawn keeps parts of pages. All of them show the current snapshot. Many streams send the same
+// part, so it is made only once.
+type drawn struct {
+	mu     sync.Mutex
+	number uint64
+	all    map[drawnKey]*fragment
+}
+
+// drawnKey is everything that a part of a page depends on.
+type drawnKey struct {
+	query  query
+	prefix string
+	right  Right
+	known  bool
+}
+
+// fragment is one part of a page. once makes sure that body is made only once.
+type fragment struct {
+	once sync.Once
+	body markup.Page
+}
+
+// maxDrawn is how many fragments are kept for one snapshot. Further fragments are made again for
+// each request.
+const maxDrawn = 256
+
+// livePages has the pages that are updated in the browser without a reload. The key is query.kind.
+var livePages = map[string]func(*content) markup.Part{"table": tablePage, "host": hostPage, "name": namePage}
+
+// fragment returns the part of a page that shows the snapshot.
+func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) markup.Page {
+	f := w.drawn.fragmentAt(s.Number, drawnKey{q, v.prefix, v.right, v.known()})
+	f.once.Do(func() {
+		f.body = markup.Render(livePages[q.kind](w.liveContent(context.WithoutCancel(ctx), s, v, q)))
+	})
+	return f.body
+}
+
+// fragmentAt returns the fragment for a key and the snapshot with the given number.
+func (d *drawn) fragmentAt(number uint64, key drawnKey) *fragment {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if number > d.number || d.all == nil {
+		d.number, d.all = number, make(map[drawnKey]*fragment)
+	}
+	if number < d.number {
+		return &fragment{}
+	}
+	if f := d.all[key]; f != nil {
+		return f
+	}
+	f := &fragment{}
+	if len(d.all) < maxDrawn {
+		d.all[key] = f
+	}
+	return f
+}
+
+// firstPatience is how long a request waits for the first sample after the start.
+const firstPatience = 2 * time.Second
+
+// snapshot returns the newest snapshot. After the start it waits for the first one.
+func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
+	s := w.sampler.Snapshot()
+	if s.Number > 0 {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstPatience)
+	defer cancel()
+	if first, err := w.sampler.Next(ctx, 0); err == nil {
+		return first
+	}
+	return s
+}
+
+// liveContent collects the content of a page that changes by itself.
+func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) *content {
+	c := &content{Query: q, MayBreak: w.allowBreak && v.right >= RightBreak && v.known()}
+	c.Taken, c.Trouble, c.Partial = s.Taken, trouble(s, v), partial(s, v)
+	if v.prefix == "" { // the cost would show how many other names there are
+		c.Cost = cost(s)
+	}
+	c.Rows = rows(s, v, q)
+	c.Totals = sum(c.Rows)
+	c.More = max(0, len(c.Rows)-maxRows)
+	c.Rows = c.Rows[:min(len(c.Rows), maxRows)]
+	switch q.kind {
+	case "name":
+		w.addName(ctx, s, c)
+	case "host":
+		c.Caption, c.Nothing = "Names that this host holds", "This host holds nothing."
+	default:
+		c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
+		if q.filter != "" {
+			c.Caption, c.Nothing = "Names that match "+q.filter, "Nothing that is held matches the filter."
+		}
+	}
+	if s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0 {
+		c.Nothing = "It is not known what is held."
+	}
+	return c
+}
+
+// addName adds the content of the page of one name.
+func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
+	if len(c.Rows) > 0 {
+		c.One = &c.Rows[0]
+	} else {
+		one := newRow(w.lookUp(ctx, s, c.Query.name))
+		c.One = &one
+	}
+	state := string(c.One.State)
+	c.OneSummary = map[string]string{
+		"held": "It is held by " + count(len(c.One.Holds), "holder", "holders") + ".", "cooling": "It is cooling down.",
+		"free": "It is free.", "unknown": "The store cannot tell whether it is held.",
+	}[state]
+	c.Runs, c.NoRuns = w.latestRuns(ctx, c.Query.name, c.One.Name)
+}
+
+// lookPatience bounds a request for one name.
+const lookPatience = 5 * time.Second
+
+// lookUp returns the state of a name that has no row. If the sampler does not know the state for
+// certain, lookUp asks the store.
+func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
+	if remembered, ok := w.sampler.Lookup(name); ok && s.Err == nil && s.Incomplete == nil {
+		return &remembered
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	n := &sampler.Name{Name: name, State: sampler.Unknown, Waiters: -1}
+	state, err := w.locker.Inspect(ctx, name)
+	if err != nil {
+		n.Why = err.Error()
+		return n
+	}
+	n.State, n.Fence, n.Waiters, n.Path = sampler.Free, state.Fence, state.Waiters, state.Path
+	for _, h := range state.Holds {
+		n.State = sampler.Held
+		if h.Cooling {
+			n.State = sampler.Cooling
+		}
+		one := sampler.Hold{
+			Name: name, Slot: -1, Fence: state.Fence, Host: h.Host, PID: h.PID, Label: h.Label, Shared: h.Shared, Foreign: h.Foreign,
+			Cooling: h.Cooling, Since: h.Since, Until: h.Until, PlannedEnd: h.PlannedEnd, AtLeast: h.Since.IsZero(),
+		}
+		if !h.Since.IsZero() {
+			one.Held = timeNow().Sub(h.Since)
+		}
+		n.Holds = append(n.Holds, one)
+	}
+	return n
+}
+
+// trouble returns a warning if the page may be out of date, otherwise "".
+func trouble(s *sampler.Snapshot, v *visitor) string {
+	switch {
+	case s.Err == nil && s.Taken.IsZero():
+		return "The store has not been read yet."
+	case s.Err == nil:
+		return ""
+	}
+	reason := printable.Name(v.reason(s.Err, "a visitor who may see all names sees the reason"))
+	if s.Taken.IsZero() {
+		return "The store cannot be read: " + reason
+	}
+	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(timeNow())), reason)
+}
+
+// partial returns a note if the page may not show all locks, otherwise "".
+func partial(s *sampler.Snapshot, v *visitor) string {
+	switch {
+	case errors.Is(s.Incomplete, errors.ErrUnsupported):
+		return "This store cannot list its locks. The page shows only the names that were chosen to be watched; the address name?n=NAME shows any other."
+	case s.Incomplete != nil:
+		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "a visitor who may see all names sees the reason"))
+	case s.Unshown > 0 && v.prefix == "":
+		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many."
+	}
+	return ""
+}
+
+// cost returns a text about the work that the page causes at the store.
+func cost(s *sampler.Snapshot) string {
+	return fmt.Sprintf("One look every %s reads %s and makes %s requests a second.",
+		span(s.Cost.Interval), count(s.Cost.Names, "name", "names"), strconv.FormatFloat(s.Cost.Requests, 'f', 1, 64))
+}

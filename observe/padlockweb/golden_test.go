@@ -1,0 +1,121 @@
+package padlockweb
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/markup"
+	"github.com/padlock-go/padlock/observe/history"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+var update = flag.Bool("update", false, "write the pages of testdata")
+
+// days is a distance from now that the pages show as "3 days", so the pages do not depend on the
+// time at which the test runs.
+const days = 75 * time.Hour
+
+var past = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// injected is a text that would become a part of the page if it was not escaped.
+const injected = `</td><script>alert("1 & '2'")</script>`
+
+func goldenHolds() []sampler.Hold {
+	return []sampler.Hold{
+		{Name: "a b", Slot: -1, Fence: 7, Host: "web-3" + injected, PID: 41, Label: "job " + injected, Since: past, Until: timeNow().Add(days), Held: days},
+		{Name: "a b" + driver.SlotName("", 2), Slot: 2, Fence: 0, PID: 9, Foreign: true, Shared: true, Held: 90 * time.Second, AtLeast: true, Missed: 3},
+		{Name: "c", Slot: -1, Cooling: true, Until: timeNow().Add(days)},
+	}
+}
+
+func goldenNames() []*sampler.Name {
+	holds := goldenHolds()
+	return []*sampler.Name{
+		{
+			Name: "a b", Path: "/run/a b", State: sampler.Held, Holds: holds, Fence: 7, Waiters: 2, WaitSince: timeNow().Add(-days),
+			Stuck: []sampler.Reason{sampler.Long, sampler.Overdue}, Figures: sampler.Figures{Grants: 1, Missed: 2, Expired: 1},
+			Usual: sampler.Times{Count: 5, P50: time.Second, P95: 2 * time.Second, P99: 3 * time.Second, Max: time.Hour},
+			Ended: []sampler.Ended{
+				{Name: "a b", Slot: -1, Host: "web-4", PID: 5, Label: injected, Fence: 6, End: past, Held: time.Minute, How: sampler.Released},
+				{Name: "a b", Slot: -1, Foreign: true, End: past, Held: -1},
+			},
+		},
+		{Name: injected, State: sampler.Free, Waiters: -1},
+		{Path: "/run/" + injected, State: sampler.Unknown, Why: injected, Waiters: 0, Holds: holds[2:]},
+	}
+}
+
+func goldenContent(kind string) *content {
+	c := &content{Query: query{kind: kind, name: injected, host: injected, filter: injected, sort: "held"}, Taken: past, Cost: "One look."}
+	for _, n := range goldenNames() {
+		c.Rows = append(c.Rows, newRow(n))
+	}
+	c.Totals = sum(c.Rows)
+	c.Caption, c.Nothing, c.More = injected, injected, 4
+	c.Trouble, c.Partial = injected, injected
+	c.One, c.OneSummary, c.MayBreak, c.NoRuns = &c.Rows[0], "It is held.", true, injected
+	c.Runs = []run{{Began: past, Outcome: history.Success, Detail: injected, Waited: "1 s", Took: injected, Host: injected}, {Outcome: history.Failure}}
+	return c
+}
+
+func goldenTarget() *target {
+	return &target{
+		Title: injected, Link: nameLink(injected), Hex: "6162",
+		State: padlock.State{Name: "a", Fence: 7, Holds: []padlock.Hold{
+			{Holder: driver.Holder{Host: injected, PID: 3, Label: injected}, Since: timeNow().Add(-days).Truncate(days)},
+			{Holder: driver.Holder{Host: "b", PID: 3}, Until: past, PlannedEnd: past, Cooling: true},
+			{Foreign: true, Until: past},
+		}},
+	}
+}
+
+// The pages are those of testdata. To accept a change, run the test with -args -update.
+func TestGoldenPages(t *testing.T) {
+	small := &content{Title: injected, Problem: injected, Good: injected, Reason: injected, Target: goldenTarget()}
+	small.Target.Holds[0].Since = time.Time{}
+	empty := &content{Query: query{kind: "table"}, Nothing: "Nothing is held.", Caption: "Names"}
+	free := newRow(&sampler.Name{Name: "free", State: sampler.Free})
+	first, stranger := &content{
+		Title: injected, Live: "events?n=" + injected, Query: query{filter: injected, sort: "name"}, Place: injected, Token: injected, Reader: true,
+	}, &content{Title: "Log in", CanLogIn: true}
+	first.Body = markup.Render(markup.El("h1", markup.Text("Body")))
+	stranger.Body = first.Body
+	for name, page := range map[string]markup.Part{
+		"table": tablePage(goldenContent("table")), "host": hostPage(goldenContent("host")), "name": namePage(goldenContent("name")),
+		"table-empty": tablePage(empty), "name-free": namePage(&content{Query: query{kind: "name", name: "free"}, One: &free, OneSummary: "It is free."}),
+		"login": loginPage(small), "login-first": loginPage(&content{}), "message": messagePage(small), "break": breakPage(small),
+		"layout": layout(first), "layout-stranger": layout(stranger),
+	} {
+		text := inLines(markup.Render(page).Bytes())
+		file := filepath.Join("testdata", name+".html")
+		if *update {
+			if err := os.WriteFile(file, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if bytes.Contains(text, []byte("<script>")) || bytes.Contains(text, []byte("</td><")) {
+			t.Errorf("the page %s has markup of a text: %s", name, text)
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(text, want) {
+			t.Errorf("the page %s is not %s: %s", name, file, text)
+		}
+	}
+}
+
+var between = regexp.MustCompile(`>\s*\n\s*<|><`)
+
+// inLines puts each tag that follows another one on a line of its own.
+func inLines(page []byte) []byte {
+	return append(bytes.TrimSpace(between.ReplaceAll(page, []byte(">\n<"))), '\n')
+}

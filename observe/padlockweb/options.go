@@ -1,0 +1,110 @@
+package padlockweb
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/padlock-go/padlock/observe/history"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+// Option configures a Handler.
+type Option func(*settings)
+
+type settings struct {
+	sampler    *sampler.Sampler
+	tokens     *Tokens
+	openRead   bool
+	authorize  func(r *http.Request) Visitor
+	allowBreak bool
+	hosts      map[string]bool
+	anyHost    bool
+	logger     *slog.Logger
+	streams    int
+	place      string
+	history    *history.Log
+}
+
+// DefaultMaxStreams is how many pages can be live at the same time if MaxStreams is not given.
+const DefaultMaxStreams = 128
+
+// Visitor describes the sender of a request. The function that is given to Authorize returns it.
+type Visitor struct {
+	Name   string // for the log; a visitor without a name cannot break locks
+	Right  Right
+	Prefix string // the visitor sees and breaks only names that begin with Prefix
+}
+
+// Sampler makes the Handler show what s samples. The caller runs s and stops it. Without this
+// option, the Handler runs a sampler of its own until Close.
+func Sampler(s *sampler.Sampler) Option { return func(set *settings) { set.sampler = s } }
+
+// Accept makes the Handler ask for one of the tokens: in the header "Authorization: Bearer", or on
+// the login page, which sets a cookie. See ReadWithoutToken.
+func Accept(tokens *Tokens) Option { return func(set *settings) { set.tokens = tokens } }
+
+// ReadWithoutToken lets visitors without a token read everything, even if Accept is given. It is
+// for a server that only this machine can reach.
+func ReadWithoutToken() Option { return func(set *settings) { set.openRead = true } }
+
+// Authorize makes f decide what the sender of a request may do, for servers that know their users
+// already. f must be quick and safe for concurrent use. The Handler calls f for each request. If
+// the request has opened a stream of events, the Handler calls f again before each event, with the
+// same request. With Authorize, tokens are not used.
+func Authorize(f func(r *http.Request) Visitor) Option {
+	return func(set *settings) { set.authorize = f }
+}
+
+// AllowBreak lets visitors with RightBreak break locks. Without it the Handler is read-only.
+func AllowBreak() Option { return func(set *settings) { set.allowBreak = true } }
+
+// Hosts sets the host names under which browsers reach the Handler, without ports. A request for
+// any other host name is refused with status 421. Without this check, an attacker could make a host
+// name of his own point at this server, and then a web page of the attacker could read the locks
+// (DNS rebinding).
+//
+// "localhost" and IP addresses are always allowed. Without Hosts, host names are checked only on
+// connections that arrive at a loopback address. The name "*" allows every host.
+func Hosts(names ...string) Option {
+	return func(set *settings) {
+		if set.hosts == nil {
+			set.hosts = make(map[string]bool)
+		}
+		for _, name := range names {
+			set.anyHost = set.anyHost || name == "*"
+			set.hosts[strings.ToLower(strings.TrimSuffix(name, "."))] = true
+		}
+	}
+}
+
+// Logger sets the logger for the audit. It gets a record at level Info for each break of a lock and
+// for each login, and a record at level Warn for each refused request. Names and reasons are
+// attributes: use slog.NewJSONHandler or slog.NewTextHandler, which escape control characters. The
+// default discards the records.
+func Logger(l *slog.Logger) Option {
+	return func(set *settings) {
+		if l != nil {
+			set.logger = l
+		}
+	}
+}
+
+// MaxStreams limits how many pages can show changes live at the same time. If n is not above 0, the
+// default stays. One client can have at most a quarter of these live pages, but always at least
+// one. Further pages show no changes until they are reloaded.
+func MaxStreams(n int) Option {
+	return func(set *settings) {
+		if n > 0 {
+			set.streams = n
+		}
+	}
+}
+
+// History gives the pages a history: the runs of commands that "padlock run --record" has written.
+// The page of a name then shows the runs of that name, and /metrics has figures about the runs.
+func History(log *history.Log) Option { return func(set *settings) { set.history = log } }
+
+// Place sets the text that names the store on the page. It must not contain secrets. The default is
+// the kind of the store.
+func Place(text string) Option { return func(set *settings) { set.place = text } }

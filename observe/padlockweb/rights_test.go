@@ -1,0 +1,356 @@
+package padlockweb_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/padlockweb"
+)
+
+// Each path answers each visitor as the rights say. /healthz and /readyz need no token.
+func TestRights(t *testing.T) {
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak())
+	s.lock("shop/a", "other")
+	reading := []string{"", "name?n=shop/a", "host?h=x", "api/locks", "metrics"}
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "wrong-0123456789abcdef": http.StatusUnauthorized, reader: http.StatusOK, shopOnly: http.StatusOK} {
+		for _, path := range reading {
+			if a := s.get(path, with(token)); a.StatusCode != want {
+				t.Errorf("%q reads %q: %d, want %d", token, path, a.StatusCode, want)
+			} else if want != http.StatusOK && strings.Contains(a.text, "shop/a") {
+				t.Errorf("the refusal of %q shows a name: %s", path, a.text)
+			}
+		}
+		if want != http.StatusOK {
+			if status, _ := s.events("", with(token)); status != want {
+				t.Errorf("%q opens a stream: %d", token, status)
+			}
+		}
+	}
+	for _, path := range []string{"healthz", "readyz", "login", "style.css", "live.js"} {
+		if a := s.get(path); a.StatusCode != http.StatusOK {
+			t.Errorf("%q needs a token: %d", path, a.StatusCode)
+		}
+	}
+	if a := s.get("", header("Accept", "text/html")); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "login" {
+		t.Errorf("a browser gets %d, %q", a.StatusCode, a.Header.Get("Location"))
+	}
+}
+
+// A visitor whose token has a prefix sees no other names on any page.
+func TestPrefix(t *testing.T) {
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak())
+	s.lock("shop/a", "secret-1", "secret-2/shop/")
+	host, _ := os.Hostname()
+	paths := []string{"", "?q=secret", "?sort=name", "host?h=" + host, "api/locks", "api/locks?n=secret-1", "api/locks?h=" + host, "metrics", "name?n=secret-1", "break?n=secret-1"}
+	for _, path := range paths {
+		text := s.get(path, with(shopBreak)).text
+		if strings.Contains(strings.ReplaceAll(text, `value="secret"`, ""), "job of secret") || strings.Contains(text, "secret-2") || strings.Contains(text, `group="secret`) {
+			t.Errorf("%q shows a name without the prefix: %s", path, text)
+		}
+	}
+	if a := s.get("", with(shopBreak)); !strings.Contains(a.text, "job of shop/a") || strings.Contains(a.text, "3 names") {
+		t.Errorf("the table of the prefix: %s", a.text)
+	}
+	status, next := s.events("", with(shopOnly))
+	if event, data := next(); status != http.StatusOK || event != "locks" || !strings.Contains(data, "shop/a") || strings.Contains(data, "secret") {
+		t.Errorf("the stream of the prefix is %d: %s %s", status, event, data)
+	}
+	for _, query := range []string{"view=name&n=secret-1", "view=name&n="} {
+		if status, _ := s.events(query, with(shopOnly)); status != http.StatusNotFound {
+			t.Errorf("a stream of %q: %d", query, status)
+		}
+	}
+	a := s.ask(http.MethodPost, "break", form("n", "secret-1", "fence", fmt.Sprint(s.fence("secret-1")), "reason", "x"), with(shopBreak))
+	if a.StatusCode != http.StatusNotFound {
+		t.Errorf("a break without the prefix: %d", a.StatusCode)
+	}
+	if !s.log.has(t, "msg", "refused", "token", "shop-break", "name", "secret-1") {
+		t.Errorf("the refusal is not in the log: %v", s.log.lines(t))
+	}
+}
+
+// A break needs the right, the fence that was seen and a reason. Everything else breaks nothing.
+func TestBreak(t *testing.T) {
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken(), padlockweb.AllowBreak())
+	k := s.lock("shop/a")[0]
+	fence := fmt.Sprint(k.Fence())
+	for _, c := range []struct {
+		token, form string
+		want        int
+	}{
+		{"", form("n", "shop/a", "fence", fence, "reason", "dead"), http.StatusUnauthorized},
+		{reader, form("n", "shop/a", "fence", fence, "reason", "dead"), http.StatusForbidden},
+		{breaker, form("n", "shop/a", "fence", "7", "reason", "dead"), http.StatusConflict},
+		{breaker, form("n", "shop/a", "fence", fence, "reason", "  "), http.StatusBadRequest},
+		{breaker, form("n", "shop/a", "reason", "dead"), http.StatusBadRequest},
+		{breaker, form("n", "shop/a", "fence", "0", "reason", "dead"), http.StatusBadRequest},
+		{breaker, form("n", "shop/a", "fence", fence, "reason", strings.Repeat("x", 301)), http.StatusBadRequest},
+		{breaker, form("n", "shop/b", "fence", fence, "reason", "dead"), http.StatusConflict},
+		{breaker, form("hex", "zz", "fence", fence, "reason", "dead"), http.StatusBadRequest},
+		{breaker, "n=" + strings.Repeat("x", 20<<10), http.StatusBadRequest},
+	} {
+		if a := s.ask(http.MethodPost, "break", c.form, with(c.token)); a.StatusCode != c.want {
+			t.Errorf("%q posts %.60s: %d, want %d", c.token, c.form, a.StatusCode, c.want)
+		}
+	}
+	if err := k.Context().Err(); err != nil || s.fence("shop/a") != k.Fence() {
+		t.Fatalf("the lock was broken: %v", err)
+	}
+	a := s.ask(http.MethodPost, "break", form("n", "shop/a", "fence", fence, "reason", "web-3 is dead"), with(shopBreak))
+	if a.StatusCode != http.StatusOK {
+		t.Fatalf("the break: %d, %s", a.StatusCode, a.text)
+	}
+	if got := s.get(""); strings.Contains(got.text, "shop/a") {
+		t.Error("the page still shows the lock")
+	}
+	if !s.log.has(t, "msg", "break", "token", "shop-break", "name", "shop/a", "reason", "web-3 is dead", "from", "127.0.0.1") {
+		t.Errorf("the break is not in the log: %v", s.log.lines(t))
+	}
+	if !s.log.has(t, "msg", "refused", "token", "reader", "name", "shop/a") {
+		t.Errorf("the refusal is not in the log: %v", s.log.lines(t))
+	}
+	again := s.ask(http.MethodPost, "break", form("n", "shop/a", "fence", fence, "reason", "again"), with(breaker))
+	if again.StatusCode != http.StatusConflict {
+		t.Errorf("the same form again: %d", again.StatusCode)
+	}
+}
+
+// Nothing can be broken without AllowBreak, and nothing by a visitor without a name.
+func TestReadOnly(t *testing.T) {
+	for what, opts := range map[string][]padlockweb.Option{
+		"read-only": {padlockweb.Accept(tokens(t))},
+		"no tokens": {padlockweb.AllowBreak()},
+		"no name": {padlockweb.AllowBreak(), padlockweb.Authorize(func(*http.Request) padlockweb.Visitor {
+			return padlockweb.Visitor{Right: padlockweb.RightBreak}
+		})},
+	} {
+		s := newSite(t, opts...)
+		k := s.lock("a")[0]
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			path, body := "break?n=a", ""
+			if method == http.MethodPost {
+				path, body = "break", form("n", "a", "fence", fmt.Sprint(k.Fence()), "reason", "x")
+			}
+			if a := s.ask(method, path, body, with(breaker)); a.StatusCode != http.StatusForbidden {
+				t.Errorf("%s: %s is %d", what, method, a.StatusCode)
+			}
+		}
+		if k.Fence() != s.fence("a") {
+			t.Errorf("%s: the lock was broken", what)
+		}
+		if strings.Contains(s.get("name?n=a", with(breaker)).text, "Break …") {
+			t.Errorf("%s: the page offers a break", what)
+		}
+	}
+}
+
+// A break of one slot does not end the hold of another slot.
+func TestBreakSlot(t *testing.T) {
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak())
+	for range 2 {
+		if _, err := s.locker.TryAcquire(t.Context(), "pool", padlock.Slots(3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.sample()
+	page := s.get("name?n=pool", with(breaker)).text
+	if strings.Count(page, "Break …") != 2 {
+		t.Fatalf("the page of the slots: %s", page)
+	}
+	stored := "pool\x1fslot:1"
+	ask := s.get("break?"+form("n", stored), with(breaker))
+	if ask.StatusCode != http.StatusOK || !strings.Contains(ask.text, "pool, slot 1") {
+		t.Errorf("the question is %d: %s", ask.StatusCode, ask.text)
+	}
+	a := s.ask(http.MethodPost, "break", form("hex", fmt.Sprintf("%x", stored), "fence", fmt.Sprint(s.fence(stored)), "reason", "x"), with(breaker))
+	if a.StatusCode != http.StatusOK {
+		t.Errorf("the break is %d: %s", a.StatusCode, a.text)
+	}
+	if page := s.get("name?n=pool", with(breaker)).text; strings.Count(page, "Break …") != 1 {
+		t.Errorf("after the break: %s", page)
+	}
+}
+
+// A browser logs in with a form, and the visit ends with the logout or with the token.
+func TestLogin(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(tokenFile)
+	all, err := padlockweb.OpenTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, padlockweb.Accept(all))
+	if a := s.ask(http.MethodPost, "login", form("token", "wrong")); a.StatusCode != http.StatusUnauthorized || len(a.Cookies()) > 0 {
+		t.Errorf("a wrong token: %d, %v", a.StatusCode, a.Cookies())
+	}
+	logIn := func() func(*http.Request) {
+		t.Helper()
+		a := s.ask(http.MethodPost, "login", form("token", reader))
+		if a.StatusCode != http.StatusSeeOther || len(a.Cookies()) != 1 {
+			t.Fatalf("the login: %d, %v", a.StatusCode, a.Cookies())
+		}
+		c := a.Cookies()[0]
+		if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || strings.Contains(c.Value, reader) {
+			t.Errorf("the cookie is %v", c)
+		}
+		return func(r *http.Request) { r.AddCookie(c) }
+	}
+	first, second := logIn(), logIn()
+	if a := s.get("", first); a.StatusCode != http.StatusOK || !strings.Contains(a.text, "Log out") {
+		t.Errorf("with the cookie: %d", a.StatusCode)
+	}
+	s.ask(http.MethodPost, "logout", "", first)
+	if a := s.get("", first); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("after the logout: %d", a.StatusCode)
+	}
+	if a := s.get("", second); a.StatusCode != http.StatusOK {
+		t.Errorf("another visit has ended too: %d", a.StatusCode)
+	}
+	write(strings.Replace(tokenFile, reader, reader+"-new", 1))
+	for end := time.Now().Add(20 * time.Second); s.get("", second).StatusCode != http.StatusUnauthorized; <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the visit does not end with its token")
+		}
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); !s.log.has(t, "level", "ERROR"); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the log does not say that others can write the tokens")
+		}
+		if a := s.get("", with(breaker)); a.StatusCode != http.StatusOK {
+			t.Fatalf("the last tokens are not good any more: %d", a.StatusCode)
+		}
+	}
+}
+
+// An address that fails too often has to wait, even with a good token. A visit goes on.
+func TestFailedLogins(t *testing.T) {
+	s := newSite(t, padlockweb.Accept(tokens(t)))
+	cookie := s.ask(http.MethodPost, "login", form("token", reader)).Cookies()[0]
+	status := 0
+	for range 30 {
+		a := s.ask(http.MethodPost, "login", form("token", "guess"))
+		if status = a.StatusCode; status == http.StatusTooManyRequests {
+			if a.Header.Get("Retry-After") == "" {
+				t.Error("Retry-After is missing")
+			}
+			break
+		}
+	}
+	if status != http.StatusTooManyRequests {
+		t.Errorf("30 failures: %d", status)
+	}
+	if a := s.get("", with(reader)); a.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("a good token: %d", a.StatusCode)
+	}
+	if a := s.get("", func(r *http.Request) { r.AddCookie(cookie) }); a.StatusCode != http.StatusOK {
+		t.Errorf("the visit: %d", a.StatusCode)
+	}
+	if !s.log.has(t, "msg", "login failed", "from", "127.0.0.1") {
+		t.Errorf("the log is %v", s.log.lines(t))
+	}
+}
+
+// A page of another site can neither read nor write: by DNS rebinding, or with a form.
+func TestOtherSites(t *testing.T) {
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken(), padlockweb.AllowBreak())
+	k := s.lock("a")[0]
+	for host, want := range map[string]int{"evil.example": 421, "evil.example:80": 421, "localhost:1": 200, "LOCALHOST": 200, "127.0.0.1": 200, "[::1]:7925": 200} {
+		if a := s.get("", header("Host", host)); a.StatusCode != want {
+			t.Errorf("the host %s: %d, want %d", host, a.StatusCode, want)
+		}
+	}
+	named := newSite(t, padlockweb.Hosts("locks.example.org"))
+	for host, want := range map[string]int{"locks.example.org": 200, "Locks.Example.org:443": 200, "evil.example": 421} {
+		if a := named.get("", header("Host", host)); a.StatusCode != want {
+			t.Errorf("with Hosts, %s: %d, want %d", host, a.StatusCode, want)
+		}
+	}
+	body := form("n", "a", "fence", fmt.Sprint(k.Fence()), "reason", "x")
+	for _, h := range []func(*http.Request){header("Sec-Fetch-Site", "cross-site"), header("Origin", "https://evil.example"), header("Origin", "null")} {
+		if a := s.ask(http.MethodPost, "break", body, with(breaker), h); a.StatusCode != http.StatusForbidden {
+			t.Errorf("a form of another site: %d", a.StatusCode)
+		}
+	}
+	if s.fence("a") != k.Fence() {
+		t.Error("the lock was broken")
+	}
+}
+
+// A server that knows its users decides by itself.
+func TestAuthorize(t *testing.T) {
+	s := newSite(t, padlockweb.AllowBreak(), padlockweb.Authorize(func(r *http.Request) padlockweb.Visitor {
+		if name := r.Header.Get("X-User"); name != "" {
+			return padlockweb.Visitor{Name: name, Right: padlockweb.RightBreak, Prefix: name + "/"}
+		}
+		return padlockweb.Visitor{}
+	}))
+	k := s.lock("ann/1", "bob/1")[0]
+	if a := s.get(""); a.StatusCode != http.StatusForbidden && a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("nobody reads: %d", a.StatusCode)
+	}
+	if a := s.get("", header("X-User", "ann")); a.StatusCode != http.StatusOK || strings.Contains(a.text, "bob/1") {
+		t.Errorf("ann reads: %d, %s", a.StatusCode, a.text)
+	}
+	a := s.ask(http.MethodPost, "break", form("n", "ann/1", "fence", fmt.Sprint(k.Fence()), "reason", "x"), header("X-User", "ann"))
+	if a.StatusCode != http.StatusOK || !s.log.has(t, "msg", "break", "token", "ann") {
+		t.Errorf("ann breaks: %d", a.StatusCode)
+	}
+}
+
+func TestTokenFile(t *testing.T) {
+	hash := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(breaker)))
+	good, err := padlockweb.ParseTokens([]byte("a " + hash + " break \"two words/\"\n\n# comment\n\tb\t" + reader + "\tread\tshop/\r\n"))
+	if err != nil || !good.Allow(padlockweb.RightBreak) {
+		t.Fatalf("a good file: %v", err)
+	}
+	s := newSite(t, padlockweb.Accept(good))
+	s.lock("two words/x", "shop/y")
+	for token, name := range map[string]string{breaker: "two words/x", reader: "shop/y"} {
+		if a := s.get("", with(token)); a.StatusCode != http.StatusOK || strings.Count(a.text, "data-name=") != 1 || !strings.Contains(a.text, name) {
+			t.Errorf("the token sees %d: %s", a.StatusCode, a.text)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                                "has no token",
+		"a short read":                    "at least 20",
+		"a " + reader:                     "line 1: the third field must be read or break",
+		"a " + reader + " write":          "read or break",
+		"a sha256:12 read":                "64 hexadecimal digits",
+		"a " + reader + " read \"open":    "not a Go string",
+		"a " + reader + " read two words": "double quotes",
+		"a " + reader + " read\na " + breaker + " read": "line 2: the name \"a\" is there twice",
+		"a " + reader + " read\nb " + reader + " read":  "same token",
+		"a\x01b " + reader + " read":                    "control character",
+	} {
+		_, err := padlockweb.ParseTokens([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), reader) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(tokenFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := padlockweb.OpenTokens(path); err == nil || !strings.Contains(err.Error(), "other users") {
+		t.Errorf("a file that all can write: %v", err)
+	}
+}

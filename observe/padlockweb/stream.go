@@ -1,0 +1,174 @@
+package padlockweb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+const (
+	eventPatience = 10 * time.Second // how long a slow reader may take for an event
+	heartbeat     = 15 * time.Second // a stream sends something at least this often, see beat
+)
+
+// stream sends server-sent events. The event "locks" contains the part of the page that changes,
+// and is sent whenever this part has changed. The event "bye" says that the visitor must open a new
+// stream. A stream ends when the Handler is closed, when the visitor loses the right to read, or
+// when the reader is too slow.
+func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	values := r.URL.Query()
+	kind := values.Get("view")
+	if kind != "name" && kind != "host" {
+		kind = "table"
+	}
+	q := newQuery(kind, values)
+	if kind == "name" && !v.canSee(q.name) {
+		plain(rw, http.StatusNotFound, "there is no lock of this name that you may see")
+		return
+	}
+	client := clientAddress(r.RemoteAddr)
+	if v.known() {
+		client = "token " + v.token.name
+	}
+	free, ok := w.places.takePlace(client)
+	if !ok {
+		rw.Header().Set("Retry-After", "15")
+		plain(rw, http.StatusServiceUnavailable, "too many pages are live; this one shows changes when it is reloaded")
+		return
+	}
+	defer free()
+	s := &stream{w: rw, control: http.NewResponseController(rw)}
+	rw.Header().Set("Content-Type", "text/event-stream")
+	rw.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	if r.Method == http.MethodHead {
+		return // the answer to HEAD has no body
+	}
+	w.followSampler(r, v, q, s)
+}
+
+// followSampler sends events until the stream has to end.
+func (w *Web) followSampler(r *http.Request, v *visitor, q query, s *stream) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	stop := context.AfterFunc(w.closing, cancel)
+	defer stop()
+	var last []byte
+	snap := w.sampler.Snapshot()
+	for {
+		if !w.stillReads(r, v) {
+			w.refused(r, v.token.name, "the right to read has ended")
+			_ = s.sendEvent("bye", nil)
+			return
+		}
+		body := w.fragment(ctx, snap, v, q).Bytes()
+		var err error
+		if bytes.Equal(body, last) {
+			err = s.beat(timeNow())
+		} else {
+			last = body
+			err = s.sendEvent("locks", body)
+		}
+		if err != nil {
+			return
+		}
+		if snap = w.nextSnapshot(ctx, snap); snap == nil {
+			if w.closing.Err() != nil {
+				_ = s.sendEvent("bye", nil)
+			}
+			return
+		}
+	}
+}
+
+// nextSnapshot waits for the next snapshot, but no longer than a heartbeat. It returns nil if ctx
+// has ended.
+func (w *Web) nextSnapshot(ctx context.Context, snap *sampler.Snapshot) *sampler.Snapshot {
+	bounded, cancel := context.WithTimeout(ctx, heartbeat)
+	defer cancel()
+	following, err := w.sampler.Next(bounded, snap.Number)
+	switch {
+	case err == nil:
+		return following
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return snap
+	}
+	return nil
+}
+
+// stillReads reports whether the visitor still has the same right as when the stream began. If the
+// right has changed, the stream ends, and the browser opens a new one.
+func (w *Web) stillReads(r *http.Request, v *visitor) bool {
+	if w.authorize != nil {
+		found := w.authorize(r)
+		return found.Name == v.token.name && found.Right == v.right && found.Prefix == v.prefix
+	}
+	if !v.known() {
+		return true
+	}
+	w.refreshTokens()
+	k, ok := w.tokens.current(v.token)
+	if !ok || k != v.token {
+		return false
+	}
+	if _, isBearer := bearer(r); isBearer {
+		return true
+	}
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return false
+	}
+	_, ok = w.visits.find(c.Value, timeNow())
+	return ok
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	sent    time.Time // when something was last sent
+	buf     []byte
+}
+
+var lineFeed, dataField = []byte("\n"), []byte("\ndata: ")
+
+// sendEvent sends an event. Its data may have several lines.
+func (s *stream) sendEvent(event string, data []byte) error {
+	s.buf = append(s.buf[:0], "event: "+event+"\ndata: "...)
+	s.buf = append(s.buf, bytes.ReplaceAll(data, lineFeed, dataField)...)
+	s.buf = append(s.buf, "\n\n"...)
+	err := s.flush(s.buf)
+	if cap(s.buf) > maxKept {
+		s.buf = nil
+	}
+	return err
+}
+
+// maxKept is the largest buffer that a stream keeps between two events.
+const maxKept = 4 << 10
+
+// beat sends an empty comment if nothing was sent for a while. If the reader has gone, sending
+// fails, and the stream ends.
+func (s *stream) beat(at time.Time) error {
+	if at.Sub(s.sent) < heartbeat {
+		return nil
+	}
+	return s.flush([]byte(":\n\n"))
+}
+
+// flush sends text, with a deadline for slow readers.
+func (s *stream) flush(text []byte) error {
+	s.sent = timeNow()
+	_ = s.control.SetWriteDeadline(s.sent.Add(eventPatience)) // a ResponseWriter of a test has no deadlines
+	if _, err := s.w.Write(text); err != nil {
+		return err
+	}
+	err := s.control.Flush()
+	_ = s.control.SetWriteDeadline(time.Time{}) // HTTP/2 would end the stream at the deadline
+	return err
+}

@@ -1,0 +1,316 @@
+package padlockweb
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/markup"
+	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+// row is a name as the pages show it.
+type row struct {
+	*sampler.Name
+	Key     string // identifies the row on the page
+	Level   string // stuck, hot, held, cooling, free or unknown
+	Title   string // the name, safe to show
+	Link    markup.URL
+	Reasons string // why it is stuck
+}
+
+// title returns the name to show. A lock file may be known by its path only.
+func title(n *sampler.Name) string {
+	if n.Name == "" {
+		return printable.Name(n.Path)
+	}
+	return printable.Name(n.Name)
+}
+
+// hotWaiters is the smallest number of waiters that makes a name hot.
+const hotWaiters = 2
+
+// level returns one word: the most important fact about a name.
+func level(n *sampler.Name) string {
+	switch {
+	case len(n.Stuck) > 0:
+		return "stuck"
+	case n.State == sampler.Unknown:
+		return "unknown"
+	case n.Waiters >= hotWaiters:
+		return "hot"
+	}
+	return string(n.State)
+}
+
+func newRow(n *sampler.Name) row {
+	var why []string
+	for _, reason := range n.Stuck {
+		why = append(why, string(reason))
+	}
+	if n.State == sampler.Unknown && n.Why != "" {
+		why = append(why, printable.Name(n.Why))
+	}
+	return row{
+		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: level(n), Title: title(n),
+		Link: nameLink(n.Name), Reasons: strings.Join(why, ", "),
+	}
+}
+
+// hashOf returns the FNV-1a hash of a text.
+func hashOf(text string) uint64 {
+	sum := uint64(14695981039346656037)
+	for i := range len(text) {
+		sum = (sum ^ uint64(text[i])) * 1099511628211
+	}
+	return sum
+}
+
+// query is what a page is asked to show.
+type query struct {
+	kind   string // table, name or host
+	name   string
+	host   string
+	filter string
+	sort   string
+}
+
+const (
+	maxFilter = 256
+	maxRows   = 500 // rows of a page; a filter finds the others
+)
+
+// newQuery reads the parameters of a page.
+func newQuery(kind string, values url.Values) query {
+	q := query{kind: kind, sort: values.Get("sort")}
+	q.filter = printable.Name(values.Get("q")) // names are compared as they are shown
+	q.filter = strings.ToValidUTF8(q.filter[:min(len(q.filter), maxFilter)], "")
+	switch kind {
+	case "name":
+		q.name = values.Get("n")
+		q.name = q.name[:min(len(q.name), driver.MaxName)]
+	case "host":
+		q.host = values.Get("h")
+		q.host = q.host[:min(len(q.host), driver.MaxLabel)]
+	}
+	if _, ok := orders[q.sort]; !ok {
+		q.sort = ""
+	}
+	return q
+}
+
+// values returns the parameters that lead to the same page again.
+func (q query) values() url.Values {
+	values := url.Values{}
+	for key, value := range map[string]string{"n": q.name, "h": q.host, "q": q.filter, "sort": q.sort} {
+		if value != "" {
+			values.Set(key, value)
+		}
+	}
+	return values
+}
+
+// events returns the address of the stream for this page.
+func (q query) events() string {
+	values := q.values()
+	values.Set("view", q.kind)
+	return "events?" + values.Encode()
+}
+
+// sorted returns the address of the table in another order.
+func (q query) sorted(by string) markup.URL {
+	q.sort = by
+	return markup.Local("./", q.values())
+}
+
+// orders are the columns by which the table can be sorted. The empty text stands for the order of
+// the sampler, in which stuck names come first, and then hot ones.
+var orders = map[string]func(a, b row) int{
+	"":        nil,
+	"name":    func(a, b row) int { return strings.Compare(a.Name.Name, b.Name.Name) },
+	"held":    func(a, b row) int { return cmp.Compare(longest(b.Name), longest(a.Name)) },
+	"waiting": func(a, b row) int { return cmp.Compare(b.Waiters, a.Waiters) },
+	"host":    func(a, b row) int { return strings.Compare(firstHost(a.Name), firstHost(b.Name)) },
+}
+
+// longest returns how long the oldest hold of a name has lasted so far.
+func longest(n *sampler.Name) (most time.Duration) {
+	for _, h := range n.Holds {
+		most = max(most, h.Held)
+	}
+	return most
+}
+
+func firstHost(n *sampler.Name) string {
+	if len(n.Holds) == 0 {
+		return "\xff" // after all hosts
+	}
+	return n.Holds[0].Host
+}
+
+// rows returns the names that the visitor sees and the query asks for.
+func rows(s *sampler.Snapshot, v *visitor, q query) []row {
+	var all []row
+	for i := range s.Names {
+		n := &s.Names[i]
+		if v.seesRow(n) && q.matches(n) {
+			all = append(all, newRow(n))
+		}
+	}
+	if by := orders[q.sort]; by != nil {
+		sort.SliceStable(all, func(i, j int) bool { return by(all[i], all[j]) < 0 })
+	}
+	return all
+}
+
+// seesRow reports whether the visitor may see the row. If only the file of a lock is known, the
+// lock has no name, and a visitor with a prefix does not see it.
+func (v *visitor) seesRow(n *sampler.Name) bool {
+	return v.right >= RightRead && strings.HasPrefix(n.Name, v.prefix)
+}
+
+func (q query) matches(n *sampler.Name) bool {
+	switch q.kind {
+	case "name":
+		return n.Name == q.name
+	case "host":
+		return slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == q.host })
+	}
+	if q.filter == "" {
+		return true
+	}
+	text := strings.ToLower(q.filter)
+	in := func(s string) bool { return strings.Contains(strings.ToLower(printable.Name(s)), text) }
+	return in(n.Name) || in(n.Path) || in(level(n)) || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return in(h.Host) || in(h.Label) })
+}
+
+// totals are the sums of all rows that a visitor sees.
+type totals struct {
+	Names, Held, Holds, Waiters, Stuck, Hot, Unknown int
+}
+
+func sum(rows []row) (t totals) {
+	t.Names = len(rows)
+	for _, r := range rows {
+		switch r.Level {
+		case "stuck":
+			t.Stuck++
+		case "hot":
+			t.Hot++
+		}
+		switch r.State {
+		case sampler.Unknown:
+			t.Unknown++
+		case sampler.Held:
+			t.Held++
+		}
+		t.Waiters += max(0, r.Waiters)
+		for _, h := range r.Holds {
+			if !h.Cooling {
+				t.Holds++
+			}
+		}
+	}
+	return t
+}
+
+// spokenSummary returns a sentence with the totals. When the totals change, a screen reader speaks
+// the new sentence.
+func (t totals) spokenSummary() string {
+	text := count(t.Held, "name is", "names are") + " held"
+	if t.Waiters > 0 {
+		text += ", " + count(t.Waiters, "caller waits", "callers wait")
+	}
+	if t.Stuck > 0 {
+		text += ", " + count(t.Stuck, "name is", "names are") + " stuck"
+	}
+	if t.Unknown > 0 {
+		text += ", the state of " + count(t.Unknown, "name is", "names is") + " unknown"
+	}
+	return text + "."
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// holderName returns a text that names a holder.
+func holderName(host string, pid int, foreign bool) string {
+	switch {
+	case foreign && pid != 0:
+		return fmt.Sprintf("a program other than padlock (process %d)", pid)
+	case foreign:
+		return "a program other than padlock"
+	case host == "" && pid == 0:
+		return "unknown"
+	case host == "": // the store belongs to one machine and does not report its name
+		return "process " + strconv.Itoa(pid)
+	}
+	return printable.Name(host) + ":" + strconv.Itoa(pid)
+}
+
+// modeOf returns the mode of a hold as a text, such as "shared" or "slot 2".
+func modeOf(h *sampler.Hold) string {
+	text := "exclusive"
+	switch {
+	case h.Cooling:
+		text = "cooling down"
+	case h.Shared:
+		text = "shared"
+	}
+	if h.Slot >= 0 {
+		text = "slot " + strconv.Itoa(h.Slot)
+		if h.Cooling {
+			text += ", cooling down"
+		}
+	}
+	return text
+}
+
+// span rounds a duration to the precision that a reader needs.
+func span(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < 2*time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + " s"
+	case d < 2*time.Hour:
+		return strconv.Itoa(int(d/time.Minute)) + " min"
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %02d min", int(d/time.Hour), int(d/time.Minute)%60)
+	}
+	return strconv.Itoa(int(d/(24*time.Hour))) + " days"
+}
+
+// moment formats a time.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
+}
+
+func nameLink(name string) markup.URL { return markup.Local("name", url.Values{"n": {name}}) }
+func hostLink(host string) markup.URL { return markup.Local("host", url.Values{"h": {host}}) }
+func breakLink(stored string) markup.URL {
+	return markup.Local("break", url.Values{"n": {stored}})
+}
+
+// seenFence returns the fence of the name. If the name has none, it returns the fence of its only
+// hold.
+func (r *row) seenFence() uint64 {
+	if r.Fence == 0 && len(r.Holds) == 1 {
+		return r.Holds[0].Fence
+	}
+	return r.Fence
+}

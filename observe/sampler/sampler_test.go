@@ -1,0 +1,233 @@
+package sampler_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/observe/sampler"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+// sample takes a sample that must succeed.
+func sample(t *testing.T, s *sampler.Sampler) *sampler.Snapshot {
+	t.Helper()
+	snap, err := s.Sample(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap
+}
+
+// row returns the row of name, which must exist.
+func row(t *testing.T, snap *sampler.Snapshot, name string) *sampler.Name {
+	t.Helper()
+	n, ok := snap.Find(name)
+	if !ok {
+		t.Fatalf("there is no row of %q among %d", name, len(snap.Names))
+	}
+	return n
+}
+
+// later waits until the time d has passed in the bubble.
+func later(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func take(t *testing.T, l *padlock.Locker, name string, opts ...padlock.Option) *padlock.Lock {
+	t.Helper()
+	k, err := l.Acquire(t.Context(), name, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestGrantsAndHoldTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l := padlock.New(store)
+		defer l.Close(t.Context())
+		s := sampler.New(l)
+		if snap := s.Snapshot(); snap.Number != 0 || snap.Age(time.Now()) != -1 {
+			t.Errorf("before the first sample: %+v", snap)
+		}
+		before := take(t, l, "invoice:1")
+		if n := row(t, sample(t, s), "invoice:1"); n.Grants != 0 || n.State != sampler.Held {
+			t.Errorf("a hold from before the first sample: %+v", n)
+		}
+		before.Release()
+		later(time.Second)
+		for range 10 {
+			k := take(t, l, "invoice:1", padlock.Label("month end"))
+			later(time.Second)
+			n := row(t, sample(t, s), "invoice:1")
+			if h := n.Holds[0]; h.Held != time.Second || h.Label != "month end" || h.Fence != k.Fence() || h.Slot != -1 || h.AtLeast {
+				t.Errorf("the hold is %+v", h)
+			}
+			later(time.Second)
+			k.Release()
+			later(time.Second)
+			if snap := sample(t, s); len(snap.Names) != 0 {
+				t.Errorf("a free name has a row: %+v", snap.Names)
+			}
+		}
+		n, ok := s.Lookup("invoice:1")
+		if !ok || n.State != sampler.Free || n.Grants != 10 || n.Usual.Count != 11 {
+			t.Errorf("%v, %+v", ok, n)
+		}
+		if n.Usual.P50 < 2*time.Second || n.Usual.P50 > 2500*time.Millisecond {
+			t.Errorf("holds of 2 s have the median %s", n.Usual.P50)
+		}
+		snap := s.Snapshot()
+		if e := snap.Ended[0]; e.How != sampler.Released || e.Label != "month end" || e.Name != "invoice:1" {
+			t.Errorf("the last end is %+v", e)
+		}
+		if g := snap.Groups[0]; g.Group != "invoice" || g.Grants != 10 || g.Usual.Count != 11 {
+			t.Errorf("the group is %+v", g)
+		}
+	})
+}
+
+func TestWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		defer l.Close(t.Context())
+		s := sampler.New(l)
+		k := take(t, l, "hot")
+		cool := take(t, l, "other")
+		defer cool.Release()
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 3 {
+			go l.Do(ctx, "hot", func(context.Context) error { return nil })
+		}
+		synctest.Wait()
+		sample(t, s)
+		later(10 * time.Second)
+		snap := sample(t, s)
+		n := row(t, snap, "hot")
+		if n.Waiters != 3 || n.Waiting != 30*time.Second || n.WaitTime != n.Waiting {
+			t.Errorf("3 callers waited for 10 s: %+v", n)
+		}
+		if snap.Names[0].Name != "hot" {
+			t.Errorf("the name that callers wait for is not the first one: %+v", snap.Names)
+		}
+		cancel()
+		k.Release()
+		synctest.Wait()
+		later(time.Second)
+		sample(t, s)
+		if n, _ := s.Lookup("hot"); n.Waiting != 0 || n.Waiters != 0 || n.WaitTime != 30*time.Second {
+			t.Errorf("after the queue is empty: %+v", n)
+		}
+	})
+}
+
+// The holder died, so nobody renews the lock and nobody releases it.
+func TestADeadHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l := padlock.NewShared(store)
+		defer store.Close()
+		defer l.Close(t.Context())
+		s := sampler.New(l)
+		ask := driver.Request{Name: "job", Token: "one", TTL: 30 * time.Second, Holder: driver.Holder{Host: "web-3", PID: 4121}}
+		if _, err := store.Acquire(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+		sample(t, s)
+		for range 3 { // the holder renews as it should
+			later(10 * time.Second)
+			if _, err := store.Extend(t.Context(), "job", "one", 30*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if n := row(t, sample(t, s), "job"); len(n.Stuck) > 0 {
+				t.Errorf("a hold that is renewed is stuck: %+v", n)
+			}
+		}
+		for second := range 29 {
+			later(time.Second)
+			n := row(t, sample(t, s), "job")
+			if late := second+1 >= 18; late != slices.Contains(n.Stuck, sampler.NotRenewed) {
+				t.Errorf("%d s after the last renewal: stuck: %v, %+v", second+1, n.Stuck, n.Holds[0])
+			}
+		}
+		later(2 * time.Second)
+		snap := sample(t, s)
+		if len(snap.Names) != 0 || snap.Ended[0].How != sampler.Expired || snap.Ended[0].Host != "web-3" {
+			t.Errorf("after the lease: %+v, ended %+v", snap.Names, snap.Ended)
+		}
+		if n, _ := s.Lookup("job"); n.Expired != 1 || n.Missed != 2 {
+			t.Errorf("%+v", n.Figures)
+		}
+	})
+}
+
+// While the store is down, the rows stay and say how old they are.
+func TestStoreIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &sometimes{Store: memstore.New()}
+		l := padlock.New(store)
+		defer l.Close(t.Context())
+		s := sampler.New(l)
+		k := take(t, l, "job")
+		defer k.Release()
+		sample(t, s)
+		store.down = true
+		later(5 * time.Second)
+		snap, err := s.Sample(t.Context())
+		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(snap.Err, driver.ErrUnavailable) {
+			t.Errorf("the error is %v", err)
+		}
+		if n := row(t, snap, "job"); n.State != sampler.Held || snap.Age(time.Now()) != 5*time.Second {
+			t.Errorf("the age is %s, the row %+v", snap.Age(time.Now()), n)
+		}
+	})
+}
+
+// sometimes is a store that can be down.
+type sometimes struct {
+	*memstore.Store
+	down bool
+}
+
+func (s *sometimes) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if s.down {
+		return nil, driver.ErrUnavailable
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+func TestRunAndNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		defer l.Close(t.Context())
+		s := sampler.New(l)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		began := time.Now()
+		for number := range uint64(5) {
+			snap, err := s.Next(t.Context(), number)
+			if err != nil || snap.Number != number+1 {
+				t.Fatalf("after %d came %d, %v", number, snap.Number, err)
+			}
+		}
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("5 samples took %s", took)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v", err)
+		}
+		if _, err := s.Next(ctx, 100); !errors.Is(err, context.Canceled) {
+			t.Errorf("Next returned %v", err)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package mysqladvisory
+
+import "slices"
+
+// A waiter is a call of Wait that waits in the line. A call that wants to reserve its lock waits
+// there until a session is free. Any other call waits there until its lock may be free.
+type waiter struct {
+	key     string
+	reserve bool
+	place   chan *slot    // gets a slot that has become free
+	woken   chan struct{} // gets a value when this process releases the lock
+}
+
+// A line holds the waiters of a store in the order in which they came. pool.mu guards it.
+type line struct{ waiters []*waiter }
+
+// join adds a waiter at the end.
+func (l *line) join(key string, reserve bool) *waiter {
+	w := &waiter{key, reserve, make(chan *slot, 1), make(chan struct{}, 1)}
+	l.waiters = append(l.waiters, w)
+	return w
+}
+
+func (l *line) remove(w *waiter) {
+	l.waiters = slices.DeleteFunc(l.waiters, func(o *waiter) bool { return o == w })
+}
+
+// countAhead returns how many waiters came before w.
+func (l *line) countAhead(w *waiter) int { return max(0, slices.Index(l.waiters, w)) }
+
+// give gives a free slot to the first waiter that wants to reserve its lock. It returns false if
+// there is no such waiter, because the other waiters need no slot.
+func (l *line) give(sl *slot) bool {
+	for _, w := range l.waiters {
+		if w.reserve {
+			l.remove(w)
+			w.place <- sl
+			return true
+		}
+	}
+	return false
+}
+
+// wake wakes waiters for a lock that this process has released. It wakes all waiters that do not
+// reserve the lock, and the first of the waiters that do.
+func (l *line) wake(key string) {
+	first := true
+	for _, w := range l.waiters {
+		if w.key != key || w.reserve && !first {
+			continue
+		}
+		first = first && !w.reserve
+		select {
+		case w.woken <- struct{}{}:
+		default:
+		}
+	}
+}

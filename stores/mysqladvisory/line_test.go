@@ -1,0 +1,69 @@
+package mysqladvisory
+
+import "testing"
+
+// The first 8 waiters of a process get a slot. Those behind them get one in the order in which they
+// came. A waiter that leaves passes its slot on.
+func TestLine(t *testing.T) {
+	p := &pool{}
+	var slots []*slot
+	for range waitConns {
+		sl, w := p.waiter("held", true)
+		if sl == nil || w != nil {
+			t.Fatal("one of the first waiters has no slot")
+		}
+		slots = append(slots, sl)
+	}
+	var line []*waiter
+	for range 3 {
+		sl, w := p.waiter("job", true)
+		if sl != nil {
+			t.Fatal("there are more slots than there should be")
+		}
+		line = append(line, w)
+	}
+	_, watcher := p.waiter("job", false)
+	if p.countAhead(line[2]) != 2 {
+		t.Errorf("%d waiters are ahead of the third one", p.countAhead(line[2]))
+	}
+	p.giveBack(slots[3])
+	if len(line[0].place) != 1 || len(line[1].place)+len(line[2].place)+len(watcher.place) != 0 {
+		t.Fatal("a slot that became free did not go to the first waiter alone")
+	}
+	p.leaveLine(line[0])
+	if len(line[1].place) != 1 {
+		t.Error("a waiter that left with a slot did not pass it on")
+	}
+	if got := <-line[1].place; got != slots[3] || !got.taken {
+		t.Error("the slot that was passed on is another one, or is free")
+	}
+	p.leaveLine(line[2])
+	p.giveBack(slots[5])
+	if slots[5].taken {
+		t.Error("nobody waits for a slot, and it is not free")
+	}
+	if sl, _ := p.waiter("job", true); sl != slots[5] {
+		t.Error("the next waiter does not get the free slot")
+	}
+}
+
+// A release wakes the first of the waiters with reserve and all waiters without it. It wakes no
+// waiter for another lock.
+func TestWake(t *testing.T) {
+	p := &pool{}
+	for range waitConns {
+		p.waiter("held", true)
+	}
+	_, other := p.waiter("other", true)
+	_, watcher := p.waiter("job", false)
+	_, first := p.waiter("job", true)
+	_, second := p.waiter("job", true)
+	_, late := p.waiter("job", false)
+	p.wake("job")
+	p.wake("job") // a waiter that was woken needs no second wake-up
+	for i, w := range []*waiter{other, watcher, first, second, late} {
+		if want := []int{0, 1, 1, 0, 1}[i]; len(w.woken) != want {
+			t.Errorf("waiter %d was woken %d times, want %d", i, len(w.woken), want)
+		}
+	}
+}

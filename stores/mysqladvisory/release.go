@@ -1,0 +1,44 @@
+package mysqladvisory
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/calls"
+)
+
+// Release implements driver.Store.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
+	if err != nil {
+		return driver.Gone, err
+	}
+	return calls.Do(ctx, &s.calls, func() (driver.Outcome, error) {
+		h, err := s.holds.enter(ctx, name, token)
+		if err != nil {
+			return driver.Gone, err
+		}
+		defer s.holds.leave(h)
+		switch {
+		case h.state == none:
+			return driver.Gone, s.reachServer()
+		case h.state == doubt:
+			return driver.Gone, s.settle(h)
+		case !h.c.alive():
+			s.clear(h)
+			return driver.Gone, nil
+		}
+		return s.letGo(h)
+	})
+}
+
+// reachServer checks whether the server can be reached.
+func (s *Store) reachServer() error {
+	c, err := s.pool.anyConn()
+	if err == nil {
+		_, err = c.queryOne(ping(c.mark))
+	}
+	return failure(err)
+}

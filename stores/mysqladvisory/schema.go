@@ -1,0 +1,45 @@
+package mysqladvisory
+
+import "strconv"
+
+// schemaVersion is the version of the table of fences that this package reads and writes. A special
+// row of the table contains this number as its fence. A table without that row has version 1.
+const schemaVersion = 1
+
+// These rows of the table are about the table itself. No lock has such a name: padlock's names have
+// a colon after the first word, and Symfony's names are hexadecimal.
+const (
+	versionRow = "padlock version"
+	sweepRow   = "padlock sweep"
+)
+
+// Schema returns the statements that create the table of fences in a database. "" means the
+// database of the connection. The store runs the statements itself if the table is missing and its
+// user may create tables. Afterwards, the user needs SELECT, INSERT and UPDATE on the table. If the
+// user also has DELETE, the store removes old rows.
+func Schema(database string) ([]string, error) {
+	table, err := fenceTable(database)
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + table +
+			" (lock_name varbinary(64) NOT NULL PRIMARY KEY, fence bigint NOT NULL, name varbinary(1024) NOT NULL," +
+			" session varbinary(64) NOT NULL, since bigint NOT NULL, holder blob NOT NULL) ENGINE=InnoDB",
+		"INSERT INTO " + table + " (lock_name, fence, name, session, since, holder) VALUES ('" + versionRow + "', " +
+			strconv.Itoa(schemaVersion) + ", 'version of this table', '-', 0, '') ON DUPLICATE KEY UPDATE fence = fence",
+	}, nil
+}
+
+// fenceTable returns the name of the table with its database.
+func fenceTable(database string) (string, error) {
+	if database == "" {
+		return "`padlock_fences`", nil
+	}
+	for _, c := range database {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '$' {
+			return "", invalid("the name of the database %q has a character other than letters, digits, _, - and $", database)
+		}
+	}
+	return "`" + database + "`.`padlock_fences`", nil
+}

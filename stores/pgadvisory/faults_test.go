@@ -1,0 +1,260 @@
+package pgadvisory_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/pgadvisory"
+)
+
+// locks counts the advisory locks of sessions of padlock.
+const locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND application_name LIKE 'padlock %'"
+
+// A process of the server is killed. It has nothing to do with the lock, but the server drops all
+// connections, and all advisory locks end with them.
+func TestUnrelatedBackendKilled(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	g := take(t, a, request("job"))
+	if err := syscall.Kill(readValue[int](t, connect(t, srv.URL()), "SELECT pg_backend_pid()"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, g.Bound)
+	if _, later := untilGranted(t, b, "job"); later.Fence <= g.Fence {
+		t.Errorf("the fence was %d, and is %d after the crash", g.Fence, later.Fence)
+	}
+}
+
+// pg_terminate_backend is noticed at once, and ends the hold.
+func TestTerminatedBackend(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Hour)), mustOpen(t, srv.URL())
+	r := request("job")
+	g := take(t, a, r)
+	readValue[bool](t, connect(t, srv.URL()), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+	awaitEnd(t, g.Bound)
+	if _, err := a.Extend(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Extend: %v", err)
+	}
+	untilGranted(t, b, "job")
+	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.Gone || err != nil {
+		t.Errorf("Release: %v, %v", out, err)
+	}
+}
+
+// The session of a holder does not answer a release, so the store gives up the connection. While
+// that session still has the lock, the next release does not report the lock as free.
+func TestReleaseInAStuckSession(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Second)), mustOpen(t, srv.URL())
+	r := request("job")
+	take(t, a, r)
+	pid := readValue[int](t, connect(t, srv.URL()), "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+	server.StopProcess(t, pid)
+	for range 2 {
+		if out, err := a.Release(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("Release while the session has the lock: %v, %v", out, err)
+		}
+	}
+	refused(t, b, request("job"))
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	untilTrue(t, "the session is gone", func() bool {
+		_, err := a.Release(t.Context(), "job", r.Token, 0)
+		return err == nil
+	})
+	take(t, b, request("job"))
+}
+
+// Two readers want to be promoted. The second one fails at once. When the second one has gone, the
+// first one is promoted, although a writer waits.
+func TestTwoPromoters(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b, c := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	first, second := reader("job"), reader("job")
+	take(t, a, first)
+	take(t, b, second)
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		_, err := c.Wait(ctx, request("job"), true)
+		waited <- err
+	}()
+	defer func() { cancel(); <-waited }()
+	conn := connect(t, srv.URL())
+	queued(t, conn)
+	first.Shared, second.Shared = false, false
+	if _, err := a.Convert(t.Context(), first); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("the first promoter: %v", err)
+	}
+	if _, err := b.Convert(t.Context(), second); !errors.Is(err, driver.ErrPromotionConflict) {
+		t.Fatalf("the second promoter: %v", err)
+	}
+	release(t, b, second)
+	if _, err := a.Convert(t.Context(), first); err != nil {
+		t.Fatalf("the only reader left, a writer waiting: %v", err)
+	}
+	first.Shared = true
+	if _, err := a.Convert(t.Context(), first); err != nil {
+		t.Fatalf("demotion, a writer waiting: %v", err)
+	}
+}
+
+// A promotion that is granted at the moment of its time-out is not forgotten: after a refusal the
+// session has no exclusive lock.
+func TestPromotionAtTheTimeOut(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b, c := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	granted := 0
+	for range 40 {
+		first, second := reader("job"), reader("job")
+		take(t, a, first)
+		take(t, b, second)
+		write := first
+		write.Shared = false
+		a.Convert(t.Context(), write) // sets the intent, so the next Convert waits for the lock alone
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			<-time.After(18*time.Millisecond + rand.N(4*time.Millisecond))
+			b.Release(t.Context(), "job", second.Token, 0)
+		}()
+		_, err := a.Convert(t.Context(), write)
+		<-done
+		switch {
+		case err == nil:
+			granted++
+			refused(t, c, reader("job"))
+		case errors.Is(err, driver.ErrHeld):
+			if _, err := a.Convert(t.Context(), first); err != nil {
+				t.Fatalf("withdrawal of the intent: %v", err)
+			}
+			r := reader("job")
+			take(t, c, r)
+			release(t, c, r)
+		default:
+			t.Fatalf("Convert: %v", err)
+		}
+		release(t, a, first)
+	}
+	t.Logf("%d of 40 were granted", granted)
+	if n := readValue[int](t, connect(t, srv.URL()), locks); n != 0 {
+		t.Errorf("%d locks are left", n)
+	}
+}
+
+// The server frees the locks of a process that was killed.
+func TestHolderKilled(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s := mustOpen(t, srv.URL())
+	holder := startChild(t, "hold", srv.URL())
+	if held := refused(t, s, request("job")); len(held.Holds) != 1 || held.Holds[0].PID != holder.Process.Pid {
+		t.Errorf("process %d has the lock; the error says %+v", holder.Process.Pid, held.Holds)
+	}
+	holder.Process.Kill()
+	untilGranted(t, s, "job")
+}
+
+// A process is stopped while it waits. The server grants it the lock, and later takes the lock
+// back.
+func TestWaiterStopped(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s := mustOpen(t, srv.URL())
+	r := request("job")
+	take(t, s, r)
+	waiter := startChild(t, "wait", srv.URL())
+	conn := connect(t, srv.URL())
+	queued(t, conn)
+	server.StopProcess(t, waiter.Process.Pid)
+	release(t, s, r)
+	untilGranted(t, s, "job")
+}
+
+// The holds of a thousand names need 4 connections. When 20 contenders for one name have finished,
+// nothing is left behind.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s := mustOpen(t, srv.URL())
+	conn := connect(t, srv.URL())
+	var all []driver.Request
+	for i := range 1000 {
+		r := request("job" + string(rune('0'+i%10)) + string(rune(0x4e00+i)))
+		take(t, s, r)
+		all = append(all, r)
+	}
+	if n := readValue[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'padlock %'"); n > 4 {
+		t.Errorf("1,000 holds use %d connections", n)
+	}
+	for _, r := range all {
+		release(t, s, r)
+	}
+	if n := readValue[int](t, conn, locks); n != 0 {
+		t.Errorf("%d locks are left", n)
+	}
+}
+
+// A wait that is cancelled leaves nothing in the server's queue.
+func TestCancelledWaits(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	r := request("job")
+	take(t, a, r)
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
+		if _, err := b.Wait(ctx, request("job"), true); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait: %v", err)
+		}
+		cancel()
+	}
+	release(t, a, r)
+	conn := connect(t, srv.URL())
+	untilTrue(t, "no lock is left", func() bool { return readValue[int](t, conn, locks) == 0 })
+}
+
+// Readers of one process never overtake a writer that waits in the server's queue.
+func TestReadersOfOneProcess(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	var all []driver.Request
+	for range 10 {
+		r := reader("job")
+		take(t, a, r)
+		all = append(all, r)
+	}
+	refused(t, b, request("job"))
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		_, err := b.Wait(ctx, request("job"), true)
+		waited <- err
+	}()
+	conn := connect(t, srv.URL())
+	queued(t, conn)
+	refused(t, a, reader("job"))
+	cancel()
+	<-waited
+	for i, r := range all {
+		release(t, a, r)
+		if i < len(all)-1 {
+			refused(t, b, request("job"))
+		}
+	}
+	untilGranted(t, b, "job")
+}

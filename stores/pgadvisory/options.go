@@ -1,0 +1,117 @@
+package pgadvisory
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	keys      keyring
+	noFences  bool
+	schema    string
+	lossDelay time.Duration
+	lazy      bool
+	lenient   bool
+	maxHolds  int
+	keep      time.Duration
+	password  func() (string, error)
+}
+
+func defaults() config {
+	return config{schema: "public", lossDelay: 10 * time.Second, maxHolds: 2000}
+}
+
+// NoFences turns fences off, so that the store needs no table and no privileges. A holder that has
+// lost its connection may continue to write to the resource. Without fences, nothing prevents that.
+func NoFences() Option { return func(c *config) { c.noFences = true } }
+
+// SymfonyLayout uses the same locks as the PostgreSqlStore of PHP's Symfony, which locks the CRC-32
+// of the name. Two names with the same CRC-32 exclude each other. Among 10,000 names, there are two
+// such names with a probability of 1 %.
+func SymfonyLayout() Option { return func(c *config) { c.keys.symfony = true } }
+
+// Namespace separates the names from those of other namespaces in the same database. It cannot be
+// combined with SymfonyLayout.
+func Namespace(name string) Option { return func(c *config) { c.keys.namespace = name } }
+
+// InSchema puts the table of fences into a schema other than public.
+func InSchema(name string) Option { return func(c *config) { c.schema = name } }
+
+// LossDelay sets how long it may take until a holder notices that the server or the network no
+// longer answers. The connection then counts as ended, and the holder loses its locks. The default
+// is 10 s and the minimum 1 s. If TCP reports the end, the holder learns of it at once. The server
+// keeps the locks of a silent process for longer than LossDelay.
+func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
+
+// MaxHolds sets how many holds the store may have at once. The default is 2,000. A server with
+// default settings has room for about 6,400 locks, over all kinds and sessions.
+func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
+
+// Keep sets how long the row of a name stays in the table of fences. The time counts from the
+// name's last fence. The default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row
+// is ever removed. One of the processes that share the table removes old rows in the background, at
+// most 500 a second.
+func Keep(d time.Duration) Option {
+	return func(c *config) {
+		if c.keep = max(d, minKeep); d <= 0 {
+			c.keep = -1
+		}
+	}
+}
+
+// keepFor returns how long a row stays, or less than 0 if no row is removed.
+func (c *config) keepFor() time.Duration { return cmp.Or(c.keep, defaultKeep) }
+
+// Lazy opens the store without a request to the server, which may be down.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
+
+func (c *config) check() error {
+	switch {
+	case c.lossDelay < time.Second || c.lossDelay > time.Hour:
+		return invalid("LossDelay is %v; it is 1 s to 1 h", c.lossDelay)
+	case c.maxHolds < 1:
+		return invalid("MaxHolds is %d; it is at least 1", c.maxHolds)
+	case c.keys.symfony && c.keys.namespace != "":
+		return invalid("Namespace: Symfony's layout has none; leave it out")
+	}
+	_, err := fenceTable(c.schema)
+	return err
+}
+
+// pingEvery is how long a connection may be silent before the store asks the server whether it is
+// still there.
+func (c *config) pingEvery() time.Duration { return c.lossDelay / 3 }
+
+// limit is how long a statement may take, unless it waits for a lock. It is less than
+// driver.MaxSilence.
+func (c *config) limit() time.Duration { return min(c.lossDelay/2, 4*time.Second) }
+
+func (c *config) guarantees() driver.Guarantees {
+	g := driver.Guarantees{
+		Store:         "postgres-advisory",
+		SafeClockJump: driver.Yes,
+		SafeEviction:  driver.Yes,
+		Bound:         driver.ToConnection,
+		Fence:         driver.DurableFence,
+		SharedFence:   driver.Yes,
+		LossDelay:     c.lossDelay,
+		Shared:        true,
+		Promotion:     driver.Atomic,
+		Notes: []string{
+			"All holds of a connection end when it ends; a crash of any server process ends all connections.",
+			"A process that was stopped keeps its holds until its connection ends.",
+		},
+	}
+	if c.noFences {
+		g.Fence, g.SharedFence = driver.NoFence, driver.No
+	}
+	if c.keys.symfony {
+		g.Notes = append(g.Notes, "Names whose CRC-32 is the same exclude each other.")
+	}
+	return g
+}

@@ -1,0 +1,46 @@
+package pgadvisory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+// A Prune of a large table takes longer than one call to a silent server may take. It goes on until
+// the table is done, or until its context ends.
+func TestPruneOfALargeTable(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s, conn := mustOpen(t, srv.URL()), connect(t, srv.URL())
+	const names = 1200 // three batches
+	for i := range names {
+		r := request(fmt.Sprint("job ", i))
+		take(t, s, r)
+		release(t, s, r)
+	}
+	execute(t, conn, age)
+	execute(t, conn, "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_notify(''batch'', ''''), pg_sleep(1.7); RETURN NULL; END'")
+	execute(t, conn, "CREATE TRIGGER slow BEFORE DELETE ON padlock_fences FOR EACH STATEMENT EXECUTE FUNCTION slow()")
+	execute(t, conn, "LISTEN batch")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		conn.WaitForNotification(t.Context()) // the first batch is done
+		cancel()
+	}()
+	first, err := s.Prune(ctx)
+	if first == 0 || first == names || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d rows were removed until the context ended, %v", first, err)
+	}
+	for i := range names {
+		r := request(fmt.Sprint("job ", i))
+		take(t, s, r)
+		release(t, s, r)
+	}
+	execute(t, conn, age)
+	if n, err := s.Prune(t.Context()); n != names || err != nil {
+		t.Errorf("%d rows were removed, %v; want %d", n, err, names)
+	}
+}

@@ -1,0 +1,190 @@
+package pgadvisory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/pgadvisory"
+)
+
+// age makes all rows look as if their names had last been used two days ago.
+const age = "UPDATE padlock_fences SET fence = fence - 172800000000 WHERE fence > 172800000000"
+
+func execute(t testing.TB, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Old rows of free names go, in batches. Rows of names that are held, of names with a recent fence
+// and of names whose fence is ahead of the clock stay. No fence falls.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s, other := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	conn := connect(t, srv.URL())
+	fences := map[string]uint64{}
+	const names = 1200
+	for i := range names {
+		r := request(fmt.Sprint("job ", i))
+		fences[r.Name] = take(t, s, r).Fence
+		release(t, s, r)
+	}
+	held, read := request("held"), reader("read")
+	take(t, s, held)
+	fence := take(t, s, read).Fence
+	execute(t, conn, age)
+	ahead := request("ahead")
+	ahead.FenceAbove = 1 << 52
+	take(t, s, ahead)
+	release(t, s, ahead)
+	recent := request("recent")
+	take(t, s, recent)
+	release(t, s, recent)
+	if n, err := other.Prune(t.Context()); n != names || err != nil {
+		t.Errorf("%d rows were removed, %v; want %d", n, err, names)
+	}
+	if n, err := s.Prune(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d rows were removed by a second sweep, %v", n, err)
+	}
+	if n := readValue[int](t, conn, "SELECT count(*) FROM padlock_fences"); n != 5 {
+		t.Errorf("%d rows are left, want 4 and that of the version", n)
+	}
+	if g := take(t, other, reader("read")); g.Fence != fence-172800000000 {
+		t.Errorf("a reader that joins another one has fence %d, the other has %d", g.Fence, fence)
+	}
+	for name, last := range fences {
+		if g := take(t, other, request(name)); g.Fence <= last {
+			t.Fatalf("%s: fence %d after %d", name, g.Fence, last)
+		}
+	}
+}
+
+// Processes take names while others age the rows and prune. Fences never fall and nobody is
+// refused by a sweep.
+func TestPruneUnderLoad(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	stores := []*pgadvisory.Store{mustOpen(t, srv.URL()), mustOpen(t, srv.URL())}
+	var working, pruning sync.WaitGroup
+	done := make(chan struct{})
+	conn := connect(t, srv.URL())
+	// On a busy machine 150 rounds may be over before a sweep has met an old row of a free name.
+	deadline := time.Now().Add(30 * time.Second)
+	var removed atomic.Int64
+	pruning.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			execute(t, conn, "UPDATE padlock_fences SET fence = fence - 172800000000 WHERE key IN (SELECT key FROM padlock_fences WHERE fence > 172800000000 ORDER BY random() LIMIT 20)")
+			n, err := stores[rand.N(2)].Prune(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			removed.Add(int64(n))
+		}
+	})
+	for i := range 8 {
+		working.Go(func() {
+			s, last := stores[i%2], uint64(0)
+			for n := 0; n < 150 || removed.Load() == 0 && time.Now().Before(deadline); n++ {
+				r := request(fmt.Sprint("job ", i))
+				g, err := s.Acquire(context.Background(), r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if g.Fence <= last {
+					t.Errorf("fence %d after %d", g.Fence, last)
+				}
+				last = g.Fence
+				release(t, s, r)
+			}
+		})
+	}
+	working.Wait()
+	close(done)
+	pruning.Wait()
+	if removed.Load() == 0 {
+		t.Error("no row was removed")
+	}
+}
+
+// A user without the right to delete is served. Only its own sweep fails.
+func TestPruneWithoutTheRight(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	conn := connect(t, srv.URL())
+	statements, err := pgadvisory.Schema("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range append(statements, "CREATE ROLE poor LOGIN", "GRANT SELECT, INSERT, UPDATE ON padlock_fences TO poor") {
+		execute(t, conn, sql)
+	}
+	s := mustOpen(t, strings.Replace(srv.URL(), "postgres@", "poor@", 1))
+	take(t, s, request("job"))
+	if _, err := s.Prune(t.Context()); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("Prune: %v", err)
+	}
+	take(t, s, request("another job"))
+}
+
+// The table has a version. A table of a newer padlock is refused, and the error says what to do. A
+// table without a version is that of version 1.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	raw := "postgres+advisory" + strings.TrimPrefix(srv.URL(), "postgres")
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, srv.URL())
+	upgrade := func(from int) {
+		t.Helper()
+		if got, to, err := pgadvisory.Scheme().Upgrade(t.Context(), u); got != from || to != 1 || err != nil {
+			t.Errorf("upgrade: from %d to %d, %v; want from %d to 1", got, to, err, from)
+		}
+	}
+	upgrade(0)
+	upgrade(1)
+	execute(t, conn, "DELETE FROM padlock_fences")
+	old := mustOpen(t, srv.URL())
+	take(t, old, request("job"))
+	upgrade(1)
+	const version = "fence = 2 WHERE name = 'version of this table'"
+	if n := readValue[int](t, conn, "SELECT count(*) FROM padlock_fences WHERE name = 'version of this table'"); n != 1 {
+		t.Errorf("%d rows have the version", n)
+	}
+	execute(t, conn, "UPDATE padlock_fences SET "+version)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "install the newest padlock") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = open(t.Context(), srv.URL())
+	refused("Open", err)
+	_, err = mustOpen(t, srv.URL(), pgadvisory.Lazy()).Acquire(t.Context(), request("another job"))
+	refused("the first call of a lazy store", err)
+	_, _, err = pgadvisory.Scheme().Upgrade(t.Context(), u)
+	refused("upgrade", err)
+	take(t, mustOpen(t, srv.URL(), pgadvisory.NoFences()), request("without a fence"))
+}

@@ -1,0 +1,193 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/stores/quorum"
+)
+
+func inspect(t *testing.T, s driver.Inspector, name string) driver.State {
+	t.Helper()
+	st, err := s.Inspect(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func TestInspect(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+		a, b, r := open(), open(), request("n")
+		passing := request("n")
+		take(t, c[4].now(), passing)
+		if s := inspect(t, b, "n"); len(s.Holds) != 0 {
+			t.Errorf("a hold on one member was reported: %+v", s)
+		}
+		until := time.Now().Add(r.TTL)
+		g := take(t, a, r)
+		pass(time.Millisecond)
+		b.these(down, 1)
+		b.these(silent, 2)
+		s := inspect(t, b, "n")
+		i := slices.IndexFunc(s.Holds, func(h driver.Hold) bool { return h.Holder == r.Holder })
+		if i < 0 || !s.Holds[i].Until.Equal(until) || s.Fence < g.Fence || s.Waiters != -1 {
+			t.Errorf("%+v is held with fence %d; told was %+v", r, g.Fence, s)
+		}
+		b.these(down, 3)
+		_, err := b.Inspect(t.Context(), "n")
+		wantErr(t, err, driver.ErrUnavailable)
+	})
+}
+
+// A member may forget the fence of a free name. Its answer then says nothing about the fences that
+// it has minted.
+func TestInspectWithForgottenFences(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		take(t, c[3].now(), request("n"))
+		take(t, c[4].now(), request("n"))
+		pass(time.Millisecond)
+		g := take(t, a, r)
+		wantOutcome(t, a, r, driver.Released) // members 1 to 3 forget the name
+		if s := inspect(t, a, "n"); s.Fence != 0 {
+			t.Errorf("told was %+v, although no fence is known of three members", s)
+		}
+		take(t, c[2].now(), request("n"))
+		list, err := a.List(t.Context(), "n")
+		for _, s := range append(list, inspect(t, a, "n")) {
+			if s.Fence < g.Fence || err != nil {
+				t.Errorf("after a grant with fence %d told was %+v, %v", g.Fence, s, err)
+			}
+		}
+	})
+}
+
+// Under All the holder of any one member is in the way, so Inspect reports it: during a move, a
+// process may still use the old store alone.
+func TestInspectUnderAll(t *testing.T) {
+	bubbleOf(t, quorum.All, 2, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		take(t, c[0].now(), r)
+		if s := inspect(t, a, "n"); len(s.Holds) != 1 || s.Holds[0].Holder != r.Holder {
+			t.Errorf("told was %+v", s)
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a := open()
+		for _, name := range []string{"x/1", "x/2", "y/1"} {
+			take(t, a, request(name))
+		}
+		take(t, c[2].now(), request("x/only-one-member"))
+		pass(time.Millisecond)
+		a.these(down, 1)
+		list, err := a.List(t.Context(), "x/")
+		var names []string
+		for _, s := range list {
+			names = append(names, s.Name)
+		}
+		slices.Sort(names)
+		// While a member is out of reach, a hold that only one member reports may have a quorum, so
+		// it is listed.
+		if want := []string{"x/1", "x/2", "x/only-one-member"}; err != nil || !slices.Equal(names, want) {
+			t.Errorf("listed %v: %v", names, err)
+		}
+		a.heal()
+		if list, err = a.List(t.Context(), "x/"); err != nil || len(list) != 2 {
+			t.Errorf("listed %v: %v", list, err)
+		}
+	})
+}
+
+func TestBreak(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+		a, b, r := open(), open(), request("n")
+		c[0].clock.ahead.Store(int64(time.Second))
+		g := take(t, a, r)
+		pass(2 * time.Second)
+		seen := inspect(t, b, "n").Fence
+		_, err := b.Break(t.Context(), "n", seen-1)
+		wantErr(t, err, driver.ErrLost)
+		wantLive(t, a, r)
+
+		b.these(down, 1, 2)
+		seen = inspect(t, b, "n").Fence
+		fence, err := b.Break(t.Context(), "n", seen)
+		if err != nil || fence <= g.Fence {
+			t.Fatalf("broken with fence %d after %d: %v", fence, g.Fence, err)
+		}
+		wantErr(t, extend(t, a, r), driver.ErrLost)
+		pass(time.Second)
+		wantHolders(t, c, "n", 1, 2) // their holds lapse
+		if next := take(t, b, request("n")); next.Fence <= fence {
+			t.Errorf("broken with fence %d, then fence %d was granted", fence, next.Fence)
+		}
+
+		// Too few members can be asked, or too few carry out the request.
+		pass(time.Minute)
+		r = request("m")
+		b.heal()
+		take(t, a, r)
+		pass(time.Millisecond)
+		seen = inspect(t, b, "m").Fence
+		b.links[0].next("break", silent)
+		b.links[1].next("break", down)
+		b.links[2].next("break", lostReply)
+		_, err = b.Break(t.Context(), "m", seen)
+		wantErr(t, err, driver.ErrUncertain)
+		b.these(down, 1, 2, 3)
+		_, err = b.Break(t.Context(), "m", seen)
+		wantErr(t, err, driver.ErrUnavailable)
+	})
+}
+
+// reporting is a store that can say how its server is.
+type reporting struct {
+	*memstore.Store
+	found []driver.Finding
+	err   error
+}
+
+func (r *reporting) Status(context.Context) ([]driver.Finding, error) { return r.found, r.err }
+
+func TestStatus(t *testing.T) {
+	ok := []driver.Finding{{Name: "uptime", Value: "1 s", Advice: "wait"}}
+	s, err := quorum.New(quorum.Majority, []driver.Store{
+		&reporting{memstore.New(), ok, nil}, &reporting{memstore.New(), nil, driver.ErrUnavailable}, memstore.New(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	found, err := s.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"member 1 (memory)=reached", "member 1 (memory): uptime=1 s", "member 2 (memory)=not reached", "member 3 (memory)=unknown"}
+	var got []string
+	for _, f := range found {
+		got = append(got, f.Name+"="+f.Value)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %v", got)
+	}
+	down, err := quorum.New(quorum.Majority, []driver.Store{&reporting{memstore.New(), nil, errors.New("no route")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer down.Close()
+	_, err = down.Status(t.Context())
+	wantErr(t, err, driver.ErrUnavailable)
+	if !strings.Contains(err.Error(), "no route") {
+		t.Errorf("the error does not say why: %v", err)
+	}
+}

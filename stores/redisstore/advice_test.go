@@ -1,0 +1,161 @@
+package redisstore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/redisstore"
+)
+
+// sameLayout returns the options of the store that bothLayouts has opened for t.
+func sameLayout(t *testing.T) []redisstore.Option {
+	if strings.HasSuffix(t.Name(), "/string") {
+		return []redisstore.Option{redisstore.Prefix("string:"), redisstore.PlainStrings()}
+	}
+	return []redisstore.Option{redisstore.Prefix("set:")}
+}
+
+// handsOn lets s hand a name over to a waiter of another process, and returns that waiter.
+func handsOn(t *testing.T, s *redisstore.Store, other driver.Store, name string) *waiting {
+	t.Helper()
+	r := request(name)
+	take(t, s, r)
+	w := waits(t, other.(*redisstore.Store), name)
+	free(t, s, r)
+	return w
+}
+
+// TestJoinFirst: a store that has just handed a name over advises to join the queue, and the name
+// is granted with that request if it is free.
+func TestJoinFirst(t *testing.T) {
+	t.Parallel()
+	bothLayouts(t, func(t *testing.T, s *redisstore.Store, srv *server.Server) {
+		other := opened(t, srv.Addr(), sameLayout(t)...)
+		r := request("uncontended")
+		take(t, s, r)
+		free(t, s, r)
+		if s.JoinFirst("uncontended") || s.JoinFirst("unknown") {
+			t.Error("JoinFirst for names that nobody waits for")
+		}
+		w := handsOn(t, s, other, "job")
+		mine, others, unknown := s.JoinFirst("job"), other.JoinFirst("job"), s.JoinFirst("unknown")
+		handed, _ := w.got()
+		if !mine && !lapsed(handed) || others || unknown {
+			t.Errorf("after a hand-over: %v; at the process that got the name: %v; for another name: %v", mine, others, unknown)
+		}
+		free(t, other, w.r)
+
+		r, before := request("job"), commands(t, srv)
+		sent := driver.SystemClock().Now()
+		g, err := s.Wait(t.Context(), r, true)
+		if n := commands(t, srv) - before; err != nil || n != 1 {
+			t.Fatalf("Wait for a free name: %v, %d requests", err, n)
+		}
+		if g.From < sent || g.From > driver.SystemClock().Now() || g.TTL != r.TTL || g.Fence <= handed.Fence {
+			t.Errorf("the grant of a free name: %+v, sent at %v, after fence %d", g, sent, handed.Fence)
+		}
+		if s.JoinFirst("job") {
+			t.Error("JoinFirst for a name that was found free")
+		}
+		v, err := s.Extend(t.Context(), "job", r.Token, 0)
+		if err != nil || v.Fence != g.Fence || v.TTL < r.TTL-20*time.Second {
+			t.Errorf("the hold: %+v, %v", v, err)
+		}
+		before = commands(t, srv)
+		free(t, s, r)
+		if n := commands(t, srv) - before; n != 1 {
+			t.Errorf("the release took %d requests", n)
+		}
+		if st, err := other.Inspect(t.Context(), "job"); err != nil || len(st.Holds) != 0 || st.Waiters != 0 {
+			t.Errorf("afterwards: %+v, %v", st, err)
+		}
+	})
+}
+
+// TestWaitTakesAFreeName: what Wait returns for a free name, in each case of the table in advice.go
+// and in join.lua.
+func TestWaitTakesAFreeName(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for what, c := range map[string]struct {
+		opts []redisstore.Option
+		r    func(*driver.Request)
+		hold bool // Wait returns the hold, and not a reservation
+	}{
+		"a set":                    {hold: true},
+		"a set without fences":     {opts: []redisstore.Option{redisstore.NoFences()}, hold: true},
+		"a string":                 {opts: []redisstore.Option{redisstore.PlainStrings()}, hold: true},
+		"a string without fences":  {opts: []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
+		"names that PHP polls":     {opts: []redisstore.Option{redisstore.Foreign()}},
+		"a TTL of a reservation":   {r: func(r *driver.Request) { r.TTL = driver.MaxReservation }},
+		"an earliest end":          {r: func(r *driver.Request) { r.AtLeast = time.Second }},
+		"a shared hold":            {r: func(r *driver.Request) { r.Shared = true }},
+		"a fence above another":    {r: func(r *driver.Request) { r.FenceAbove = 1 }},
+		"a holder without details": {r: func(r *driver.Request) { r.Holder = driver.Holder{} }, hold: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := opened(t, srv.Addr(), append(c.opts, redisstore.Prefix(what+":"))...)
+			r := request("job")
+			if c.r != nil {
+				c.r(&r)
+			}
+			g, err := s.Wait(t.Context(), r, true)
+			if err != nil || g.TTL <= 0 || (g.From != 0 && g.TTL > driver.MaxReservation) != c.hold {
+				t.Fatalf("Wait: %+v, %v; want a hold: %v", g, err, c.hold)
+			}
+			st, err := s.Inspect(t.Context(), "job")
+			if err != nil || len(st.Holds) != 1 || st.Holds[0].Host != r.Holder.Host || st.Waiters != 0 {
+				t.Errorf("the name: %+v, %v", st, err)
+			}
+			claimed, err := s.Acquire(t.Context(), r)
+			if err != nil || claimed.Fence != g.Fence {
+				t.Errorf("the claim of fence %d: %+v, %v", g.Fence, claimed, err)
+			}
+			if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.Released {
+				t.Errorf("Release: %v, %v", out, err)
+			}
+		})
+	}
+}
+
+// TestLostReplyOfAJoin: the reply that grants a free name is lost. The waiter finds its hold when
+// it looks, with the same fence.
+func TestLostReplyOfAJoin(t *testing.T) {
+	t.Parallel()
+	bothLayouts(t, func(t *testing.T, _ *redisstore.Store, srv *server.Server) {
+		p := server.NewProxy(t, srv.Addr())
+		s := opened(t, p.Addr(), sameLayout(t)...)
+		handsOn(t, s, s, "so that the server knows the scripts").got()
+		p.LoseReply(changes)
+		r := request("job")
+		g, err := s.Wait(t.Context(), r, true)
+		if err != nil || g.TTL <= 0 {
+			t.Fatalf("Wait: %+v, %v", g, err)
+		}
+		claimed, err := s.Acquire(t.Context(), r)
+		if err != nil || claimed.Fence != g.Fence || claimed.TTL < 50*time.Second {
+			t.Errorf("the claim of fence %d: %+v, %v", g.Fence, claimed, err)
+		}
+		free(t, s, r)
+
+		// A caller that goes away at the same moment leaves nothing behind.
+		ctx, cancel := context.WithCancel(t.Context())
+		p.LoseReply(func(b []byte) bool {
+			if changes(b) {
+				cancel()
+			}
+			return changes(b)
+		})
+		if g, err := s.Wait(ctx, request("job"), true); err == nil {
+			t.Fatalf("Wait: %+v", g)
+		}
+		eventually(t, "the name is given back", func() bool {
+			st, err := s.Inspect(t.Context(), "job")
+			return err == nil && len(st.Holds) == 0 && st.Waiters == 0
+		})
+	})
+}

@@ -1,0 +1,53 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/redisstore"
+)
+
+// TestContract checks every layout against the contract of package driver, with restarts, pauses
+// and broken connections.
+func TestContract(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		opts []redisstore.Option
+	}{
+		{"set", []redisstore.Option{redisstore.Durable()}},
+		{"set without fences", []redisstore.Option{redisstore.NoFences()}},
+		{"set, padlock alone", []redisstore.Option{redisstore.OnlyPadlock()}},
+		{"set, with pollers", []redisstore.Option{redisstore.Foreign()}},
+		{"string", []redisstore.Option{redisstore.PlainStrings()}},
+		{"plain string", []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			plain := row.name == "string" || row.name == "plain string"
+			opts := append(row.opts, redisstore.RestartGuard(redisstore.GuardOff))
+			b := newBench(t, server.RedisOptions{Persist: true}, opts...)
+			h := b.harness()
+			h.Parallel = 16
+			h.Full = func(on bool) error {
+				c := rawClient(t, single(b.srv.Addr()))
+				limit := map[bool]string{true: "1", false: "0"}[on]
+				return c.Do(t.Context(), c.B().ConfigSet().ParameterValue().ParameterValue("maxmemory", limit).Build()).Error()
+			}
+			if row.name != "set" && row.name != "string" {
+				h.Restart, h.Pause = nil, nil // these take long, and the layouts are the same
+			}
+			if h.Anonymous = row.name == "plain string"; !h.Anonymous {
+				h.Foreign = func(name string) (func() error, error) {
+					c := rawClient(t, single(b.srv.Addr()))
+					if plain {
+						return plainLock(c, name, newToken(), time.Minute)
+					}
+					return symfony(c, name, newToken(), time.Minute)
+				}
+			}
+			drivertest.Run(t, h)
+		})
+	}
+}

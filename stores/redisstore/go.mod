@@ -1,0 +1,12 @@
+module github.com/padlock-go/padlock/stores/redisstore
+
+go 1.26
+
+require (
+	github.com/padlock-go/padlock v0.0.0
+	github.com/redis/rueidis v1.0.79
+)
+
+require golang.org/x/sys v0.47.0 // indirect
+
+replace github.com/padlock-go/padlock => ../..

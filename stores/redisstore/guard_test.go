@@ -1,0 +1,308 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/redisstore"
+)
+
+// TestEvictionPolicyIsRefused is T-R4.
+func TestEvictionPolicyIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"allkeys-lru", "volatile-lru", "volatile-ttl", "allkeys-random"} {
+		srv := server.Redis(t, server.RedisOptions{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", policy}})
+		_, err := redisstore.Open(t.Context(), at(srv.Addr()))
+		wantIs(t, err, driver.ErrUnavailable, "Open with "+policy)
+		if !strings.Contains(err.Error(), policy) || !strings.Contains(err.Error(), "noeviction") {
+			t.Errorf("the error does not say what to do: %v", err)
+		}
+		s := opened(t, srv.Addr(), redisstore.AllowEviction())
+		if g := s.Guarantees(); g.SafeEviction != driver.No {
+			t.Errorf("SafeEviction is %v with AllowEviction", g.SafeEviction)
+		}
+		take(t, s, request("a"))
+
+		// If the policy is corrected, the store sees that without a new connection.
+		lazy := opened(t, srv.Addr(), redisstore.Lazy())
+		_, err = lazy.Acquire(t.Context(), request("b"))
+		wantIs(t, err, driver.ErrUnavailable, "Acquire with "+policy)
+		ask(t, srv, "CONFIG", "SET", "maxmemory-policy", "noeviction")
+		eventually(t, "Acquire after the policy was put right", func() bool {
+			_, err := lazy.Acquire(t.Context(), request("b"))
+			return err == nil
+		})
+		srv.Kill()
+	}
+	srv := server.Redis(t, server.RedisOptions{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
+	take(t, opened(t, srv.Addr()), request("without a limit nothing is evicted"))
+}
+
+// TestRestartGuard is T-R2: after a server has come back empty, processes that knew it before get
+// no lock until all earlier leases have ended.
+func TestRestartGuard(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	knew := opened(t, srv.Addr(), redisstore.MaxTTL(3*time.Second), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	r := request("job")
+	r.TTL = 2 * time.Second
+	first := take(t, knew, r)
+	srv.Kill()
+	srv.Restart(false)
+	began := time.Now()
+
+	again := request("job")
+	again.TTL = 2 * time.Second
+	var err error
+	eventually(t, "the server is reached", func() bool {
+		_, err = knew.Acquire(t.Context(), again)
+		return err == nil || strings.Contains(err.Error(), "restart")
+	})
+	wantIs(t, err, driver.ErrUnavailable, "Acquire after a restart without data")
+	if states, err := knew.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("List calls an empty server complete while the guard acts: %v, %v", states, err)
+	}
+	if _, err := knew.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+		t.Errorf("Release while the guard acts: %v", err)
+	}
+	if err := knew.RaiseFence(t.Context(), r.Name, r.Token, 1); err == nil {
+		t.Error("the hold of before the restart lives on in an empty server")
+	}
+
+	other := opened(t, srv.Addr(), redisstore.MaxTTL(3*time.Second), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	free(t, other, takeRequest(t, other, "first try on a server that was never seen before"))
+
+	var g driver.Grant
+	eventually(t, "the guard lets go", func() bool {
+		g, err = knew.Acquire(t.Context(), again)
+		return err == nil
+	})
+	if waited := time.Since(began); waited < 2*time.Second {
+		t.Errorf("a lock was given %v after the restart, a lease of 2 s may have been lost", waited)
+	}
+	if g.Fence <= first.Fence {
+		t.Errorf("the fence was %d before the restart and is %d", first.Fence, g.Fence)
+	}
+}
+
+func takeRequest(t testing.TB, s driver.Store, name string) driver.Request {
+	t.Helper()
+	r := request(name)
+	r.TTL = 2 * time.Second
+	take(t, s, r)
+	return r
+}
+
+// TestRestartGuardKinds opens stores on a server that has just restarted.
+func TestRestartGuardKinds(t *testing.T) {
+	t.Parallel()
+	for _, persist := range []bool{false, true} {
+		srv := server.Redis(t, server.RedisOptions{Persist: persist})
+		dir := t.TempDir()
+		remembers := redisstore.RememberRunIDs(redisstore.RunIDDir(dir))
+		opened(t, srv.Addr(), remembers)
+		srv.Restart(true)
+		for _, row := range []struct {
+			name string
+			opt  redisstore.Option
+			free bool
+		}{
+			{"strict", redisstore.RestartGuard(redisstore.GuardStrict), persist},
+			{"an earlier process knew it", remembers, persist},
+			{"an earlier process knew it, and one more", remembers, persist},
+			{"nobody knew it", redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())), true},
+			{"off", redisstore.RestartGuard(redisstore.GuardOff), true},
+			{"its memory is broken", redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t))), true},
+		} {
+			s := opened(t, srv.Addr(), row.opt)
+			_, err := s.Acquire(t.Context(), request(row.name))
+			if (err == nil) != row.free {
+				t.Errorf("%s, persistence %v: Acquire after a restart: %v", row.name, persist, err)
+			}
+			found, err := s.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := finding(found, "restart-guard").Value; strings.Contains(v, "gives no locks") == row.free {
+				t.Errorf("%s, persistence %v: Status says %q", row.name, persist, v)
+			}
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "redis-*"))
+		if err != nil || len(files) != 1 {
+			t.Errorf("one server is remembered in %q, %v", files, err)
+		}
+	}
+}
+
+// TestProcessRemembers opens a second store in a process that knows the server.
+func TestProcessRemembers(t *testing.T) {
+	t.Parallel()
+	srv := unknownServer(t)
+	srv.Restart(false)
+	s, err := redisstore.Open(t.Context(), at(srv.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err = s.Acquire(t.Context(), request("job")); err == nil || !strings.Contains(err.Error(), "restart guard") {
+		t.Errorf("Acquire after a restart: %v", err)
+	}
+}
+
+// unknownServer starts a server and opens a store that gives locks there. An earlier test of this
+// process may have had a server on the same port, which the process remembers. Then unknownServer
+// starts another one.
+func unknownServer(t *testing.T) *server.Server {
+	t.Helper()
+	for range 20 {
+		srv := server.Redis(t, server.RedisOptions{})
+		s, err := redisstore.Open(t.Context(), at(srv.Addr()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		_, err = s.Acquire(t.Context(), request("job"))
+		if err == nil {
+			return srv
+		}
+		if !strings.Contains(err.Error(), "restart guard") {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("this process knows the ports of 20 servers in a row")
+	return nil
+}
+
+// brokenDir returns a path at which no directory can be created.
+func brokenDir(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(file, "dir")
+}
+
+func finding(found []driver.Finding, name string) driver.Finding {
+	for _, f := range found {
+		if f.Name == name {
+			return f
+		}
+	}
+	return driver.Finding{}
+}
+
+// TestGuardSeesWhatComesInBetween: the server restarts between the check and the reply to a
+// request.
+func TestGuardSeesWhatComesInBetween(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	p := server.NewProxy(t, srv.Addr())
+	s := opened(t, p.Addr(), redisstore.MaxTTL(time.Hour), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	take(t, s, request("before"))
+	for range 20 {
+		srv.Restart(false)
+		g, err := s.Acquire(t.Context(), request("after"))
+		if err == nil {
+			t.Fatalf("a server that restarted gave a lock with fence %d", g.Fence)
+		}
+	}
+}
+
+func TestDurableIsChecked(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	_, err := redisstore.Open(t.Context(), at(srv.Addr()), redisstore.Durable())
+	wantIs(t, err, driver.ErrUnavailable, "Open of a server without persistence, with Durable")
+	srv = server.Redis(t, server.RedisOptions{Persist: true})
+	if g := opened(t, srv.Addr(), redisstore.Durable()).Guarantees(); g.SurvivesRestart != driver.Yes {
+		t.Errorf("SurvivesRestart is %v with Durable", g.SurvivesRestart)
+	}
+}
+
+func TestReplicaIsRefused(t *testing.T) {
+	t.Parallel()
+	primary := server.Redis(t, server.RedisOptions{})
+	replica := server.Redis(t, server.RedisOptions{})
+	ask(t, replica, "REPLICAOF", "127.0.0.1", portOf(primary))
+	_, err := redisstore.Open(t.Context(), at(replica.Addr()))
+	wantIs(t, err, driver.ErrUnavailable, "Open of a replica")
+}
+
+func portOf(srv *server.Server) string {
+	_, port, _ := strings.Cut(srv.Addr(), ":")
+	return port
+}
+
+// TestReplicas: a replica must confirm every grant. If it does not confirm one, the caller gets an
+// error and may repeat the request.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	primary := server.Redis(t, server.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
+	replica := server.Redis(t, server.RedisOptions{})
+	ask(t, replica, "REPLICAOF", "127.0.0.1", portOf(primary))
+	s := opened(t, primary.Addr(), redisstore.Replicas(1, 300*time.Millisecond))
+	r := request("a")
+	eventually(t, "the replica follows", func() bool {
+		_, err := s.Acquire(t.Context(), r)
+		return err == nil
+	})
+	if ask(t, replica, "EXISTS", "a") != "1" {
+		t.Error("a grant was given that the replica does not have")
+	}
+	if _, err := s.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+	free(t, s, r)
+
+	replica.Pause()
+	r = request("b")
+	_, err := s.Acquire(t.Context(), r)
+	wantIs(t, err, driver.ErrUncertain, "Acquire while the replica is silent")
+	replica.Resume()
+	eventually(t, "Acquire when the replica is back", func() bool {
+		_, err := s.Acquire(t.Context(), r)
+		return err == nil
+	})
+	if err := s.Close(); err != nil { // Close waits for clean-ups
+		t.Fatal(err)
+	}
+	if ask(t, primary, "EXISTS", "b") != "1" {
+		t.Error("what was granted by the repetition was released")
+	}
+}
+
+func TestLazy(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	srv.Kill()
+	_, err := redisstore.Open(t.Context(), at(srv.Addr()))
+	wantIs(t, err, driver.ErrUnavailable, "Open of a server that is down")
+	s := opened(t, srv.Addr(), redisstore.Lazy())
+	_, err = s.Acquire(t.Context(), request("a"))
+	wantIs(t, err, driver.ErrUnavailable, "Acquire of a server that is down")
+	srv.Restart(false)
+	eventually(t, "Acquire when the server is up", func() bool {
+		_, err := s.Acquire(t.Context(), request("a"))
+		return err == nil
+	})
+}
+
+// TestOpenGivesUp: Open returns when its context ends.
+func TestOpenGivesUp(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	srv.Pause()
+	defer srv.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := redisstore.Open(ctx, at(srv.Addr()))
+	wantIs(t, err, context.DeadlineExceeded, "Open of a silent server")
+}

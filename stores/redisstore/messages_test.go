@@ -1,0 +1,49 @@
+package redisstore_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/redisstore"
+)
+
+// TestOpeningSaysWhatToDo: if a server cannot be used, the error says what to do.
+func TestOpeningSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	plain := server.Redis(t, server.RedisOptions{}).Addr()
+	secret := server.Redis(t, server.RedisOptions{Password: "x"}).Addr()
+	secure := server.Redis(t, server.RedisOptions{TLS: server.NewTLS(t)}).Addr()
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	for address, says := range map[string]string{
+		"rediss://" + plain:                        "it does not answer; if it does not speak TLS, write redis://",
+		"redis://" + secure:                        "if it wants TLS, write rediss://",
+		"rediss://" + secure:                       "its certificate is not trusted; name its authority with ca=FILE",
+		"redis://" + secret:                        "it wants a password; write redis://:PASSWORD@HOST",
+		"redis://:no@" + secret:                    "it does not accept the user or the password",
+		"redis://" + plain + "/99":                 "db: the server has no database of that number",
+		"redis://" + web.Listener.Addr().String():  "does not speak Redis' protocol",
+		"rediss://" + web.Listener.Addr().String(): "it does not speak TLS; write redis://",
+		"redis+sentinel://" + plain + "/main":      "it is no sentinel; write redis:// for a server",
+		"redis://127.0.0.1:1":                      "connection refused",
+	} {
+		t.Run(strings.ReplaceAll(address, "/", "|"), func(t *testing.T) {
+			_, err := redisstore.FromURL(t.Context(), mustParse(t, address))
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Fatalf("want %q, got: %v", says, err)
+			}
+			for _, twice := range []string{"redis: ", "unavailable", "invalid"} {
+				if strings.Count(err.Error(), twice) > 1 {
+					t.Errorf("it says %q twice: %v", twice, err)
+				}
+			}
+			if strings.Contains(err.Error(), driver.ErrUncertain.Error()) {
+				t.Errorf("nothing was asked, and the outcome is uncertain: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,402 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/redisstore"
+)
+
+func mustParse(t testing.TB, raw string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// waiting is a waiter in a goroutine of its own.
+type waiting struct {
+	t      testing.TB
+	s      *redisstore.Store
+	r      driver.Request
+	cancel context.CancelFunc
+	done   chan waited
+}
+
+type waited struct {
+	g   driver.Grant
+	err error
+	at  time.Time
+}
+
+// waits starts a waiter, and returns when the waiter is in the queue.
+func waits(t testing.TB, s *redisstore.Store, name string) *waiting {
+	t.Helper()
+	return waitsFor(t, s, request(name))
+}
+
+func waitsFor(t testing.TB, s *redisstore.Store, r driver.Request) *waiting {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &waiting{t, s, r, cancel, make(chan waited, 1)}
+	before := w.queued()
+	go func() {
+		g, err := s.Wait(ctx, r, true)
+		w.done <- waited{g, err, time.Now()}
+	}()
+	t.Cleanup(cancel)
+	eventually(t, "the waiter is in the queue", func() bool { return w.queued() > before })
+	return w
+}
+
+func (w *waiting) queued() int {
+	st, err := w.s.Inspect(context.Background(), w.r.Name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return st.Waiters
+}
+
+// got waits until the name is handed over, and claims it.
+func (w *waiting) got() (g driver.Grant, at time.Time) {
+	w.t.Helper()
+	select {
+	case a := <-w.done:
+		if a.err != nil || a.g.TTL <= 0 {
+			w.t.Fatalf("Wait: %+v, %v", a.g, a.err)
+		}
+		claimed, err := w.s.Acquire(w.t.Context(), w.r)
+		if err != nil || claimed.Fence != a.g.Fence && !lapsed(a.g) {
+			w.t.Fatalf("the claim of fence %d: %+v, %v", a.g.Fence, claimed, err)
+		}
+		return claimed, a.at
+	case <-time.After(20 * time.Second):
+		w.t.Fatal("the name was not handed over within 20 s")
+	}
+	return g, at
+}
+
+// lapsed reports whether a reservation may have ended before it was used, as on a busy machine. Its
+// fence is the time of the hand-over on the server's clock, which is this machine's clock.
+func lapsed(g driver.Grant) bool {
+	return time.Since(time.UnixMicro(int64(g.Fence))) >= driver.MaxReservation
+}
+
+// TestFirstComeFirstServed lets fifty processes wait for one name.
+func TestFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}} {
+		first := opened(t, srv.Addr(), opts...)
+		r := request("job")
+		take(t, first, r)
+		var line []*waiting
+		for range 50 {
+			line = append(line, waits(t, opened(t, srv.Addr(), opts...), "job"))
+		}
+		free(t, first, r)
+		last := uint64(0)
+		for i, w := range line {
+			g, _ := w.got()
+			if g.Fence <= last {
+				t.Fatalf("waiter %d has fence %d, the one before it %d", i, g.Fence, last)
+			}
+			last = g.Fence
+			for _, other := range line[i+1:] {
+				if len(other.done) > 0 {
+					t.Fatalf("somebody was called before waiter %d had released", i)
+				}
+			}
+			free(t, w.s, w.r)
+		}
+		for _, w := range line {
+			w.s.Close()
+		}
+	}
+}
+
+// TestManyBlocked counts the requests of fifty processes, which all wait.
+func TestManyBlocked(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	take(t, first, request("job"))
+	var line []*waiting
+	for range 50 {
+		line = append(line, waits(t, opened(t, srv.Addr()), "job"))
+	}
+	// Soon after joining, each waiter has looked at the name once more.
+	timer := time.NewTimer(4 * time.Second)
+	<-timer.C
+	before, pings := commands(t, srv), callsOf(t, srv, "ping")
+	const seconds = 5
+	timer.Reset(seconds * time.Second)
+	<-timer.C
+	n, pings := commands(t, srv)-before, callsOf(t, srv, "ping")-pings
+	t.Logf("fifty waiters asked %d times in %d s, and sent %d pings", n, seconds, pings)
+	if n+pings > 10*seconds {
+		t.Errorf("that is more than ten commands per second")
+	}
+	for _, w := range line {
+		w.cancel()
+	}
+}
+
+// TestDeadWaiters: three waiters whose processes are gone stand in front of a living one. If their
+// connections are gone too, they cost the living waiter no time. If they are frozen, they cost it
+// the time of their reservations, but it does not have to wait for its next regular look.
+func TestDeadWaiters(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		frozen bool
+		age    time.Duration
+	}{{"killed", false, 0}, {"frozen", true, 0}, {"frozen for long", true, 800 * time.Millisecond}} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			srv := server.Redis(t, server.RedisOptions{})
+			first := opened(t, srv.Addr())
+			r := request(row.name)
+			take(t, first, r)
+			for range 3 {
+				deadWaiter(t, srv, row.name, row.frozen)
+			}
+			living := waits(t, opened(t, srv.Addr()), row.name)
+			pause(t.Context(), row.age)
+			if !row.frozen {
+				eventually(t, "the server has noticed", func() bool {
+					return strings.Count(ask(t, srv, "CLIENT", "LIST", "TYPE", "pubsub"), "\n") == 1
+				})
+			}
+			began := time.Now()
+			free(t, first, r)
+			if st, err := first.Inspect(t.Context(), row.name); !row.frozen && (err != nil || st.Waiters != 0 || len(st.Holds) != 1) {
+				t.Errorf("after the release: %+v, %v", st, err)
+			}
+			_, at := living.got()
+			t.Logf("three dead waiters ahead cost %v", at.Sub(began).Round(time.Millisecond))
+			if at.Sub(began) > 10*time.Second {
+				t.Errorf("three dead waiters ahead cost %v", at.Sub(began))
+			}
+		})
+	}
+}
+
+// deadWaiter adds a waiter to the queue and then closes its connections. If frozen is set, it
+// silences them instead.
+func deadWaiter(t *testing.T, srv *server.Server, name string, frozen bool) {
+	p := server.NewProxy(t, srv.Addr())
+	waits(t, opened(t, p.Addr()), name)
+	if frozen {
+		p.Silence(true)
+		return
+	}
+	p.Close()
+}
+
+// TestMissedWakeUp cuts the connections of a waiter, so that messages to it are lost.
+func TestMissedWakeUp(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	for range 5 {
+		p := server.NewProxy(t, srv.Addr())
+		s := opened(t, p.Addr())
+		r := request("job")
+		take(t, first, r)
+		w := waits(t, s, "job")
+		p.Cut()
+		free(t, first, r)
+		w.got()
+		free(t, s, w.r)
+	}
+	// A server that restarts without data has lost the queue.
+	r := request("job")
+	off := redisstore.RestartGuard(redisstore.GuardOff)
+	take(t, first, r)
+	w := waits(t, opened(t, srv.Addr(), off), "job")
+	srv.Restart(false)
+	w.got()
+}
+
+// TestLooksWhenItHearsAgain cuts the connections of the last of five waiters. The waiter looks as
+// soon as it has a connection again, and not only after 15 s.
+func TestLooksWhenItHearsAgain(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	take(t, first, request("job"))
+	for range 4 {
+		waits(t, first, "job")
+	}
+	p := server.NewProxy(t, srv.Addr())
+	last := waits(t, opened(t, p.Addr()), "job")
+	c := rawClient(t, single(srv.Addr()))
+	seen := func() string {
+		return askBy(t, c, "HGET", companion(t, c, "h", "job"), "w"+last.r.Token)
+	}
+	pause(t.Context(), time.Second) // the last waiter has looked once more
+	before, began := seen(), time.Now()
+	p.Cut()
+	eventually(t, "it looks", func() bool { return seen() != before })
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it looked after %v", took)
+	}
+}
+
+// TestBusyQueueStays: a queue in which somebody always waits does not expire, although each waiter
+// comes soon after the one before it. A waiter sets the expiries anew if the one before it came in
+// an earlier span of 30 s.
+func TestBusyQueueStays(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	c := rawClient(t, single(srv.Addr()))
+	for name, opts := range map[string][]redisstore.Option{"set": nil, "string": {redisstore.PlainStrings()}} {
+		s, other := opened(t, srv.Addr(), opts...), opened(t, srv.Addr(), opts...)
+		take(t, s, request(name))
+		waits(t, other, name)
+		queue, records := companion(t, c, "q", name), companion(t, c, "h", name)
+		const span = 30_000_000
+		before := time.Now().UnixMicro()/span*span - 1
+		askBy(t, c, "ZPOPMAX", queue)
+		askBy(t, c, "ZADD", queue, strconv.FormatInt(before, 10), "the one before")
+		for _, key := range []string{queue, records} {
+			askBy(t, c, "PEXPIRE", key, "10000")
+		}
+		waits(t, other, name)
+		for _, key := range []string{queue, records} {
+			if left, err := strconv.Atoi(askBy(t, c, "PTTL", key)); err != nil || left < 60_000 {
+				t.Errorf("%s expires in %d ms, %v", key, left, err)
+			}
+		}
+	}
+}
+
+// TestHeadLooks frees a name without sending a message. The first waiter in the queue notices by
+// itself.
+func TestHeadLooks(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv.Addr())
+	take(t, s, request("job"))
+	w := waits(t, s, "job")
+	ask(t, srv, "DEL", "job")
+	w.got()
+}
+
+// TestOutage: a waiter gives up when the server stays away, and leaves no place behind in the
+// queue.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{Persist: true})
+	s := opened(t, srv.Addr())
+	r := request("job")
+	take(t, s, r)
+	w := waits(t, s, "job")
+	srv.Kill()
+	a := <-w.done
+	wantIs(t, a.err, driver.ErrUnavailable, "Wait while the server is away")
+	srv.Restart(true)
+	eventually(t, "the queue is empty", func() bool {
+		st, err := s.Inspect(t.Context(), "job")
+		return err == nil && st.Waiters == 0
+	})
+}
+
+// TestUnplacedWaiters: waiters that have no place in the queue are all woken.
+func TestUnplacedWaiters(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	first := opened(t, srv.Addr())
+	r := request("job")
+	take(t, first, r)
+	var wg sync.WaitGroup
+	bells := make(chan waited, 8)
+	for range cap(bells) {
+		s := opened(t, srv.Addr())
+		wg.Go(func() {
+			g, err := s.Wait(t.Context(), request("job"), false)
+			bells <- waited{g, err, time.Now()}
+		})
+	}
+	c := rawClient(t, single(srv.Addr()))
+	eventually(t, "all wait", func() bool { return askBy(t, c, "ZCARD", companion(t, c, "b", "job")) == "8" })
+	began := time.Now()
+	free(t, first, r)
+	wg.Wait()
+	for range cap(bells) {
+		if a := <-bells; a.err != nil || a.g != (driver.Grant{}) || a.at.Sub(began) > time.Second {
+			t.Errorf("after %v: %+v, %v", a.at.Sub(began), a.g, a.err)
+		}
+	}
+}
+
+// TestPromoterIsWoken: a reader waits to be promoted, and a writer waits behind it. The reader is
+// woken.
+func TestPromoterIsWoken(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, other := opened(t, srv.Addr()), opened(t, srv.Addr())
+	one, two := reading(request("job")), reading(request("job"))
+	take(t, s, one)
+	take(t, other, two)
+	writer := waits(t, other, "job")
+	up := one
+	up.Shared = false
+	_, err := s.Convert(t.Context(), up)
+	wantIs(t, err, driver.ErrHeld, "promotion with another reader")
+	woken := make(chan error, 1)
+	go func() { _, err := s.Wait(t.Context(), up, false); woken <- err }()
+	c := rawClient(t, single(srv.Addr()))
+	eventually(t, "the promoter waits", func() bool { return askBy(t, c, "HEXISTS", companion(t, c, "h", "job"), "p") == "1" })
+	free(t, other, two)
+	if err := <-woken; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Convert(t.Context(), up); err != nil {
+		t.Errorf("promotion of the last reader: %v", err)
+	}
+	free(t, s, one)
+	writer.got()
+}
+
+// TestCancelledWaits cancels waits at the moment of the hand-over.
+func TestCancelledWaits(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, other := opened(t, srv.Addr()), opened(t, srv.Addr())
+	for i := range 60 {
+		r := request("job")
+		take(t, s, r)
+		w := waits(t, other, "job")
+		if i%2 == 0 {
+			go w.cancel()
+		}
+		free(t, s, r)
+		if i%2 == 1 {
+			w.cancel()
+		}
+		a := <-w.done
+		if a.err != nil && !errors.Is(a.err, context.Canceled) {
+			t.Fatal(a.err)
+		}
+		if a.err == nil {
+			if _, err := other.Release(t.Context(), "job", w.r.Token, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "nothing is left behind", func() bool {
+			st, err := s.Inspect(t.Context(), "job")
+			return err == nil && st.Waiters == 0 && len(st.Holds) == 0
+		})
+	}
+}

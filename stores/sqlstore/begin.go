@@ -1,0 +1,52 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
+)
+
+// begin starts a call. The caller must call done when the call ends.
+func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
+	bounded, done, err = s.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.check(bounded); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return bounded, done, nil
+}
+
+// check checks the server and makes the tables. After the first success it does nothing.
+func (s *Store) check(ctx context.Context) error {
+	if s.checked.Load() {
+		return nil
+	}
+	if !s.cfg.lenient {
+		if err := dbms.Examine(ctx, s.rows.db, s.engine.String()); err != nil {
+			return err
+		}
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if s.engine == MySQL {
+		version, err := dbms.Ask(ctx, s.rows.db, "SELECT version()")
+		if err != nil {
+			return failure(ctx, err, false)
+		}
+		s.rows.mariaDB.Store(strings.Contains(version, "MariaDB"))
+		if f := s.tableEngine(ctx); f.Advice != "" && !s.cfg.lenient {
+			return fmt.Errorf("%w: the tables of %s have the engine %s: %s", driver.ErrUnavailable, s.rows.tables.locks, f.Value, f.Advice)
+		}
+	}
+	if !s.checked.Swap(true) && !s.cfg.lenient && s.cfg.keepFor() > 0 {
+		s.work.Go(s.pruneInBackground)
+	}
+	return nil
+}

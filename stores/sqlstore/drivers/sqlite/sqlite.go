@@ -1,0 +1,106 @@
+// Package sqlite connects package sqlstore to an SQLite file, with a driver written in Go.
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/symfony"
+)
+
+// Opener opens URLs of the form
+//
+//	sqlite:///PATH
+//
+// If the file does not exist, it is created for its owner alone (mode 0600), and so is its
+// directory (0700). The file gets a write-ahead log (WAL), and each commit is written to disk
+// (synchronous=FULL). The URL may have the parameter _pragma of modernc.org/sqlite, as in
+// _pragma=synchronous(NORMAL).
+func Opener() sqlstore.Opener {
+	return sqlstore.Opener{
+		Engine:     sqlstore.SQLite,
+		Names:      []string{"sqlite"},
+		Parameters: []string{"_pragma"},
+		Open:       open,
+	}
+}
+
+// Scheme describes the URLs, for package open.
+func Scheme() driver.Scheme { return symfony.Scheme(Opener()) }
+
+// Open returns a pool for the file that a URL names. Use it if your program keeps its own data in
+// the file of the locks. The returned Listener is nil.
+func Open(rawURL string) (*sql.DB, sqlstore.Listener, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: the URL cannot be read", driver.ErrInvalid)
+	}
+	return open(u, nil)
+}
+
+func open(u *url.URL, _ func() (string, error)) (*sql.DB, sqlstore.Listener, error) {
+	path, err := pathOf(u)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := create(path); err != nil {
+		return nil, nil, err
+	}
+	query := url.Values{"_pragma": {"busy_timeout(1000)", "journal_mode(WAL)", "synchronous(FULL)"}}
+	query["_pragma"] = append(query["_pragma"], u.Query()["_pragma"]...)
+	file := url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), RawQuery: query.Encode()}
+	db, err := sql.Open("sqlite", file.String())
+	return db, nil, err
+}
+
+// pathOf returns the path of the file that a URL names.
+func pathOf(u *url.URL) (string, error) {
+	wrong := func(why string) (string, error) {
+		return "", fmt.Errorf("%w: %s; write sqlite:///PATH, with three slashes and a path from the root", driver.ErrInvalid, why)
+	}
+	switch {
+	case u.User != nil:
+		return wrong("a file has no user")
+	case u.Host != "" && u.Host != "localhost":
+		return wrong("a file has no host")
+	case u.Opaque != "" || strings.TrimPrefix(u.Path, "/") == "" || strings.HasSuffix(u.Path, "/"):
+		return wrong("the URL names no file")
+	}
+	path := filepath.FromSlash(u.Path)
+	if runtime.GOOS == "windows" {
+		path = strings.TrimPrefix(path, `\`)
+	}
+	if !filepath.IsAbs(path) {
+		return wrong("the path does not begin at the root")
+	}
+	return path, nil
+}
+
+// create creates the directory and the database file, so that both have the right mode. Later,
+// SQLite creates further files in the directory, such as the log. They get the mode of the database
+// file.
+func create(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: the directory of the file cannot be made: %w", driver.ErrUnavailable, err)
+	}
+	if kind := networkKind(dir); kind != "" {
+		return fmt.Errorf("%w: %s is on a network file system (%s), on which SQLite cannot lock; put the file on a disk of this machine, or use a server", driver.ErrInvalid, path, kind)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: the file cannot be opened: %w", driver.ErrUnavailable, err)
+	}
+	return f.Close()
+}

@@ -1,0 +1,82 @@
+package sqlstore
+
+import (
+	"strconv"
+
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
+)
+
+// Engine is the kind of database.
+type Engine int
+
+const (
+	// PostgreSQL is PostgreSQL 12 or later, or a database that speaks its dialect.
+	PostgreSQL Engine = iota + 1
+	// MySQL is MariaDB 10.6 or later, or MySQL 8.
+	MySQL
+	// SQLite is SQLite 3.35 or later.
+	SQLite
+)
+
+// String returns "PostgreSQL", "MySQL" or "SQLite".
+func (e Engine) String() string {
+	switch e {
+	case PostgreSQL:
+		return "PostgreSQL"
+	case MySQL:
+		return "MySQL"
+	case SQLite:
+		return "SQLite"
+	}
+	return "Engine(" + strconv.Itoa(int(e)) + ")"
+}
+
+// A dialect holds the differences between the engines.
+type dialect struct {
+	now     string // the server's clock, microseconds since 1970
+	numbers bool   // placeholders are $1, $2, …
+	grants  bool   // CheckTx locks a row of a second table
+	nowait  string // the end of a SELECT that locks a row and must not wait for it
+	share   string // the end of a SELECT that locks a row against writers only
+	minPool int    // the least number of connections in a pool
+
+	binary string // the type of a short byte string
+	text   string // the type of a long text
+	suffix string // the end of CREATE TABLE
+}
+
+var dialects = map[Engine]*dialect{
+	PostgreSQL: {
+		now:     dbms.Clock[dbms.PostgreSQL],
+		numbers: true, grants: true, nowait: " FOR UPDATE NOWAIT", minPool: 2,
+		binary: "bytea", text: "text",
+	},
+	MySQL: {
+		now:    dbms.Clock[dbms.MySQL],
+		grants: true, nowait: " FOR UPDATE NOWAIT", share: "LOCK IN SHARE MODE", minPool: 2,
+		binary: "varbinary(1024)", text: "mediumtext",
+		suffix: " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+	},
+	SQLite: {
+		now:     dbms.Clock[dbms.SQLite],
+		minPool: 1,
+		binary:  "blob", text: "text",
+		suffix: " WITHOUT ROWID",
+	},
+}
+
+// max returns the SQL for the greater of two numbers, neither of which may be NULL.
+func (d *dialect) max(a, b string) string {
+	if d == dialects[SQLite] {
+		return "MAX(" + a + ", " + b + ")"
+	}
+	return "GREATEST(" + a + ", " + b + ")"
+}
+
+// bind replaces each ? by the placeholder of the engine.
+func (d *dialect) bind(query string) string {
+	if !d.numbers {
+		return query
+	}
+	return dbms.Number(query)
+}

@@ -1,0 +1,111 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
+)
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	schema string
+	ownsDB bool
+	clock  driver.Clock
+	keep   time.Duration // 0: defaultKeep; negative: for ever
+
+	lazy    bool // no request before the first call
+	lenient bool // accepts every server, so that Status can examine it
+
+	listener Listener
+}
+
+// InSchema puts the tables into another schema. The default is public on PostgreSQL, the database
+// of the connection on MySQL, and main on SQLite.
+func InSchema(name string) Option { return func(c *config) { c.schema = name } }
+
+// Notify makes PostgreSQL's NOTIFY wake the waiters. While somebody waits, l has one extra
+// connection open for that. Without this option, waiters poll. NOTIFY does not work through a
+// pooler in transaction mode.
+func Notify(l Listener) Option { return func(c *config) { c.listener = l } }
+
+// Lazy opens the store without a request to the server, which may be down. The first call checks
+// the server and the tables.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
+
+// WithClock sets the clock that measures waits, instead of driver.SystemClock. Leases always follow
+// the server's clock.
+func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
+
+// promised returns what a store promises on an engine.
+func promised(e Engine) driver.Guarantees {
+	return driver.Guarantees{
+		Store:            strings.ToLower(e.String()),
+		SurvivesRestart:  driver.Partly,
+		SurvivesFailover: driver.No,
+		SafeClockJump:    driver.No,
+		SafeEviction:     driver.Yes,
+		Fence:            driver.DurableFence,
+		SharedFence:      driver.Yes,
+		Lease:            true,
+		Shared:           true,
+		Promotion:        driver.Atomic,
+		FIFO:             true,
+		CoolDown:         true,
+		Notes: []string{
+			"A restart keeps the locks if the database writes each commit to disk before it answers.",
+			"A failover to a replica keeps them only if replication is synchronous.",
+		},
+	}
+}
+
+// Open returns a store that keeps its locks in tables of db. It creates the tables if they do not
+// exist. ctx limits only the opening, which ends after 10 seconds in any case. Close leaves db
+// open.
+func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, error) {
+	d := dialects[e]
+	if d == nil {
+		return nil, fmt.Errorf("%w: there is no engine %v", driver.ErrInvalid, e)
+	}
+	s := &Store{engine: e, promises: promised(e)}
+	for _, o := range opts {
+		o(&s.cfg)
+	}
+	if s.clock = s.cfg.clock; s.clock == nil {
+		s.clock = driver.SystemClock()
+	}
+	s.waits.clock = s.clock
+	if n := db.Stats().MaxOpenConnections; n > 0 && n < d.minPool {
+		return nil, invalid("the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise pool= in the URL or SetMaxOpenConns", n, d.minPool)
+	}
+	t, err := tablesIn(e, s.cfg.schema)
+	if err != nil {
+		return nil, err
+	}
+	s.rows = table{db: db, dialect: d, tables: t, sql: newStatements(d, t), make: s.prepare}
+	switch {
+	case s.cfg.listener != nil:
+		s.waits.channel = newChannel()
+		s.rows.pipeliner, _ = s.cfg.listener.(Pipeliner)
+		s.rows.channel, s.rows.shared = s.waits.channel, s.sharedChannel()
+	case canWatch(e, db):
+		s.cfg.listener = fileWatch{s}
+	}
+	s.closing, s.end = context.WithCancel(context.Background())
+	if s.cfg.lazy {
+		return s, nil
+	}
+	ctx, cancel := dbms.BoundOpening(ctx)
+	defer cancel()
+	if err := s.check(ctx); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}

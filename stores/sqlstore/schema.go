@@ -1,0 +1,193 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
+)
+
+// schemaVersion is the version of the tables that this package reads and writes.
+const schemaVersion = 1
+
+// tables holds the qualified and quoted names of the tables.
+type tables struct{ locks, grants, meta, runs string }
+
+// Schema returns the statements that create the tables of an engine. They are in the order in which
+// they have to run. The parameter schema is the schema of the tables, and "" means the default
+// schema.
+func Schema(e Engine, schema string) ([]string, error) {
+	d := dialects[e]
+	if d == nil {
+		return nil, fmt.Errorf("%w: there is no engine %v", driver.ErrInvalid, e)
+	}
+	t, err := tablesIn(e, schema)
+	if err != nil {
+		return nil, err
+	}
+	out := []string{
+		"CREATE TABLE IF NOT EXISTS " + t.meta + " (setting varchar(64) NOT NULL PRIMARY KEY, value varchar(255) NOT NULL)" + d.suffix,
+		"CREATE TABLE IF NOT EXISTS " + t.locks + " (" +
+			"name " + d.binary + " NOT NULL PRIMARY KEY, version bigint NOT NULL, fence bigint NOT NULL, " +
+			"token " + shortBinary(e) + " NOT NULL, reserved smallint NOT NULL, since bigint NOT NULL, until bigint NOT NULL, " +
+			"least bigint NOT NULL, holder " + d.text + " NOT NULL, busy bigint NOT NULL, more " + d.text + " NOT NULL)" + d.suffix,
+	}
+	if d.grants {
+		out = append(out, "CREATE TABLE IF NOT EXISTS "+t.grants+" (name "+d.binary+" NOT NULL PRIMARY KEY, fence bigint NOT NULL, locked bigint NOT NULL)"+d.suffix)
+	}
+	out = append(out, newRecordStatements(d, t).create)
+	for _, setting := range []string{"'schema', '" + strconv.Itoa(schemaVersion) + "'"} {
+		if e == MySQL {
+			out = append(out, "INSERT INTO "+t.meta+" (setting, value) VALUES ("+setting+") ON DUPLICATE KEY UPDATE setting = setting")
+			continue
+		}
+		out = append(out, "INSERT INTO "+t.meta+" (setting, value) VALUES ("+setting+") ON CONFLICT (setting) DO NOTHING")
+	}
+	return out, nil
+}
+
+func shortBinary(e Engine) string {
+	if e == MySQL {
+		return "varbinary(128)"
+	}
+	return dialects[e].binary
+}
+
+// tablesIn returns the names of the tables, qualified with their schema. Without the schema, the
+// search path of PostgreSQL could select different tables for two users, and then both users could
+// hold the same name.
+func tablesIn(e Engine, schema string) (tables, error) {
+	if schema == "" && e == PostgreSQL {
+		schema = "public"
+	}
+	for _, c := range schema {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return tables{}, fmt.Errorf("%w: the schema %q has a character other than letters, digits, _ and -", driver.ErrInvalid, schema)
+		}
+	}
+	quote := `"`
+	if e == MySQL {
+		quote = "`"
+	}
+	in := ""
+	if schema != "" {
+		in = quote + schema + quote + "."
+	}
+	return tables{in + "padlock_locks", in + "padlock_grants", in + "padlock_meta", in + "padlock_runs"}, nil
+}
+
+// prepare creates the tables that do not exist, checks their version and reads the store's id.
+func (s *Store) prepare(ctx context.Context) error {
+	n, err := s.version(ctx)
+	missing := n == 0
+	if err == nil && n == schemaVersion {
+		// Somebody may have removed one table and left the table with the version.
+		missing, err = s.tableMissing(ctx)
+	}
+	if err == nil && missing {
+		if err = s.makeTables(ctx); err == nil {
+			n, err = s.version(ctx)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case n > schemaVersion:
+		return s.newerError(n)
+	case n < schemaVersion:
+		return fmt.Errorf("%w: the tables of %s have version %d; run `padlock schema --upgrade URL` to bring them to version %d",
+			driver.ErrUnavailable, s.rows.tables.locks, n, schemaVersion)
+	}
+	_, err = s.readID(ctx)
+	return err
+}
+
+// tableMissing returns true if at least one of the tables is absent.
+func (s *Store) tableMissing(ctx context.Context) (bool, error) {
+	list := []string{s.rows.tables.locks}
+	if s.rows.dialect.grants {
+		list = append(list, s.rows.tables.grants)
+	}
+	for _, t := range list {
+		var fence int64
+		err := s.rows.db.QueryRowContext(ctx, s.rows.dialect.bind("SELECT fence FROM "+t+" WHERE name = ?"), []byte{}).Scan(&fence)
+		if judge(err) == noTable {
+			return true, nil
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return false, failure(ctx, err, false)
+		}
+	}
+	return false, nil
+}
+
+// newerError returns an error for tables of a later version of padlock.
+func (s *Store) newerError(version int) error {
+	return fmt.Errorf("%w: the tables of %s have version %d and this padlock knows version %d; install the newest padlock of all programs that share them",
+		driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)
+}
+
+// version returns the version of the tables, or 0 if there are none.
+func (s *Store) version(ctx context.Context) (int, error) {
+	text, err := s.setting(ctx, "schema")
+	if judge(err) == noTable || errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, failure(ctx, err, false)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%w: the version in %s is not a number", driver.ErrUnavailable, s.rows.tables.meta)
+	}
+	return n, nil
+}
+
+func (s *Store) setting(ctx context.Context, name string) (value string, err error) {
+	err = s.rows.db.QueryRowContext(ctx, s.rows.dialect.bind("SELECT value FROM "+s.rows.tables.meta+" WHERE setting = ?"), name).Scan(&value)
+	return value, err
+}
+
+func (s *Store) makeTables(ctx context.Context) error {
+	list, err := Schema(s.engine, s.cfg.schema)
+	if err != nil {
+		return err
+	}
+	for _, text := range list {
+		if _, err := s.rows.db.ExecContext(ctx, text); err != nil {
+			if s.madeMeanwhile(ctx, err) {
+				continue
+			}
+			return fmt.Errorf("%w: the tables for locks cannot be made; make them with the statements of `padlock schema`: %w", driver.ErrUnavailable, err)
+		}
+	}
+	return nil
+}
+
+// madeMeanwhile reports whether err means that another process was creating the same table at the
+// same time. PostgreSQL returns an error then, even for IF NOT EXISTS.
+func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
+	state := dbms.SQLState(err)
+	return state == "23505" || state == "42P07" || state == "42710" || judge(err) == again && s.retryPause(ctx, 5)
+}
+
+// readID reads the store's id. The first call for a database makes the id.
+func (s *Store) readID(ctx context.Context) (string, error) {
+	id, err := s.setting(ctx, "id")
+	if errors.Is(err, sql.ErrNoRows) {
+		insert := "INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?) ON CONFLICT (setting) DO NOTHING"
+		if s.engine == MySQL {
+			insert = "INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?) ON DUPLICATE KEY UPDATE setting = setting"
+		}
+		if _, err := s.rows.db.ExecContext(ctx, s.rows.dialect.bind(insert), rand.Text()); err != nil {
+			return "", failure(ctx, err, false)
+		}
+		id, err = s.setting(ctx, "id")
+	}
+	return id, failure(ctx, err, false)
+}

@@ -1,0 +1,62 @@
+package symfony
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
+)
+
+// Open returns a store that keeps its locks in a table of db. It creates the table if it does not
+// exist. ctx limits only the opening, which ends after 10 seconds in any case. Close leaves db
+// open.
+func Open(ctx context.Context, db *sql.DB, e sqlstore.Engine, l Layout, opts ...Option) (*Store, error) {
+	c, err := configure(e, l, opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{engine: e, layout: l, cfg: c, promises: promised(e), db: db, sql: newStatements(dialects[e], &c)}
+	s.closing, s.end = context.WithCancel(context.Background())
+	if c.lazy {
+		return s, nil
+	}
+	ctx, cancel := dbms.BoundOpening(ctx)
+	defer cancel()
+	if err := s.check(ctx); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// beginChecked does what enter does, and also makes sure that the server and the table were
+// checked.
+func (s *Store) beginChecked(ctx context.Context) (bounded context.Context, done func(), err error) {
+	bounded, done, err = s.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.check(bounded); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return bounded, done, nil
+}
+
+// check checks the server and makes the table. After the first success it does nothing.
+func (s *Store) check(ctx context.Context) error {
+	if s.checked.Load() {
+		return nil
+	}
+	if !s.cfg.lenient {
+		if err := dbms.Examine(ctx, s.db, s.engine.String()); err != nil {
+			return err
+		}
+	}
+	if _, err := s.prepare(ctx); err != nil {
+		return err
+	}
+	s.checked.Store(true)
+	return nil
+}

@@ -1,0 +1,120 @@
+package symfony
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+)
+
+// Layout says how the table spells the name of a lock. All programs that share locks must use the
+// same layout. Programs with different layouts do not exclude each other.
+type Layout int
+
+const (
+	// Symfony is the layout of Symfony 7.4 and later. A name of less than 64 bytes is stored as it
+	// is, and a longer one as the hexadecimal SHA-256 of the name.
+	Symfony Layout = iota + 1
+	// Symfony73 is the layout of Symfony up to 7.3: every name is stored as its SHA-256.
+	Symfony73
+)
+
+// String returns "symfony" or "symfony73", as the parameter layout of a URL spells it.
+func (l Layout) String() string {
+	switch l {
+	case Symfony:
+		return "symfony"
+	case Symfony73:
+		return "symfony73"
+	}
+	return fmt.Sprintf("Layout(%d)", int(l))
+}
+
+// Option changes what Open does.
+type Option func(*config)
+
+type config struct {
+	table, id, token, expiration string
+
+	ownsDB  bool
+	clock   driver.Clock
+	lazy    bool // no request before the first call
+	lenient bool // accepts every server, so that Status can examine it
+}
+
+// Table sets the name of the table, which is the option db_table in PHP. The default is lock_keys.
+// A schema or database may come before the name, as in "locks.lock_keys".
+func Table(name string) Option { return func(c *config) { c.table = name } }
+
+// Columns sets the names of the columns, which are the options db_id_col, db_token_col and
+// db_expiration_col in PHP. The defaults are key_id, key_token and key_expiration.
+func Columns(id, token, expiration string) Option {
+	return func(c *config) { c.id, c.token, c.expiration = id, token, expiration }
+}
+
+// Lazy opens the store without a request to the server, which may be down. The first call checks
+// the server and the table.
+func Lazy() Option { return func(c *config) { c.lazy = true } }
+
+// WithClock sets the clock that measures waits, instead of driver.SystemClock. Leases always follow
+// the server's clock.
+func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
+
+// identifier matches a name that SQL accepts without quotes. PHP writes the names without quotes,
+// and so does this package. PostgreSQL then turns capital letters into small ones.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`)
+
+// configure applies the options and checks them.
+func configure(e sqlstore.Engine, l Layout, opts []Option) (config, error) {
+	c := config{table: "lock_keys", id: "key_id", token: "key_token", expiration: "key_expiration"}
+	for _, o := range opts {
+		o(&c)
+	}
+	if c.clock == nil {
+		c.clock = driver.SystemClock()
+	}
+	if dialects[e] == nil {
+		return c, invalid("there is no engine %v", e)
+	}
+	if l != Symfony && l != Symfony73 {
+		return c, invalid("there is no layout %v; there are %v and %v", l, Symfony, Symfony73)
+	}
+	names := append(strings.SplitN(c.table, ".", 2), c.id, c.token, c.expiration)
+	for _, n := range names {
+		if !identifier.MatchString(n) {
+			return c, invalid("%q cannot be the name of a table or column: it has letters, digits, _ and $, as PHP writes it without quotes", n)
+		}
+	}
+	return c, nil
+}
+
+// minTTL is the shortest lease that PHP knows.
+const minTTL = time.Second
+
+// promised returns what a store promises on an engine.
+func promised(e sqlstore.Engine) driver.Guarantees {
+	return driver.Guarantees{
+		Store:            strings.ToLower(e.String()),
+		SurvivesRestart:  driver.Partly,
+		SurvivesFailover: driver.No,
+		SafeClockJump:    driver.No,
+		SafeEviction:     driver.Yes,
+		Fence:            driver.NoFence,
+		SharedFence:      driver.No,
+		Lease:            true,
+		MinTTL:           minTTL,
+		Notes: []string{
+			"The locks are shared with PHP's Symfony, whose table has no room for fences, shared locks and holders.",
+			"Leases end at whole seconds of the server's clock, up to two seconds later than asked for.",
+			"A restart keeps the locks if the database writes each commit to disk before it answers.",
+			"A failover to a replica keeps them only if replication is synchronous.",
+		},
+	}
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+}

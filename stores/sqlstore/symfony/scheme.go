@@ -1,0 +1,182 @@
+package symfony
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+)
+
+// parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
+var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db_expiration_col", "lazy"}
+
+// Scheme returns the driver.Scheme for the URLs of an engine. A URL belongs to this store if it has
+// the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front. Every other
+// URL belongs to package sqlstore.
+func Scheme(o sqlstore.Opener) driver.Scheme {
+	s := o.Scheme()
+	own := s
+	s.Open = func(ctx context.Context, u *url.URL, opening driver.Opening) (driver.Store, error) {
+		if !ofLayout(u) {
+			return own.Open(ctx, u, opening)
+		}
+		return openURL(ctx, u, o, opening)
+	}
+	s.Schema = func(u *url.URL) ([]string, error) {
+		if !ofLayout(u) {
+			return own.Schema(u)
+		}
+		t, err := parse(u, o)
+		if err != nil {
+			return nil, err
+		}
+		return Schema(o.Engine, t.opts...)
+	}
+	s.Upgrade = func(ctx context.Context, u *url.URL) (from, to int, err error) {
+		if !ofLayout(u) {
+			return own.Upgrade(ctx, u)
+		}
+		return upgrade(ctx, u, o)
+	}
+	s.Symfony = dsns[o.Engine]
+	s.FromSymfony = func(dsn string) (*url.URL, error) { return fromSymfony(o, dsn) }
+	return s
+}
+
+// ofLayout reports whether a URL belongs to this store.
+func ofLayout(u *url.URL) bool { return u.Query().Has("layout") }
+
+func openURL(ctx context.Context, u *url.URL, o sqlstore.Opener, opening driver.Opening) (driver.Store, error) {
+	var opts []Option
+	if opening.Lazy && !u.Query().Has("lazy") || opening.Lenient {
+		opts = append(opts, Lazy())
+	}
+	if opening.Lenient {
+		opts = append(opts, func(c *config) { c.lenient = true })
+	}
+	s, err := FromURL(ctx, u, o, opts...)
+	if err != nil {
+		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
+	}
+	return s, nil
+}
+
+// tableVersion is the version of the table. PHP's table has no version of its own, so the version
+// is always 1.
+const tableVersion = 1
+
+// upgrade makes the table if it is missing.
+func upgrade(ctx context.Context, u *url.URL, o sqlstore.Opener) (from, to int, err error) {
+	s, err := FromURL(ctx, u, o, Lazy())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.Close()
+	ctx, done, err := s.enter(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer done()
+	made, err := s.prepare(ctx)
+	if !made {
+		from = tableVersion
+	}
+	return from, tableVersion, err
+}
+
+// FromURL opens the store in the database that a URL names. o chooses the driver:
+//
+//	store, err := symfony.FromURL(ctx, u, postgres.Opener())
+//
+// The URL must have one of these parameters:
+//
+//	layout=symfony         the layout of Symfony 7.4 and later
+//	layout=symfony73       the layout up to Symfony 7.3
+//
+// It may have these parameters, and those of the driver ([sqlstore.Opener].Parameters):
+//
+//	db_table=NAME          Table
+//	db_id_col=NAME         the first name of Columns
+//	db_token_col=NAME      the second name of Columns
+//	db_expiration_col=NAME the third name of Columns
+//	pool=N                 at most N connections; 8 is the default, and 3 with SQLite
+//	password-file=FILE     the password, read again for each connection
+//	lazy=yes               Lazy
+//
+// For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
+// of the URL. ctx limits only the opening. The store has its own pool, which Close closes. No error
+// contains a user or a password.
+func FromURL(ctx context.Context, u *url.URL, o sqlstore.Opener, opts ...Option) (*Store, error) {
+	t, err := parse(u, o)
+	if err != nil {
+		return nil, err
+	}
+	db, err := o.Pool(t.u)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(append(t.opts, opts...), func(c *config) { c.ownsDB = true })
+	s, err := Open(ctx, db, o.Engine, t.layout, opts...)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// A target is a URL that parse has read.
+type target struct {
+	u      *url.URL // without the parameters of this store
+	layout Layout
+	opts   []Option
+}
+
+// layouts contains the Layout for each value of the URL parameter "layout".
+var layouts = map[string]Layout{Symfony.String(): Symfony, Symfony73.String(): Symfony73}
+
+// whichLayout tells users which value of the URL parameter "layout" to write. Programs with
+// different layouts do not exclude each other.
+const whichLayout = "write layout=symfony73 if PHP has Symfony 7.3 or older, and layout=symfony if it has 7.4 or later"
+
+// parse reads the parameters of this store from a URL.
+func parse(u *url.URL, o sqlstore.Opener) (*target, error) {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, invalid("the parameters of the URL cannot be read")
+	}
+	value := func(name, usual string) string {
+		if query.Has(name) {
+			usual = query.Get(name)
+		}
+		return usual
+	}
+	for _, name := range parameters {
+		if len(query[name]) > 1 {
+			return nil, invalid("the parameter %s is given more than once", name)
+		}
+	}
+	t := &target{layout: layouts[query.Get("layout")]}
+	if t.layout == 0 {
+		return nil, invalid("layout: %s", whichLayout)
+	}
+	t.opts = []Option{
+		Table(value("db_table", "lock_keys")),
+		Columns(value("db_id_col", "key_id"), value("db_token_col", "key_token"), value("db_expiration_col", "key_expiration")),
+	}
+	switch value("lazy", "no") {
+	case "yes":
+		t.opts = append(t.opts, Lazy())
+	case "no":
+	default:
+		return nil, invalid("lazy: it is yes or no")
+	}
+	for _, name := range parameters {
+		query.Del(name)
+	}
+	rest := *u
+	rest.RawQuery = query.Encode()
+	t.u = &rest
+	_, err = configure(o.Engine, t.layout, t.opts)
+	return t, err
+}

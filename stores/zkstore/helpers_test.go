@@ -1,0 +1,134 @@
+package zkstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/zkstore"
+)
+
+// soon is how long a test waits at most.
+const soon = 20 * time.Second
+
+// openStore opens a store. If that fails, it returns a nil interface.
+func openStore(ctx context.Context, addr string, opts ...zkstore.Option) (driver.Store, error) {
+	s, err := zkstore.Open(ctx, zkstore.Config{Servers: []string{addr}}, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func mustOpen(t testing.TB, addr string, opts ...zkstore.Option) *zkstore.Store {
+	t.Helper()
+	return mustOpenAt(t, zkstore.Config{Servers: []string{addr}}, opts...)
+}
+
+func mustOpenAt(t testing.TB, c zkstore.Config, opts ...zkstore.Option) *zkstore.Store {
+	t.Helper()
+	s, err := zkstore.Open(t.Context(), c, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func request(name string) driver.Request {
+	return driver.Request{Name: name, Token: rand.Text(), TTL: time.Minute}
+}
+
+func reader(name string) driver.Request {
+	r := request(name)
+	r.Shared = true
+	return r
+}
+
+// take acquires a name that is free.
+func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Acquire of %q: %v", r.Name, err)
+	}
+	return g
+}
+
+func release(t testing.TB, s driver.Store, r driver.Request) {
+	t.Helper()
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Released {
+		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
+	}
+}
+
+// refused checks that a name is held.
+func refused(t testing.TB, s driver.Store, r driver.Request) {
+	t.Helper()
+	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("Acquire of %q, which is held: %v", r.Name, err)
+	}
+}
+
+// waitUntil calls a function until it returns true.
+func waitUntil(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	end := time.After(soon)
+	pause := time.NewTicker(5 * time.Millisecond)
+	defer pause.Stop()
+	for !yes() {
+		select {
+		case <-pause.C:
+		case <-end:
+			t.Fatalf("%s: not within %v", what, soon)
+		}
+	}
+}
+
+// eventually tries until the name is granted.
+func eventually(t testing.TB, s driver.Store, name string) (r driver.Request, g driver.Grant) {
+	t.Helper()
+	waitUntil(t, "a grant of "+name, func() bool {
+		r = request(name)
+		var err error
+		g, err = s.Acquire(t.Context(), r)
+		return err == nil
+	})
+	return r, g
+}
+
+// awaitEnd waits for the end of a Bound.
+func awaitEnd(t testing.TB, bound context.Context) {
+	t.Helper()
+	select {
+	case <-bound.Done():
+	case <-time.After(soon):
+		t.Fatal("Grant.Bound has not ended")
+	}
+	if err := context.Cause(bound); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the cause is %v", err)
+	}
+}
+
+// finding returns a finding of Status.
+func finding(t testing.TB, s driver.Reporter, name string) driver.Finding {
+	t.Helper()
+	found, err := s.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("there is no finding %q among %+v", name, found)
+	return driver.Finding{}
+}
+
+func containsLine(text, line string) bool { return slices.Contains(strings.Split(text, "\n"), line) }
