@@ -10,7 +10,7 @@ import (
 // it.
 func TestRedisAloneLinksOneClient(t *testing.T) {
 	const ours = "github.com/padlock-go/padlock"
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ours+"/open", ours+"/redisstore")
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ours+"/open", ours+"/stores/redisstore")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -1,6 +1,6 @@
-// Package pgadvisory keeps locks as advisory locks of a PostgreSQL server, version 14 or newer. A hold
-// lasts as long as its connection, so there are no leases to renew. If a process dies, the server
-// frees its locks.
+// Package pgadvisory keeps locks as advisory locks of a PostgreSQL server, version 14 or newer. A
+// hold lasts as long as its connection, so there are no leases to renew. If a process dies, the
+// server frees its locks.
 //
 //	config, err := pgx.ParseConfig("postgres://app@db.internal/shop?sslmode=verify-full")
 //	store, err := pgadvisory.Open(ctx, config)

@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// startPHP starts a process that takes locks with Symfony's PostgreSqlStore, as pgadvisory's own tests
-// do.
+// startPHP starts a process that takes locks with Symfony's PostgreSqlStore, as pgadvisory's own
+// tests do.
 func startPHP(t *testing.T, dsn string) *server.PHP {
 	t.Helper()
 	needs := server.PHPNeeds{Extension: "pdo_pgsql", Symfony: []string{"Lock"}}

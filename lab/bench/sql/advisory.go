@@ -102,8 +102,8 @@ func (b *bench) pgadvisoryPair(opts []pgadvisory.Option) (f measure.Figures, err
 	})
 }
 
-// manyHolds counts the connections that pgadvisory uses to hold many locks at once while nobody waits
-// for them.
+// manyHolds counts the connections that pgadvisory uses to hold many locks at once while nobody
+// waits for them.
 func (b *bench) manyHolds() *measure.Experiment {
 	name := fmt.Sprintf("pgadvisory, %d holds", b.plan.holds)
 	return &measure.Experiment{

@@ -11,10 +11,10 @@ import (
 	"github.com/padlock-go/padlock/stores/mysqladvisory"
 )
 
-// AdvisoryOpener connects package mysqladvisory to servers. Its URLs are like those of [Opener], but
-// have the scheme mysql+advisory, mysql2+advisory or mariadb+advisory. A URL with fences=no need
-// not name a database. The parameters readTimeout and writeTimeout are not allowed: a statement
-// that waits for a lock may take longer than they allow.
+// AdvisoryOpener connects package mysqladvisory to servers. Its URLs are like those of [Opener],
+// but have the scheme mysql+advisory, mysql2+advisory or mariadb+advisory. A URL with fences=no
+// need not name a database. The parameters readTimeout and writeTimeout are not allowed: a
+// statement that waits for a lock may take longer than they allow.
 func AdvisoryOpener() mysqladvisory.Opener {
 	return mysqladvisory.Opener{
 		Parameters: slices.DeleteFunc(slices.Clone(parameters), func(p string) bool { return p == "readTimeout" || p == "writeTimeout" }),
