@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	_ "modernc.org/sqlite" // the driver
@@ -26,7 +27,7 @@ import (
 // If the file does not exist, it is created for its owner alone (mode 0600), and so is its
 // directory (0700). The file gets a write-ahead log (WAL), and each commit is written to disk
 // (synchronous=FULL). The URL may have the parameter _pragma of modernc.org/sqlite, as in
-// _pragma=synchronous(NORMAL).
+// _pragma=synchronous(NORMAL). Such a pragma replaces padlock's own.
 func Opener() sqlstore.Opener {
 	return sqlstore.Opener{
 		Engine:     sqlstore.SQLite,
@@ -57,11 +58,30 @@ func open(u *url.URL, _ func() (string, error)) (*sql.DB, sqlstore.Listener, err
 	if err := create(path); err != nil {
 		return nil, nil, err
 	}
-	query := url.Values{"_pragma": {"busy_timeout(1000)", "journal_mode(WAL)", "synchronous(FULL)"}}
-	query["_pragma"] = append(query["_pragma"], u.Query()["_pragma"]...)
+	query := url.Values{"_pragma": pragmas(u.Query()["_pragma"])}
 	file := url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), RawQuery: query.Encode()}
 	db, err := sql.Open("sqlite", file.String())
 	return db, nil, err
+}
+
+// pragmas returns the pragmas of a URL, and padlock's own pragmas for the settings that the URL
+// does not name. A setting has one pragma only: two journal modes would switch the whole file to
+// and fro with each new connection, and that fails while another program uses the file.
+func pragmas(given []string) []string {
+	var all []string
+	for _, own := range []string{"busy_timeout(1000)", "journal_mode(WAL)", "synchronous(FULL)"} {
+		if !slices.ContainsFunc(given, func(p string) bool { return setting(p) == setting(own) }) {
+			all = append(all, own)
+		}
+	}
+	return append(all, given...)
+}
+
+// setting returns the name of the setting in a pragma, such as main.synchronous=NORMAL.
+func setting(pragma string) string {
+	name, _, _ := strings.Cut(pragma, "(")
+	name, _, _ = strings.Cut(name, "=")
+	return strings.TrimPrefix(strings.ToLower(strings.TrimSpace(name)), "main.")
 }
 
 // pathOf returns the path of the file that a URL names.

@@ -53,6 +53,47 @@ func TestNewFile(t *testing.T) {
 	}
 }
 
+// TestJournalMode: a URL that asks for a journal mode gets it from the start. So two programs can
+// use the file at the same time, and the file does not change its mode with each connection.
+func TestJournalMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	for _, pragma := range []string{"journal_mode(DELETE)", "Main.Journal_Mode = delete"} {
+		u := &url.URL{Scheme: "sqlite", Path: path, RawQuery: url.Values{"_pragma": {pragma}}.Encode()}
+		one, _, err := open(u, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		if _, err := one.Exec("CREATE TABLE IF NOT EXISTS x (y)"); err != nil {
+			t.Fatal(pragma, err)
+		}
+		reader, err := one.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		rows, err := reader.QueryContext(t.Context(), "SELECT count(*) FROM x") // the first program reads
+		if err != nil || !rows.Next() {
+			t.Fatal(err)
+		}
+		two, _, err := open(u, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer two.Close()
+		var mode string
+		if err := two.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "delete" {
+			t.Errorf("%s: the second program: mode %q, %v", pragma, mode, err)
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := two.Exec("INSERT INTO x VALUES (1)"); err != nil {
+			t.Errorf("%s: the second program writes: %v", pragma, err)
+		}
+	}
+}
+
 func TestURLsRefused(t *testing.T) {
 	for _, rawURL := range []string{"sqlite://", "sqlite:///", "sqlite:x.db", "sqlite://h/x", "sqlite://u@/x", "sqlite:///dir/"} {
 		if _, err := pathOf(parsed(t, rawURL)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "write sqlite:///") {
