@@ -40,11 +40,15 @@ type conn struct {
 	last time.Time  // of the last reply; guarded by mu
 
 	load atomic.Int32 // locks that the session has, or is about to have
+	// resting is true while the method watch looks at the socket only rarely. A hold that begins
+	// then wakes watch through kick.
+	resting atomic.Bool
+	kick    chan struct{}
 	ops  int          // operations that are running; guarded by pool.mu
 }
 
 func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
-	c := &conn{sc: sc, socket: socket, mark: newMark(), every: cfg.pingEvery(), keep: cfg.sessionTimeout / 3, limit: cfg.limit(), lenient: cfg.lenient}
+	c := &conn{sc: sc, socket: socket, mark: newMark(), kick: make(chan struct{}, 1), every: cfg.pingEvery(), keep: cfg.sessionTimeout / 3, limit: cfg.limit(), lenient: cfg.lenient}
 	c.bound, c.end = context.WithCancelCause(context.Background())
 	return c
 }
@@ -243,28 +247,49 @@ func (c *conn) verify(key string) error {
 // lookEvery is how often a connection with holds checks its socket. The check needs no statement.
 const lookEvery = 100 * time.Millisecond
 
+// addLoad records that the session has one more lock, or is about to have it.
+func (c *conn) addLoad() {
+	c.load.Add(1)
+	if !c.resting.CompareAndSwap(true, false) {
+		return
+	}
+	select {
+	case c.kick <- struct{}{}:
+	default: // watch has not seen the last kick yet, or has ended
+	}
+}
+
 // watch looks after the connection until it has ended, and then closes it. While no statement runs,
 // watch checks from time to time whether the connection has ended.
 func (c *conn) watch() {
-	timer := time.NewTimer(c.every)
+	timer := time.NewTimer(c.untilLook())
 	defer timer.Stop()
 	for c.alive() {
 		select {
 		case <-timer.C:
+			if c.mu.TryLock() { // otherwise a statement is running, and it has a limit of its own
+				c.lookAtSocket()
+				c.mu.Unlock()
+			}
+		case <-c.kick:
 		case <-c.bound.Done():
-			continue
 		}
-		if c.mu.TryLock() { // otherwise a statement is running, and it has a limit of its own
-			c.lookAtSocket()
-			c.mu.Unlock()
-		}
-		if c.socket != nil && c.load.Load() > 0 {
-			timer.Reset(lookEvery)
-		} else {
-			timer.Reset(c.every)
-		}
+		timer.Reset(c.untilLook())
 	}
 	c.closeConn()
+}
+
+// untilLook returns how long the method watch pauses. The pause is long only while the session has
+// no locks. addLoad ends a long pause early.
+func (c *conn) untilLook() time.Duration {
+	if c.socket == nil {
+		return c.every
+	}
+	c.resting.Store(true)
+	if c.load.Load() > 0 && c.resting.CompareAndSwap(true, false) {
+		return lookEvery
+	}
+	return c.every
 }
 
 // lookAtSocket pings the server if a ping is due. Otherwise, if the session has locks, it checks

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -130,4 +131,30 @@ func TestLook(t *testing.T) {
 			t.Errorf("%d holds, and the connection has ended: it is alive: %v", holds, c.alive())
 		}
 	}
+}
+
+// A connection without holds looks at its socket rarely. When its first hold begins, it looks often
+// at once, so that the holder soon learns of a KILL.
+func TestFirstHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeConn{}
+		c := f.conn(t)
+		c.last = time.Now()
+		go c.watch()
+		defer c.shutDown()
+		p := &pool{perConn: 1}
+		p.holds[0].c = c
+		<-time.After(c.every * 5 / 2) // it is between two looks
+		if _, err := p.reserve(); err != nil {
+			t.Fatal(err)
+		}
+		c.mu.Lock()
+		f.ended = true
+		c.mu.Unlock()
+		began := time.Now()
+		<-c.bound.Done()
+		if took := time.Since(began); took > lookEvery {
+			t.Errorf("the end of the connection was noticed after %v, want %v", took, lookEvery)
+		}
+	})
 }

@@ -132,7 +132,7 @@ func (p *pool) choose() (*conn, *slot, error) {
 	default:
 		return nil, nil, fmt.Errorf("%w: the store has all the holds that it may have; see MaxHolds", driver.ErrUnavailable)
 	}
-	best.load.Add(1)
+	best.addLoad()
 	best.ops++
 	return best, nil, nil
 }

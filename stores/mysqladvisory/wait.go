@@ -208,7 +208,7 @@ func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, l *layout,
 	free := sync.OnceFunc(func() { s.pool.giveBack(place) })
 	stop := context.AfterFunc(c.bound, free)
 	h.key, h.back = key, func() { stop(); free() }
-	c.load.Add(1)
+	c.addLoad()
 	s.holds.noteGrant(h, reserved, c, fence, r)
 	name, token := r.Name, r.Token
 	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
