@@ -26,7 +26,7 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	}
 	defer s.holds.leave(h)
 	switch {
-	case h.state == doubt:
+	case h.state == unsure:
 		if err := s.settle(h); err != nil {
 			return driver.Grant{}, err
 		}
@@ -83,7 +83,7 @@ func (s *Store) askServer(c *conn, l *layout, h *hold, r *driver.Request) (fence
 	row, err := c.queryOne(take(h.key, 0))
 	if yes, unsent := connEnded(err); yes {
 		if !unsent {
-			h.state, h.c = doubt, c
+			h.state, h.c = unsure, c
 		}
 		return 0, failure(err)
 	}
@@ -106,7 +106,7 @@ func (s *Store) askServer(c *conn, l *layout, h *hold, r *driver.Request) (fence
 	}
 	fence, err = s.mint(c, l, h.key, r)
 	if yes, _ := connEnded(err); yes { // the session had the lock
-		h.state, h.c = doubt, c
+		h.state, h.c = unsure, c
 		return 0, fmt.Errorf("%w: %s", driver.ErrUncertain, err)
 	}
 	if errors.Is(err, driver.ErrFencesUsedUp) {

@@ -16,23 +16,25 @@ type id struct{ name, token string }
 //	none      nothing is known about the token
 //	reserved  a waiter was granted the lock and has not claimed it yet
 //	held      the session of c has the lock, as long as c is alive
-//	doubt     c ended while the server was asked for the lock: its session may have the lock
+//	unsure    c ended while the store asked for the lock or released it, so the session of c may
+//	          have the lock
 //
 //	from      to        when
 //	none      held      the server grants a try
-//	none      doubt     the connection ends during a try
+//	none      unsure    the connection ends during a try
 //	none      reserved  the server grants a wait
 //	reserved  held      the waiter claims the lock
 //	reserved  none      the reservation is released or lapses
 //	held      none      Release
-//	doubt     none      settle has seen that the session is gone
+//	held      unsure    the connection ends during Release
+//	unsure    none      settle has seen that the session is gone
 type state int
 
 const (
 	none state = iota
 	reserved
 	held
-	doubt
+	unsure
 )
 
 // A hold is what the store knows about a token. Operations on a hold run one after the other.
@@ -160,11 +162,12 @@ func (hs *heldTokens) clear(h *hold) {
 	}
 }
 
-// setClaimed records that a reservation became a hold.
-func (hs *heldTokens) setClaimed(h *hold) {
+// change calls f, which sets fields of a hold. The mutex is locked meanwhile, because operations on
+// other holds read these fields.
+func (hs *heldTokens) change(f func()) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h.state = held
+	f()
 }
 
 // inTheWay returns an error if this process already holds a lock, and nil otherwise. The server

@@ -24,7 +24,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		switch {
 		case h.state == none:
 			return driver.Gone, s.reachServer()
-		case h.state == doubt:
+		case h.state == unsure:
 			return driver.Gone, s.settle(h)
 		case !h.c.alive():
 			s.clear(h)

@@ -32,7 +32,7 @@ func (s *Store) enterHeld(ctx context.Context, name, token string) (*hold, error
 		return nil, err
 	}
 	switch {
-	case h.state == doubt:
+	case h.state == unsure:
 		err = driver.ErrUncertain
 	case h.state != held || !h.c.alive():
 		err = driver.ErrLost
@@ -126,8 +126,17 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 		return driver.Gone, nil
 	}
 	c.loseConn(err)
-	s.clear(h)
+	s.forfeit(h)
 	return driver.Gone, failure(&connError{err: err})
+}
+
+// forfeit is called instead of the method clear if the connection of h ended while the lock was
+// being released. The session may still exist and have the lock. So h gets the state "unsure", and
+// its next Release makes sure that the session is gone.
+func (s *Store) forfeit(h *hold) {
+	c := h.c
+	s.clear(h)
+	s.holds.change(func() { h.state, h.c = unsure, c })
 }
 
 var errUnclaimed = errors.New("a reservation was not claimed")
@@ -154,6 +163,6 @@ func (s *Store) claim(h *hold) error {
 		h.c.loseConn(err)
 		return driver.ErrLost
 	}
-	s.holds.setClaimed(h)
+	s.holds.change(func() { h.state = held })
 	return nil
 }

@@ -129,6 +129,29 @@ func TestSessionLeftBehind(t *testing.T) {
 	release(t, s, r)
 }
 
+// A release is lost with the connection, and the session stays behind in the server with the lock.
+// The next release does not report the lock as free before that session has ended.
+func TestReleaseLost(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	var lost atomic.Bool
+	s := mustOpenThrough(t, &multiplexer{dsn: dsn, drop: func(query string) bool {
+		return strings.HasPrefix(query, "SELECT RELEASE_LOCK") && lost.CompareAndSwap(true, false)
+	}})
+	bystander, r := mustOpen(t, dsn), request("job")
+	take(t, s, r)
+	lost.Store(true)
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("Release that was lost: %v, %v", out, err)
+	}
+	refused(t, bystander, request("job"))
+	until(t, "the second release", func() bool {
+		_, err := s.Release(t.Context(), r.Name, r.Token, 0)
+		return err == nil
+	})
+	take(t, bystander, request("job"))
+}
+
 // The server frees the locks of a process that was killed. Before that, the server tells other
 // callers who the holder is.
 func TestHolderKilled(t *testing.T) {

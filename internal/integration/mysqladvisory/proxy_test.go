@@ -24,6 +24,7 @@ type multiplexer struct {
 	before   func(query string) string // a statement to run before a query; "" for none
 	fail     func(query string) error  // the server's answer; nil lets it answer itself
 	lose     func(query string) bool   // whether the reply is lost and the session stays behind
+	drop     func(query string) bool   // whether the query is lost and the session stays behind
 
 	inner  sqldriver.Connector
 	mu     sync.Mutex
@@ -103,6 +104,10 @@ func (c *shareConn) session(ctx context.Context, query string) (sqldriver.Conn, 
 func (c *shareConn) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
+	if c.m.drop != nil && c.m.drop(query) {
+		c.left = true
+		return nil, mysql.ErrInvalidConn
+	}
 	s, err := c.session(ctx, query)
 	if err != nil {
 		return nil, err
