@@ -15,7 +15,7 @@ import (
 
 // The environment variables that name the store.
 const (
-	EnvStore     = "PADLOCK_STORE"      // the URL
+	EnvStore     = "PADLOCK_STORE"      // the URL, or "required"
 	EnvStoreFile = "PADLOCK_STORE_FILE" // a file that holds the URL, such as a mounted secret
 )
 
@@ -41,20 +41,33 @@ func FromEnv(ctx context.Context, opts ...Option) (driver.Store, error) {
 // maxFile bounds the size of a file with a URL, in bytes.
 const maxFile = 64 << 10
 
+// required is the value of PADLOCK_STORE with which a crontab or an environment refuses the default.
+const required = "required"
+
 // EnvURL returns the URL that FromEnv opens, and the name of the environment variable that led to
-// it. If no variable is set, the URL is that of DefaultURL, and the name is "". If both variables
-// are set, or the file cannot be read, the error is driver.ErrInvalid. Newlines at the end of the
-// file are not part of the URL. The URL may contain a password: see Redacted.
+// it. If no variable is set, the URL is that of DefaultURL, and the name is "". If PADLOCK_STORE is
+// "required", there is no default: the URL must be in the file of PADLOCK_STORE_FILE. Newlines at
+// the end of the file are not part of the URL. The URL may contain a password: see Redacted.
+//
+// If both variables are set, if one is set but empty, if the file cannot be read, or if a required
+// URL is missing, the error is driver.ErrInvalid.
 func EnvURL() (rawURL, from string, err error) {
-	rawURL, file := os.Getenv(EnvStore), os.Getenv(EnvStoreFile)
+	rawURL, named := os.LookupEnv(EnvStore)
+	file, inFile := os.LookupEnv(EnvStoreFile)
 	switch {
-	case rawURL != "" && file != "":
+	case named && rawURL == "":
+		return "", "", invalid("%s is set but empty; set it to the URL of a store, or unset it for files of this user", EnvStore)
+	case inFile && file == "":
+		return "", "", invalid("%s is set but empty; set it to a file with the URL of a store, or unset it", EnvStoreFile)
+	case rawURL == required && !inFile:
+		return "", "", invalid("%s is %q, and no store is named; set %s to its URL, or %s to a file with the URL", EnvStore, required, EnvStore, EnvStoreFile)
+	case named && rawURL != required && inFile:
 		return "", "", invalid("%s and %s are both set; unset one of them", EnvStore, EnvStoreFile)
-	case rawURL != "":
-		return rawURL, EnvStore, nil
-	case file != "":
+	case inFile:
 		rawURL, err = urlInFile(file)
 		return rawURL, EnvStoreFile, err
+	case named:
+		return rawURL, EnvStore, nil
 	}
 	rawURL, err = DefaultURL()
 	return rawURL, "", err

@@ -109,6 +109,19 @@ func TestOpeningReachesTheStore(t *testing.T) {
 	}
 }
 
+const unset = "\x00"
+
+// setenv sets a variable, or removes it if the value is unset.
+func setenv(t *testing.T, name, value string) {
+	t.Helper()
+	t.Setenv(name, "") // the test restores what was there before
+	if value != unset {
+		t.Setenv(name, value)
+	} else if err := os.Unsetenv(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestFromEnv(t *testing.T) {
 	home, dir := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)
@@ -118,10 +131,11 @@ func TestFromEnv(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ store, file, from string }{
-		{"", "", ""}, {fileURL(dir), "", "PADLOCK_STORE"}, {"", secret, "PADLOCK_STORE_FILE"},
+		{unset, unset, ""}, {fileURL(dir), unset, "PADLOCK_STORE"}, {unset, secret, "PADLOCK_STORE_FILE"},
+		{"required", secret, "PADLOCK_STORE_FILE"},
 	} {
-		t.Setenv("PADLOCK_STORE", c.store)
-		t.Setenv("PADLOCK_STORE_FILE", c.file)
+		setenv(t, "PADLOCK_STORE", c.store)
+		setenv(t, "PADLOCK_STORE_FILE", c.file)
 		if _, from, err := open.EnvURL(); err != nil || from != c.from {
 			t.Errorf("%+v: %q, %v", c, from, err)
 		}
@@ -160,24 +174,29 @@ func TestFromEnvErrors(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ store, file, text, want string }{
 		{"memory:", "f", "memory:", "PADLOCK_STORE and PADLOCK_STORE_FILE are both set"},
-		{"canary", "", "", "PADLOCK_STORE: "},
-		{"", "nowhere", "", "cannot be read"},
-		{"", ".", "", "cannot be read"},
-		{"", "f", "\n", "is empty"},
-		{"", "f", "memory:\ncanary", "must hold one line"},
-		{"", "f", "canary" + strings.Repeat("x", 1<<17), "must hold one line"},
-		{"", "f", "redis://:canary/@host", "PADLOCK_STORE_FILE: "},
+		{"canary", unset, "", "PADLOCK_STORE: "},
+		{unset, "nowhere", "", "cannot be read"},
+		{unset, ".", "", "cannot be read"},
+		{unset, "f", "\n", "is empty"},
+		{unset, "f", "memory:\ncanary", "must hold one line"},
+		{unset, "f", "canary" + strings.Repeat("x", 1<<17), "must hold one line"},
+		{unset, "f", "redis://:canary/@host", "PADLOCK_STORE_FILE: "},
+		{"", unset, "", "PADLOCK_STORE is set but empty"},
+		{"", "f", "memory:", "PADLOCK_STORE is set but empty"},
+		{unset, "", "", "PADLOCK_STORE_FILE is set but empty"},
+		{"memory:", "", "", "PADLOCK_STORE_FILE is set but empty"},
+		{"required", unset, "", "no store is named"},
 	} {
 		if c.text != "" {
 			if err := os.WriteFile(filepath.Join(dir, "f"), []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if c.file != "" {
+		if c.file != "" && c.file != unset {
 			c.file = filepath.Join(dir, c.file)
 		}
-		t.Setenv("PADLOCK_STORE", c.store)
-		t.Setenv("PADLOCK_STORE_FILE", c.file)
+		setenv(t, "PADLOCK_STORE", c.store)
+		setenv(t, "PADLOCK_STORE_FILE", c.file)
 		_, err := open.FromEnv(t.Context())
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%+v: %v", c, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,23 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 )
+
+// storeFlag is the flag --store.
+type storeFlag string
+
+func (f *storeFlag) String() string { return string(*f) }
+
+func (f *storeFlag) Type() string { return "URL" }
+
+// Set refuses an empty URL. It usually comes from a variable that a script has not set, and the
+// default store would lock nothing on other machines.
+func (f *storeFlag) Set(text string) error {
+	if text == "" {
+		return errors.New("give the URL of a store, or leave out --store for files of this user")
+	}
+	*f = storeFlag(text)
+	return nil
+}
 
 // seconds is a flag for a duration: seconds with fractions, as in flock(1), or a Go duration.
 type seconds struct {

@@ -12,7 +12,7 @@ import (
 // the help always say the same.
 
 const manEnvironment = `PADLOCK_STORE
-The URL of the store, unless --store is given. A URL with a password belongs here or into PADLOCK_STORE_FILE, not on the command line.
+The URL of the store, unless --store is given. A URL with a password belongs here or into PADLOCK_STORE_FILE, not on the command line. With the word "required" there is no default store: --store or PADLOCK_STORE_FILE must name one. It is an error if the variable is set but empty.
 
 PADLOCK_STORE_FILE
 A file that holds the URL of the store, such as a mounted secret. It is an error to set both variables.

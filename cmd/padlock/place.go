@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
@@ -26,6 +28,20 @@ func (a *app) url() (string, error) {
 	}
 	url, _, err := open.EnvURL()
 	return url, err
+}
+
+// oneURL accepts one argument or none. The argument is the URL of the store, like that of --store.
+func (a *app) oneURL(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case len(args) > 1:
+		return usage("one URL at a time; see %s --help", c.CommandPath())
+	case args[0] == "":
+		return usage("the URL of the store is empty; see %s --help", c.CommandPath())
+	}
+	a.storeURL = args[0]
+	return nil
 }
 
 // place returns the name of the store, without secrets.

@@ -109,7 +109,7 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 	}
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.storeURL, "store", "", "where locks are kept, a `URL` (default $PADLOCK_STORE, else the URL in the file $PADLOCK_STORE_FILE, else files of this user)")
+	flags.Var((*storeFlag)(&a.storeURL), "store", "where locks are kept, a `URL` (default $PADLOCK_STORE, else the URL in the file $PADLOCK_STORE_FILE, else files of this user)")
 	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object per line")
 	flags.BoolP("help", "h", false, "show this help")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

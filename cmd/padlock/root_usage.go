@@ -36,7 +36,10 @@ func noSuchVerb(c *cobra.Command, args []string) error {
 // flagProblem describes an error in a flag.
 func flagProblem(err error) string {
 	var value *pflag.InvalidValueError
-	if errors.As(err, &value) {
+	if errors.As(err, &value) && value.GetValue() == "" {
+		return fmt.Sprintf("--%s is empty; %v", value.GetFlag().Name, value.Unwrap())
+	}
+	if value != nil {
 		return fmt.Sprintf("--%s %s: %v", value.GetFlag().Name, show(value.GetValue()), value.Unwrap())
 	}
 	return err.Error()

@@ -38,18 +38,8 @@ func (a *app) schemaCommand() *cobra.Command {
 		Example: `  padlock schema postgres://db7/shop
   padlock schema --upgrade 'mysql://locks@db7/shop?password-file=/run/secrets/db7'`,
 		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("one URL at a time; see %s --help", c.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				a.storeURL = args[0]
-			}
-			return a.schema(c.Context(), upgrade)
-		},
+		Args:                  a.oneURL,
+		RunE:                  func(c *cobra.Command, _ []string) error { return a.schema(c.Context(), upgrade) },
 	}
 	c.Flags().BoolVar(&upgrade, "upgrade", false, "bring the tables in the database to the version of this padlock")
 	return c

@@ -166,16 +166,8 @@ func (a *app) storesCommand() *cobra.Command {
   padlock stores --used
   padlock stores 'redis://db7?durable=yes'`,
 		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("one URL at a time; see %s --help", c.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				a.storeURL = args[0]
-			}
+		Args:                  a.oneURL,
+		RunE: func(c *cobra.Command, _ []string) error {
 			if used || a.storeURL != "" {
 				return a.oneStore(c.Context())
 			}

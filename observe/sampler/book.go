@@ -51,9 +51,9 @@ func (b *book) heldNames() []string {
 	return names
 }
 
-// snapshot adds a reading to the book, and returns the result. The argument last is the previous
-// snapshot.
-func (b *book) snapshot(last *Snapshot, r *reading, now time.Time) *Snapshot {
+// snapshot adds a reading, which took from asked to now, to the book, and returns the result. The
+// argument last is the previous snapshot.
+func (b *book) snapshot(last *Snapshot, r *reading, asked, now time.Time) *Snapshot {
 	snap := *last
 	snap.Number++
 	snap.Tried, snap.Err = now, r.err
@@ -69,7 +69,7 @@ func (b *book) snapshot(last *Snapshot, r *reading, now time.Time) *Snapshot {
 		b.begun = now
 	}
 	snap.Begun, snap.Taken, snap.Incomplete = b.begun, now, r.incomplete
-	snap.Unshown = b.add(r, now, last)
+	snap.Unshown = b.add(r, asked, now, last)
 	snap.Names, snap.Groups = b.rows(now)
 	snap.Ended = b.ended
 	return &snap
@@ -77,14 +77,14 @@ func (b *book) snapshot(last *Snapshot, r *reading, now time.Time) *Snapshot {
 
 // add compares a reading with the last one. It returns the number of names that cannot be
 // remembered, because there are too many.
-func (b *book) add(r *reading, now time.Time, last *Snapshot) (unshown int) {
+func (b *book) add(r *reading, asked, now time.Time, last *Snapshot) (unshown int) {
 	continuous := !last.Taken.IsZero() && last.Err == nil
 	first := last.Taken.IsZero()
 	sights := map[string]*sight{}
 	at := func(stored string) *sight {
 		key := base(stored)
 		if sights[key] == nil {
-			sights[key] = &sight{states: map[string]padlock.State{}, unknown: map[string]string{}, complete: r.incomplete == nil, continuous: continuous, first: first, counts: b.counts, now: now}
+			sights[key] = &sight{states: map[string]padlock.State{}, unknown: map[string]string{}, complete: r.incomplete == nil, continuous: continuous, first: first, counts: b.counts, asked: asked, now: now}
 		}
 		return sights[key]
 	}
@@ -112,6 +112,9 @@ func (b *book) add(r *reading, now time.Time, last *Snapshot) (unshown int) {
 		}
 		if t == nil {
 			t = b.track(key, now)
+			if last.Unshown > 0 { // the last sample may have seen the name without remembering it
+				s.first, s.continuous = true, false
+			}
 		}
 		over = append(over, t.update(s)...)
 	}

@@ -21,6 +21,9 @@
 // holds that are much shorter than the interval. If a hold ends between two samples, the time of
 // its end may be wrong by half an interval.
 //
+// An end is reported, and counts for the usual hold time, only if it is certain. The same holder
+// with the same fence has the same hold, even if a store that replies late shows another beginning.
+//
 // If the store cannot tell a state, the snapshot shows the state as unknown, and never as "free":
 // see [State] and [Snapshot.Incomplete]. An unknown number of waiters is -1 in [Name.Waiters]. If
 // the store cannot be reached, the snapshot keeps the rows of the last sample that succeeded.

@@ -8,10 +8,10 @@ import (
 
 // live is a hold or a cool-down that the last sample saw.
 type live struct {
-	padlock.Hold
-	fence       uint64
-	first, seen time.Time // the times of the first and the last sample that saw the hold
-	witnessed   bool      // the previous sample succeeded and did not show this hold
+	padlock.Hold      // as of the last sample; Since is the earliest that any sample showed
+	fence             uint64
+	first, asked, now time.Time // when the first sample that saw the hold ended, and when the last began and ended
+	witnessed         bool      // the sample before the first succeeded and did not show this hold
 
 	lease    time.Duration // what was left of the lease at the last renewal, or at the first sample
 	least    time.Duration // the shortest lease after a renewal
@@ -19,65 +19,70 @@ type live struct {
 	missed   int // how many renewals are overdue
 }
 
-func newLive(h padlock.Hold, fence uint64, now time.Time, witnessed bool) *live {
-	n := &live{Hold: h, fence: fence, first: now, seen: now, witnessed: witnessed}
+func newLive(h padlock.Hold, fence uint64, s *sight) *live {
+	n := &live{Hold: h, fence: fence, first: s.now, asked: s.asked, now: s.now, witnessed: s.continuous}
 	if !h.Until.IsZero() {
-		n.lease = h.Until.Sub(now)
+		n.lease = h.Until.Sub(s.now)
 	}
 	return n
 }
 
 // jitter is how much a time, such as Hold.Since, may differ between two samples of one hold
-// although nothing has changed. Each sample converts the time from the server's clock to the clock
-// of this process. The error of that conversion can be as long as a round trip.
+// although nothing has changed and the store replies at once.
 const jitter = 100 * time.Millisecond
 
-// isSame reports whether h is still the hold n. h was seen in a later sample, with the given fence.
-// RaiseFence and a promotion change the fence of a hold, so a new fence alone does not mean a new
-// hold. If the beginning of the hold is known, that time decides.
-func (n *live) isSame(h *padlock.Hold, fence uint64) bool {
+// isSame reports whether h, which is in the sample s, is still the hold n.
+//
+// An end is reported only if it is certain. The same holder with the same fence has the same hold,
+// whatever the times say. Without a fence of its own (a store without fences, a shared lock), or
+// after a new fence (RaiseFence and promotions raise it), the times decide. Each sample converts
+// them from the server's clock when a reply arrives. So in a sample that took long, they may be too
+// late by that long, and an earlier time is the better one.
+func (n *live) isSame(h *padlock.Hold, fence uint64, s *sight) bool {
 	if n.Host != h.Host || n.PID != h.PID || n.Label != h.Label || n.Foreign != h.Foreign || n.Cooling != h.Cooling {
 		return false
 	}
-	changed := fence != n.fence && !n.Shared && !h.Shared
+	alone := !n.Shared && !h.Shared
+	isNew := alone && fence != n.fence
 	switch {
-	case h.Cooling:
+	case h.Cooling, alone && !isNew && fence != 0:
 		return true
-	case h.Since.IsZero() != n.Since.IsZero():
+	case h.Since.IsZero() || n.Since.IsZero():
+		return !isNew && !h.Until.Before(n.Until.Add(-jitter-n.now.Sub(n.asked)))
+	case h.Since.After(n.Since.Add(jitter + s.now.Sub(s.asked))):
 		return false
-	case h.Since.IsZero():
-		return !changed && !h.Until.Before(n.Until.Add(-jitter))
-	case h.Since.After(n.seen.Add(jitter)):
-		return false
-	case h.Since.Before(n.seen.Add(-jitter)):
-		return h.Since.Sub(n.Since).Abs() < time.Second
 	}
-	return !changed // it began at about the time of the last sample
+	return !isNew || h.Since.Before(n.asked.Add(-jitter)) // two exclusive holds cannot overlap
 }
 
 // update records the state of the hold in a new sample. It returns how many renewals have been
 // missed since the previous sample.
-func (n *live) update(h padlock.Hold, fence uint64, now time.Time) (missed int) {
-	old := n.Hold
-	n.Hold, n.fence, n.seen = h, fence, now
+func (n *live) update(h padlock.Hold, fence uint64, s *sight) (missed int) {
+	old, before := n.Hold, n.now.Sub(n.asked)
+	n.Hold, n.fence, n.asked, n.now = h, fence, s.asked, s.now
+	if !old.Since.IsZero() && (h.Since.IsZero() || old.Since.Before(h.Since)) {
+		n.Since = old.Since
+	}
 	if h.Until.IsZero() || h.Cooling {
 		return 0
 	}
-	left := h.Until.Sub(now)
+	// The store was read at some time between s.asked and s.now. The lease had from least to most
+	// left then.
+	least, most := h.Until.Sub(s.now), h.Until.Sub(s.asked)
 	tolerance := max(n.lease/20, 20*time.Millisecond)
 	switch moved := h.Until.Sub(old.Until); {
-	case moved > tolerance:
-		if n.renewals++; n.renewals == 1 || left < n.least {
-			n.least = left
+	case moved > tolerance+most-least:
+		if n.renewals++; n.renewals == 1 || least < n.least {
+			n.least = least
 		}
-		n.lease, n.missed = left, 0
+		n.lease, n.missed = least, 0
 		return 0
-	case moved < -tolerance:
-		n.lease = left
+	case moved < -tolerance-before:
+		n.lease = least
 	}
-	before := n.missed
-	n.missed = n.lateRenewals(left)
-	return max(0, n.missed-before)
+	was := n.missed
+	n.missed = n.lateRenewals(most)
+	return max(0, n.missed-was)
 }
 
 // lateRenewals returns how many renewals the holder has missed since the last renewal that was
@@ -111,21 +116,20 @@ func (n *live) lateRenewals(left time.Duration) int {
 	return 3
 }
 
-// endOf describes the end of the hold. The end came after the last sample that saw the hold, and
-// before now. The argument next is the hold that came after this one, or nil. The argument
-// continuous says that no sample failed in between.
-func (n *live) endOf(now time.Time, next *padlock.Hold, continuous bool) Ended {
+// endOf describes the end of the hold, which the sample s did not see any more. The argument next is
+// the hold that came after this one, or nil.
+func (n *live) endOf(next *padlock.Hold, s *sight) Ended {
 	e := Ended{
 		Host: n.Host, PID: n.PID, Label: n.Label, Fence: n.fence, Shared: n.Shared, Foreign: n.Foreign,
-		Since: n.Since, End: n.seen.Add(now.Sub(n.seen) / 2), Held: -1, How: Vanished,
+		Since: n.Since, End: n.now.Add(s.now.Sub(n.now) / 2), Held: -1, How: Vanished,
 	}
-	if next != nil && next.Since.After(n.seen) && next.Since.Before(now) {
+	if next != nil && next.Since.After(n.now) && next.Since.Before(s.now) {
 		e.End = next.Since
 	}
-	left := n.Until.Sub(n.seen)
+	left := n.Until.Sub(n.asked)
 	switch {
-	case n.Until.IsZero() || !continuous:
-	case now.Before(n.Until):
+	case n.Until.IsZero() || !s.continuous:
+	case s.now.Before(n.Until):
 		e.How = Released
 	case left < n.lease/4 || n.missed > 0:
 		e.How, e.End = Expired, n.Until
@@ -134,7 +138,7 @@ func (n *live) endOf(now time.Time, next *padlock.Hold, continuous bool) Ended {
 	if began.IsZero() && n.witnessed {
 		began = n.first
 	}
-	if !began.IsZero() && continuous {
+	if !began.IsZero() && s.continuous {
 		e.Held = max(0, e.End.Sub(began))
 	}
 	return e

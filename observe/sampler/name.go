@@ -50,9 +50,9 @@ type sight struct {
 	unknown    map[string]string        // why the state of a lock is unknown, by the same name
 	complete   bool                     // a lock in neither of these two maps is free
 	continuous bool                     // the previous sample succeeded
-	first      bool                     // there was no sample before
+	first      bool                     // no sample before could have shown the name
 	counts     bool                     // the store counts the callers that wait for a lock
-	now        time.Time
+	asked, now time.Time                // when the sample began and ended
 }
 
 func newTracked(name, path string, g *grouped, now time.Time) *tracked {
@@ -124,9 +124,8 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 	p.holds = nil
 	var began *padlock.Hold
 	for _, h := range state.Holds {
-		i := slices.IndexFunc(before, func(n *live) bool { return n != nil && n.isSame(&h, state.Fence) })
-		if i >= 0 {
-			t.count(Figures{Missed: uint64(before[i].update(h, state.Fence, s.now))})
+		if i := seenBefore(before, &h, state.Fence, s); i >= 0 {
+			t.count(Figures{Missed: uint64(before[i].update(h, state.Fence, s))})
 			p.holds = append(p.holds, before[i])
 			before[i] = nil
 			continue
@@ -137,14 +136,14 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 		if !h.Cooling && !s.first {
 			t.count(Figures{Grants: 1})
 		}
-		p.holds = append(p.holds, newLive(h, state.Fence, s.now, s.continuous))
+		p.holds = append(p.holds, newLive(h, state.Fence, s))
 	}
 	var over []Ended
 	for _, n := range before {
 		if n == nil || n.Cooling {
 			continue
 		}
-		e := n.endOf(s.now, began, s.continuous)
+		e := n.endOf(began, s)
 		e.Name, e.Slot = t.name, p.slot
 		if e.How == Expired {
 			t.count(Figures{Expired: 1})
@@ -155,6 +154,18 @@ func (t *tracked) updatePart(p *part, state *padlock.State, s *sight) []Ended {
 		over = append(over, e)
 	}
 	return over
+}
+
+// seenBefore returns the index of h among the holds that the previous sample saw, or -1. Several
+// readers of one process differ only in their beginnings, so the nearest beginning counts.
+func seenBefore(before []*live, h *padlock.Hold, fence uint64, s *sight) int {
+	found := -1
+	for i, n := range before {
+		if n != nil && n.isSame(h, fence, s) && (found < 0 || h.Since.Sub(n.Since).Abs() < h.Since.Sub(before[found].Since).Abs()) {
+			found = i
+		}
+	}
+	return found
 }
 
 // waitersIn counts the callers that wait for the lock or for one of its slots. A caller that waits

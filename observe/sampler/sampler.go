@@ -107,7 +107,7 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snap := s.book.snapshot(s.snap, &r, now)
+	snap := s.book.snapshot(s.snap, &r, began, now)
 	snap.Cost = s.cost(&r, now.Sub(began))
 	s.snap = snap
 	close(s.changed)
