@@ -41,7 +41,7 @@ func FromEnv(ctx context.Context, opts ...Option) (driver.Store, error) {
 // maxFile bounds the size of a file with a URL, in bytes.
 const maxFile = 64 << 10
 
-// required is the value of PADLOCK_STORE with which a crontab or an environment refuses the default.
+// required is the value of PADLOCK_STORE with which a crontab refuses the default store.
 const required = "required"
 
 // EnvURL returns the URL that FromEnv opens, and the name of the environment variable that led to

@@ -116,8 +116,8 @@ func (n *live) lateRenewals(left time.Duration) int {
 	return 3
 }
 
-// endOf describes the end of the hold, which the sample s did not see any more. The argument next is
-// the hold that came after this one, or nil.
+// endOf describes the end of the hold, which the sample s did not see any more. The argument next
+// is the hold that came after this one, or nil.
 func (n *live) endOf(next *padlock.Hold, s *sight) Ended {
 	e := Ended{
 		Host: n.Host, PID: n.PID, Label: n.Label, Fence: n.fence, Shared: n.Shared, Foreign: n.Foreign,
