@@ -33,7 +33,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 //
 // Do returns the error of fn. If the lock did not last until fn returned, part of the work was not
 // protected, and Do joins the error of Release to the error of fn. Errors of this package are of
-// type *Error.
+// type *Error. If fn panics, or calls runtime.Goexit, Do releases the lock, and the panic goes on.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	h, _, err := l.acquire(ctx, name, call{op: OpAcquire, within: true}, opts)
 	if err != nil {
@@ -41,7 +41,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	}
 	// The release is deferred, so that a panic or Goexit in fn releases the lock too.
 	defer func() {
-		released := h.giveUp(nil)
+		released := h.giveUp(context.Background(), nil)
 		l.mu.Lock()
 		l.attemptOver()
 		l.unlock()

@@ -24,11 +24,14 @@ type Locks struct {
 // Wait and the deadline of ctx bound the wait for all names together. Wait(0) tries each name once.
 // If AcquireAll cannot get one of the locks, or loses one while it waits for another, it releases
 // the locks that it has, in reverse order, and returns the error. In that error, errors.As finds
-// the *Error with the name, and the *HeldError with the holders.
+// the *Error with the name, and the *HeldError with the holders. If the store does not confirm the
+// releases within 250 ms, AcquireAll returns, and the Locker releases the locks in the background.
 //
 // The other options apply to each lock. The time of HoldAtLeast begins when all locks are held. If
-// AcquireAll fails, it starts no CoolDown. AcquireAll returns ErrInvalid if Slots is given, if
-// names is empty, or if the store uses one lock for two of the names.
+// the store fails at that moment, some names may stay taken for that time. Then the error is
+// ErrUncertain, and its text says which names. If AcquireAll fails, it starts no CoolDown.
+// AcquireAll returns ErrInvalid if Slots is given, if names is empty, or if the store uses one lock
+// for two of the names.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
 	all := &Locks{set: lockSet{l: l, ctx: ctx}}
 	if err := all.set.takeAll(names, opts); err != nil {
@@ -51,7 +54,7 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 // fences.
 //
 // DoAll returns the error of fn. If a lock did not last until fn returned, DoAll joins the error of
-// that lock to the error of fn.
+// that lock to the error of fn. If fn panics, DoAll releases the locks, and the panic goes on.
 func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	s := &lockSet{l: l, ctx: ctx, within: true}
 	if err := s.takeAll(names, opts); err != nil {
@@ -167,11 +170,12 @@ func (k *Locks) Check(ctx context.Context) error {
 }
 
 // Release releases all locks in reverse order, and joins their errors. Each of the joined errors is
-// an *Error with the name of its lock; see Lock.Release. A second Release does nothing and returns
-// the same error.
+// an *Error with the name of its lock; see Lock.Release. Release returns within about 15 seconds
+// even if the store does not reply: after the first release without a reply, the Locker releases
+// the other locks in the background. A second Release does nothing and returns the same error.
 func (k *Locks) Release(opts ...ReleaseOption) error {
 	if k.count() == 0 {
-		return noHold.giveUp(nil)
+		return noHold.giveUp(context.Background(), nil)
 	}
 	err := k.set.giveUp(opts)
 	runtime.KeepAlive(k) // otherwise a Lock could count as forgotten while it is released

@@ -34,20 +34,20 @@ type passed struct {
 // has ended the context of h. Without the release, h would be usable until usableUntil.
 func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) passed {
 	l := h.locker
-	asked, done := h.passLocally(t, usableUntil)
+	asked, done := h.passLocally(ctx, t, usableUntil)
 	if done {
 		return passed{done: true, out: driver.Released, by: HandOverInMemory}
 	}
 	l.mu.Lock()
 	r, passer := t.a.request, l.handover.passer
-	if passer == nil || asked > 0 || t.gone || l.closed || r.Shared {
+	if passer == nil || asked > 0 || t.gone || l.closed || r.Shared || ctx.Err() != nil {
 		l.passingOver(t, turnCalled)
 		l.unlock()
 		return passed{asked: asked}
 	}
 	l.unlock()
 	sent := l.clock.Now()
-	out, g, queued, err := h.pass(context.WithoutCancel(ctx), passer, r)
+	out, g, queued, err := h.pass(ctx, passer, r)
 	by := l.passedTo(t, &r, sent, g, queued, err)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return passed{}
@@ -104,7 +104,7 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 // passLocally tries to give the lock of h to the waiter of t in memory. The store keeps its hold,
 // with the same lease. The waiter gets the next fence of the batch. done reports whether the waiter
 // got the lock. requests is 1 if a request to reserve fences failed, and otherwise 0.
-func (h *hold) passLocally(t *turn, usableUntil driver.Instant) (requests int, done bool) {
+func (h *hold) passLocally(ctx context.Context, t *turn, usableUntil driver.Instant) (requests int, done bool) {
 	l := h.locker
 	l.mu.Lock()
 	b, raiser := h.batch, l.handover.raiser
@@ -118,7 +118,7 @@ func (h *hold) passLocally(t *turn, usableUntil driver.Instant) (requests int, d
 	if !b.reserved && h.fence != 0 && b.left > 0 {
 		last := h.fence + uint64(b.left)
 		l.unlock()
-		err := raiser.RaiseFence(context.Background(), h.name, h.token, last)
+		err := raiser.RaiseFence(ctx, h.name, h.token, last)
 		l.mu.Lock()
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):

@@ -247,11 +247,11 @@ func (h *hold) claim(ctx context.Context) error {
 // claimFor claims h before a release that begins a cool-down of the given length. If the length is
 // 0, claimFor does nothing. claimFor ignores errors, because the release that follows finds out
 // what became of h.
-func (h *hold) claimFor(coolDown time.Duration) {
+func (h *hold) claimFor(ctx context.Context, coolDown time.Duration) {
 	if coolDown == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxReservation)
+	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
 	defer cancel()
 	_ = h.claim(ctx)
 }

@@ -190,7 +190,7 @@ func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 //
 // A second Release does nothing and returns the result of the first one.
 func (k *Lock) Release(opts ...ReleaseOption) error {
-	err := k.holdOf().giveUp(opts)
+	err := k.holdOf().giveUp(context.Background(), opts)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten while it is released
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -260,50 +261,81 @@ func (s *lockSet) leaveToCaller(unfinished bool) {
 
 // sendMinimum sends the request of each hold again, now with the minimum time. Even if the caller's
 // context ends, sendMinimum sends all requests. Otherwise some names would stay taken and others
-// would not.
-//
-// If a lease has ended, the request must not take the name again. So the request has the hold's own
-// token in Replaces, as a claim has (see reservation.go). Stores that do not support Replaces get
-// the request without it.
+// would not. But it stops at the first name for which the store gives no reply in time.
 func (t *taking) sendMinimum() error {
 	if err := t.ctx.Err(); err != nil {
 		return failed(OpAcquire, t.holds[0].name, err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), driver.MaxSilence)
-	defer cancel()
 	for i := range t.holds {
-		h := &t.holds[i]
-		if err := h.endCause(); err != nil {
-			return failed(OpAcquire, h.name, err)
-		}
-		r := t.requests[i]
-		r.AtLeast = t.set.holdAtLeast
-		if r.Detached || t.l.guarantees.Bound == driver.ToNothing {
-			r.Replaces = r.Token
-		}
-		if err := r.Validate(&t.l.guarantees); err != nil {
-			return failed(OpAcquire, h.name, err)
-		}
-		for try := 0; ; try++ {
-			g, err := t.l.store.Acquire(ctx, r)
-			if err == nil && g.Fence != h.fencing() { // the lease had ended, and this is another hold
-				err = ErrLost
-			}
-			if err == nil {
-				break
-			}
-			if definite(err) || try == len(retryAfter) || t.l.sleep(ctx, retryAfter[try]) != nil {
-				return failed(OpAcquire, h.name, callerError(t.ctx, err))
-			}
+		if err := t.sendMinimumOf(&t.holds[i], t.requests[i]); err != nil {
+			return failed(OpAcquire, t.holds[i].name, t.notAllMinima(i, err))
 		}
 	}
 	return nil
 }
 
-// abandon releases the holds of a call that failed.
+// sendMinimumOf sends the request r of h again, with the minimum time. A silent store delays it by
+// driver.MaxSilence.
+//
+// If the lease has ended, the request must not take the name again. So the request has the hold's
+// own token in Replaces, as a claim has (see reservation.go). Stores that do not support Replaces
+// get the request without it.
+func (t *taking) sendMinimumOf(h *hold, r driver.Request) error {
+	if err := h.endCause(); err != nil {
+		return err
+	}
+	r.AtLeast = t.set.holdAtLeast
+	if r.Detached || t.l.guarantees.Bound == driver.ToNothing {
+		r.Replaces = r.Token
+	}
+	if err := r.Validate(&t.l.guarantees); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), driver.MaxSilence)
+	defer cancel()
+	for try := 0; ; try++ {
+		g, err := t.l.store.Acquire(ctx, r)
+		if err == nil && g.Fence != h.fencing() { // the lease had ended, and this is another hold
+			err = ErrLost
+		}
+		if err == nil || definite(err) && try == 0 || errors.Is(err, ErrLost) {
+			return err
+		}
+		if definite(err) || try == len(retryAfter) || t.l.sleep(ctx, retryAfter[try]) != nil {
+			return withUncertain(err)
+		}
+	}
+}
+
+// notAllMinima returns the error of a call that has set the minimum time of the first n holds, and
+// not that of the next hold, because of err. The names of the first n holds stay taken, and so may
+// the name of the next hold.
+func (t *taking) notAllMinima(n int, err error) error {
+	if err = callerError(t.ctx, err); errors.Is(err, ErrUncertain) {
+		n++
+	}
+	if n == 0 {
+		return err
+	}
+	names := quote(t.holds[0].name)
+	if n > 1 {
+		names += fmt.Sprintf(" to %s (%d names)", quote(t.holds[n-1].name), n)
+	}
+	return &joined{withUncertain(err), fmt.Errorf("the store keeps %s taken until the time of HoldAtLeast is over", names)}
+}
+
+// rollBackPatience is how long a call of AcquireAll or DoAll that failed waits until the store has
+// released the holds that it had taken. It is long enough for a store that replies, and short
+// enough for a caller whose time is over.
+const rollBackPatience = 250 * time.Millisecond
+
+// abandon releases the holds of a call that failed. The cleaner releases those for which there is
+// no reply after rollBackPatience.
 func (s *lockSet) abandon() {
+	ctx, cancel := context.WithTimeout(context.Background(), rollBackPatience)
+	defer cancel()
 	for i := len(s.holds) - 1; i >= 0; i-- {
-		s.holds[i].giveBack(context.Background(), 0)
+		s.holds[i].giveBack(ctx, 0)
 		if s.within {
 			s.l.mu.Lock()
 			s.l.attemptOver()
@@ -312,11 +344,16 @@ func (s *lockSet) abandon() {
 	}
 }
 
-// giveUp releases all holds.
+// giveUp releases all holds. If the store does not reply to the release of one hold, the cleaner
+// releases the holds that are left. So a silent server delays giveUp only once.
 func (s *lockSet) giveUp(opts []ReleaseOption) error {
-	var err error
+	ctx, err := context.Background(), error(nil)
 	for i := len(s.holds) - 1; i >= 0; i-- {
-		switch e := s.holds[i].giveUp(opts); {
+		e := s.holds[i].giveUp(ctx, opts)
+		if errors.Is(e, ErrUncertain) || errors.Is(e, ErrUnavailable) {
+			ctx = ended
+		}
+		switch {
 		case e == nil:
 		case err == nil:
 			err = e
@@ -326,3 +363,10 @@ func (s *lockSet) giveUp(opts []ReleaseOption) error {
 	}
 	return err
 }
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()

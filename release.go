@@ -3,13 +3,15 @@ package padlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// giveUp implements Lock.Release.
-func (h *hold) giveUp(opts []ReleaseOption) error {
+// giveUp implements Lock.Release. If ctx has ended, giveUp sends nothing, and the cleaner releases
+// h.
+func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 	keep := h.coolDown
 	if len(opts) > 0 {
 		keep = coolDownOf(keep, opts)
@@ -19,8 +21,8 @@ func (h *hold) giveUp(opts []ReleaseOption) error {
 			return failed(OpRelease, h.name, err)
 		}
 	}
-	h.claimFor(keep)
-	return h.giveBack(context.Background(), keep)
+	h.claimFor(ctx, keep)
+	return h.giveBack(ctx, keep)
 }
 
 // coolDownOf is a function of its own, so that a Release without options allocates nothing.
@@ -33,9 +35,9 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 }
 
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
-// and returns its result. If ctx ends, the requests to the store end too. Only Close passes a
-// context that can end, because a program must be able to release its locks when its own context
-// has ended.
+// and returns its result. If ctx ends, the requests to the store end too, and the cleaner releases
+// h. ctx is never the caller's context, because a program must be able to release its locks when its
+// own context has ended.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	if !h.released.CompareAndSwap(nil, releaseBegun) {
 		return h.awaitRelease()
@@ -176,6 +178,10 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 	l := h.locker
 	unsure = p.unsure
 	for i := p.asked; ; i++ {
+		if ctx.Err() != nil {
+			err = errNotSent
+			break
+		}
 		if release := l.tallies.release; release != nil && events.counts() {
 			out, at, err = release(ctx, h.name, h.token, keep)
 		} else {
@@ -200,6 +206,8 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 	}
 	return out, 0, unsure, err
 }
+
+var errNotSent = fmt.Errorf("%w: it did not answer the requests before this one", ErrUnavailable)
 
 // verdict returns the error of Release. endedBy is the reason why the lock was over before the
 // release, or nil if the lock was not over. The other parameters describe the release: the outcome,

@@ -358,17 +358,9 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	ctx, stop := p.bounded()
 	defer stop()
 	h, err := p.watch(ctx)
-	p.leaveGate(gate, err == nil)
+	// The call does not wait for the store's reply. Close does, because the gate is a hold.
+	go gate.giveBack(context.Background(), 0)
 	return h, err
-}
-
-// leaveGate releases the gate. A caller that got a permit does not wait for the store's reply.
-func (p *permitCall) leaveGate(gate *hold, got bool) {
-	if !got {
-		gate.giveBack(context.Background(), 0)
-		return
-	}
-	go gate.giveBack(context.Background(), 0) // Close waits for this release, because the gate is a hold
 }
 
 // remaining returns how much is left of the time that Wait allows. If only the context bounds the

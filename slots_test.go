@@ -168,6 +168,7 @@ func TestSlotsEndOfTheWait(t *testing.T) {
 			t.Errorf("the error is %#v", err)
 		}
 		k.Release()
+		synctest.Wait() // the release of the gate
 		states, err := l.List(t.Context(), "")
 		if err != nil || len(states) != 0 {
 			t.Errorf("afterwards the store has %v, %v", states, err)
