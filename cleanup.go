@@ -32,6 +32,7 @@ const (
 
 type cleanUp struct {
 	name, token string
+	permits     int // if not 0, token may have one of the permits 0 to permits-1 of name
 	keep        time.Duration
 	events      *eventQueue // the events of the acquire or hold that caused the clean-up; nil if there is no observer
 }
@@ -92,12 +93,11 @@ func (c *cleaner) work() {
 		c.l.unlock()
 		out, err := c.repeatRelease(j)
 		c.l.mu.Lock()
-		nothing := out == driver.Gone || out == driver.Taken
 		switch {
 		case err != nil:
 			c.dropped(j.cleanUp)
 			c.ended()
-		case nothing && !j.again && c.late < maxCleanUps:
+		case foundNothing(out) && !j.again && c.late < maxCleanUps:
 			c.askAgain(j)
 		default:
 			c.jobDone(j)
@@ -107,6 +107,9 @@ func (c *cleaner) work() {
 	c.workers--
 	c.l.unlock()
 }
+
+// foundNothing reports whether out means that a release found nothing that it could release.
+func foundNothing(out driver.Outcome) bool { return out == driver.Gone || out == driver.Taken }
 
 // jobDone ends j after the store has replied. The caller holds mu.
 func (c *cleaner) jobDone(j job) {
@@ -144,12 +147,21 @@ func (c *cleaner) askAgain(j job) {
 }
 
 // repeatRelease repeats the release until the store replies, the lease ends, or the cleaner is
-// stopped.
+// stopped. If it is not known which permit the token has, repeatRelease tries one permit after the
+// other until it finds that permit.
 func (c *cleaner) repeatRelease(j job) (driver.Outcome, error) {
+	name, permit := j.name, 0
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if j.permits > 0 {
+			name = driver.SlotName(j.name, permit)
+		}
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
-		out, err := c.l.store.Release(ctx, j.name, j.token, j.keep)
+		out, err := c.l.store.Release(ctx, name, j.token, j.keep)
 		cancel()
+		if err == nil && foundNothing(out) && permit+1 < j.permits {
+			permit++
+			continue
+		}
 		if err == nil || c.l.clock.Now() >= j.until || c.l.sleep(c.ctx, pause) != nil {
 			return out, err
 		}

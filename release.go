@@ -199,7 +199,7 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 	if usable != farFuture {
 		lease = max(h.ttl, usable.Sub(l.clock.Now())+h.ttl)
 	}
-	l.cleaner.add(cleanUp{h.name, h.token, keep, events}, lease)
+	l.cleaner.add(cleanUp{name: h.name, token: h.token, keep: keep, events: events}, lease)
 	err = callerError(ctx, err)
 	if unsure {
 		err = withUncertain(err)

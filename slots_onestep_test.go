@@ -122,3 +122,42 @@ func TestSlotsAndTheGate(t *testing.T) {
 		}
 	})
 }
+
+// A caller with Slots whose reply was lost is one clean-up, whatever the number of permits. So it
+// does not displace the clean-ups of other callers.
+func TestCleanUpOfAnUnknownPermitIsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := slotRemote{newRemote()}
+		l := newLocker(t, store)
+		store.reply("slot", lost)
+		store.reply("acquire", lost)
+		store.request("release", lost)
+		const callers, slots = 40, 64
+		for range callers {
+			if _, err := l.TryAcquire(t.Context(), "job", padlock.Slots(slots)); !errors.Is(err, padlock.ErrUncertain) {
+				t.Fatal(err)
+			}
+		}
+		if _, err := l.TryAcquire(t.Context(), "other"); !errors.Is(err, padlock.ErrUncertain) {
+			t.Fatal(err)
+		}
+		if s := l.Stats(); s.Uncertain != callers+1 || s.CleanUps != callers+1 || s.CleanUpsDropped != 0 {
+			t.Errorf("%+v", s)
+		}
+		if states, err := l.List(t.Context(), ""); err != nil || len(states) != callers+1 {
+			t.Errorf("%d names are held, %v", len(states), err)
+		}
+		store.heal()
+		before := len(store.log("release"))
+		<-time.After(5 * time.Second)
+		if states, err := l.List(t.Context(), ""); err != nil || len(states) != 0 {
+			t.Errorf("%d names are left, %v", len(states), err)
+		}
+		if s := l.Stats(); s.CleanUps != 0 || s.CleanUpsDropped != 0 {
+			t.Errorf("afterwards: %+v", s)
+		}
+		if n := len(store.log("release")) - before; n > callers*slots+1 {
+			t.Errorf("%d requests for the clean-ups", n)
+		}
+	})
+}

@@ -171,23 +171,13 @@ func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 // giveUpToken begins a clean-up if the store may have granted something to the token.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp {
-		for _, name := range a.mayHold() {
-			a.l.cleaner.add(cleanUp{name: name, token: a.request.Token, events: a.events}, max(a.set.ttl, a.set.holdAtLeast))
+		what := cleanUp{name: a.h.name, token: a.request.Token, events: a.events}
+		if a.anySlot && a.h.name == a.request.Name {
+			what.permits = a.set.slots
 		}
+		a.l.cleaner.add(what, max(a.set.ttl, a.set.holdAtLeast))
 	}
 	a.cleanUp, a.unsure = false, false
-}
-
-// mayHold returns the names on which this attempt's token may have a hold.
-func (a *attempt) mayHold() []string {
-	if !a.anySlot || a.h.name != a.request.Name {
-		return []string{a.h.name}
-	}
-	var names []string
-	for i := range a.set.slots {
-		names = append(names, driver.SlotName(a.request.Name, i))
-	}
-	return names
 }
 
 // noteContended notes that another holder has the name. err is nil if this caller waits in line and
