@@ -90,7 +90,7 @@ func (c *cleaner) work() {
 			c.ended()
 			continue
 		}
-		c.l.unlock()
+		c.l.unlockApart()
 		out, err := c.repeatRelease(j)
 		c.l.mu.Lock()
 		switch {
@@ -105,7 +105,7 @@ func (c *cleaner) work() {
 	}
 	c.jobs = nil
 	c.workers--
-	c.l.unlock()
+	c.l.unlockApart()
 }
 
 // foundNothing reports whether out means that a release found nothing that it could release.

@@ -63,7 +63,7 @@ func (l *Locker) close(ctx context.Context) error {
 	// drain comes before awaitJobs, because a call that drain waits for may begin a clean-up.
 	err = errors.Join(err, l.drain(ctx))
 	err = errors.Join(err, l.cleaner.awaitJobs(ctx))
-	l.renewer.stop()
+	l.renewer.stop(ctx)
 	if l.owned {
 		err = errors.Join(err, l.store.Close())
 	}
@@ -153,9 +153,10 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 	return err
 }
 
-// stop ends the renewer. The locks that are left in the heap were exported or could not be released
-// in time. Nothing renews them any more, so stop ends them in this process with ErrClosed.
-func (k *renewer) stop() {
+// stop ends the renewer, and waits for that until ctx ends. The locks that are left in the heap were
+// exported or could not be released in time. Nothing renews them any more, so stop ends them in
+// this process with ErrClosed.
+func (k *renewer) stop(ctx context.Context) {
 	k.l.mu.Lock()
 	for len(k.heap) > 0 {
 		k.l.endHold(k.heap[0].h, ErrClosed)
@@ -165,7 +166,18 @@ func (k *renewer) stop() {
 	if k.disarm != nil {
 		k.disarm()
 	}
-	k.l.unlock()
+	delivered := k.l.unlockApart()
 	k.abort() // nothing needs the renewals that are under way
-	k.running.Wait()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		k.running.Wait()
+		if delivered != nil {
+			<-delivered
+		}
+	}()
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+	}
 }

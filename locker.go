@@ -59,6 +59,7 @@ type Locker struct {
 	mu            sync.Mutex // guards the fields below, and the state of every Lock
 	pending       queues     // the queues whose events are delivered when mu is unlocked
 	closed        bool
+	observersLate bool          // a call has waited for an observer longer than observerPatience
 	attempts      int           // how many acquires, releases and functions of Do are running; Close waits for them
 	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits
 	random        *rand.ChaCha8

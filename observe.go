@@ -24,7 +24,9 @@ import (
 //
 // Observe is called by the goroutine in which the event happened, and that goroutine waits until
 // Observe returns. So Observe must return soon, and must not take or release locks of the same
-// Locker. If Observe panics, the Locker logs the panic with its stack, to the Logger or else to
+// Locker. The events of renewals and clean-ups come from goroutines of their own: an Observe that
+// does not return delays other events, but no renewal and no clean-up. If an observer is 100 events
+// late for a lock, further renewals of that lock are left out. If Observe panics, the Locker logs the panic with its stack, to the Logger or else to
 // slog.Default, and never calls this Observer again. A fault in a metric must not make a program
 // lose its lock.
 type Observer interface {
@@ -184,6 +186,8 @@ func (n *eventQueue) noteEvent(e Event) {
 		return
 	case !n.wants(e.Kind):
 		return
+	case len(n.queue) >= mostBehind && (e.Kind == EventRenewed || e.Kind == EventRenewFailed):
+		return // an observer is so late that these events would fill the memory
 	}
 	e.Store, e.Name = n.l.guarantees.Store, n.name
 	n.queue = append(n.queue, e)
@@ -192,6 +196,9 @@ func (n *eventQueue) noteEvent(e Event) {
 		n.l.pending.add(n)
 	}
 }
+
+// mostBehind is how many events wait for an observer before renewals are left out.
+const mostBehind = 100
 
 // queues is a linked list of eventQueues.
 type queues struct{ first, last *eventQueue }
@@ -247,11 +254,38 @@ func (l *Locker) unlockSettled(n *eventQueue) context.Context {
 	return n.settle()
 }
 
+// unlockApart unlocks mu. Another goroutine delivers the events that were noted while mu was held,
+// and closes the returned channel. The channel is nil if there is no event. unlockApart is for the
+// workers of the renewer and the cleaner, on which other locks depend: an observer must not delay
+// them.
+func (l *Locker) unlockApart() (delivered chan struct{}) {
+	n := l.pending.first
+	l.pending = queues{}
+	l.mu.Unlock()
+	if n == nil {
+		return nil
+	}
+	delivered = make(chan struct{})
+	go func() {
+		defer close(delivered)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		n.deliverAll()
+	}()
+	return delivered
+}
+
 // deliverPending delivers the events that were noted while mu was held. The caller holds mu.
 // deliverPending unlocks mu while it calls observers, and locks mu again before it returns.
 func (l *Locker) deliverPending() {
 	n := l.pending.first
 	l.pending = queues{}
+	n.deliverAll()
+}
+
+// deliverAll delivers the events of n, and of the queues behind n in the list Locker.pending. The
+// caller holds mu, as in deliverPending.
+func (n *eventQueue) deliverAll() {
 	for n != nil {
 		next := n.next
 		n.next = nil
@@ -319,23 +353,29 @@ func (n *eventQueue) settle() context.Context {
 }
 
 // awaitIdle waits until no goroutine is delivering events of this queue. It returns false if that
-// takes longer than observerPatience. The caller holds mu. awaitIdle unlocks mu while it waits, and
+// takes longer than observerPatience. After the first time, Close does not wait again, for it may
+// have thousands of locks to release. The caller holds mu. awaitIdle unlocks mu while it waits, and
 // locks mu again before it returns.
 func (n *eventQueue) awaitIdle() bool {
 	if n.idle == nil {
 		n.idle = make(chan struct{})
 	}
 	idle := n.idle
-	n.l.mu.Unlock()
-	defer n.l.mu.Lock()
-	patience := time.NewTimer(observerPatience)
-	defer patience.Stop()
-	select {
-	case <-idle:
-		return true
-	case <-patience.C:
+	if n.l.closed && n.l.observersLate {
 		return false
 	}
+	n.l.mu.Unlock()
+	patience := time.NewTimer(observerPatience)
+	defer patience.Stop()
+	inTime := true
+	select {
+	case <-idle:
+	case <-patience.C:
+		inTime = false
+	}
+	n.l.mu.Lock()
+	n.l.observersLate = n.l.observersLate || !inTime
+	return inTime
 }
 
 // announce delivers EventAcquired, and then the later events of the hold. It returns the context

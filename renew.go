@@ -249,7 +249,7 @@ func (k *renewer) renewDue() {
 	}
 	k.due = nil
 	k.workers--
-	k.l.unlock()
+	k.l.unlockApart()
 }
 
 // renew sends one request to renew the given holds. The caller holds mu. renew unlocks mu while it
@@ -259,7 +259,7 @@ func (k *renewer) renew(holds []*hold) {
 		return
 	}
 	b := k.newBatch(holds)
-	k.l.unlock()
+	k.l.unlockApart()
 	sent := k.l.clock.Now()
 	answers := b.askStore(k.l.store)
 	brokenOff := b.isBrokenOff()
