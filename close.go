@@ -153,9 +153,9 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 	return err
 }
 
-// stop ends the renewer, and waits for that until ctx ends. The locks that are left in the heap were
-// exported or could not be released in time. Nothing renews them any more, so stop ends them in
-// this process with ErrClosed.
+// stop ends the renewer, and waits for that until ctx ends. The locks that are left in the heap
+// were exported or could not be released in time. Nothing renews them any more, so stop ends them
+// in this process with ErrClosed.
 func (k *renewer) stop(ctx context.Context) {
 	k.l.mu.Lock()
 	for len(k.heap) > 0 {

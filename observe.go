@@ -26,9 +26,9 @@ import (
 // Observe returns. So Observe must return soon, and must not take or release locks of the same
 // Locker. The events of renewals and clean-ups come from goroutines of their own: an Observe that
 // does not return delays other events, but no renewal and no clean-up. If an observer is 100 events
-// late for a lock, further renewals of that lock are left out. If Observe panics, the Locker logs the panic with its stack, to the Logger or else to
-// slog.Default, and never calls this Observer again. A fault in a metric must not make a program
-// lose its lock.
+// late for a lock, further renewals of that lock are left out. If Observe panics, the Locker logs
+// the panic with its stack, to the Logger or else to slog.Default, and never calls this Observer
+// again. A fault in a metric must not make a program lose its lock.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }

@@ -36,8 +36,8 @@ func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
 
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
 // and returns its result. If ctx ends, the requests to the store end too, and the cleaner releases
-// h. ctx is never the caller's context, because a program must be able to release its locks when its
-// own context has ended.
+// h. ctx is never the caller's context, because a program must be able to release its locks when
+// its own context has ended.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
 	if !h.released.CompareAndSwap(nil, releaseBegun) {
 		return h.awaitRelease()
