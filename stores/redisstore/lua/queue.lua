@@ -93,7 +93,9 @@ local function leave(token)
   redis.call('HDEL', H, 'w' .. token)
   return redis.call('ZREM', Q, token) == 1
 end
-local function left() return math.max(top(), gap()) - ms end
+-- left returns the time until the name may be free. Only a reader that waits to be promoted gives
+-- its token: it does not wait for the end of its own lease.
+local function left(mine) return math.max(top(mine), gap()) - ms end
 
 -- wakeUnplaced wakes waiters that have no place in the queue. There are two kinds:
 --
@@ -122,6 +124,20 @@ local function wakeUnplaced()
   redis.call('ZREMRANGEBYSCORE', B, '-inf', to)
 end
 
+-- planLooks asks the waiters without a place in the queue to look when the present hold or
+-- cool-down ends. They have planned their looks by a lease that a release has just ended.
+local function planLooks()
+  local p = redis.call('HGET', H, 'p')
+  if p then
+    local chan, id, token = string.match(p, '^(%x+) (%d+) (.*)$')
+    publish(chan, 'f ' .. id .. ' ' .. int(left(token)))
+  end
+  for _, b in ipairs(redis.call('ZRANGE', B, 0, -1)) do
+    local chan, id = string.match(b, '^(%x+) (%d+)$')
+    publish(chan, 'f ' .. id .. ' ' .. int(left()))
+  end
+end
+
 -- alert asks five waiters to look at the name soon after the present hold ends: the first three,
 -- the waiter in the middle of the queue, and the last waiter. Each of them looks STAGGER ms after
 -- the one before. The middle and the last waiter are asked because the processes of the first three
@@ -132,7 +148,7 @@ local function alert(own)
   for i = 1, 5 do
     local token = ranks[i] < n and (i < 4 or ranks[i] > ranks[i - 1]) and redis.call('ZRANGE', Q, ranks[i], ranks[i])[1]
     local w = token and token ~= own and waiter(token)
-    if w and w.look > ms + due + STAGGER * i then publish(w.chan, 'f ' .. w.id .. ' ' .. int(due + STAGGER * (i - 1))) end
+    if w and w.look > ms + due + STAGGER * (i - 1) + 1 then publish(w.chan, 'f ' .. w.id .. ' ' .. int(due + STAGGER * (i - 1))) end
   end
 end
 

@@ -28,9 +28,10 @@ local function purge()
     if token ~= WRITE and token ~= note.token then redis.call('HDEL', H, 't' .. token) end
   end
 end
-local function top() -- when the last lease ends
+local function top(except) -- when the last lease ends, apart from that of the token except, if given
   if plain then return ms + redis.call('PTTL', K) end
-  return tonumber(redis.call('ZREVRANGE', K, 0, 0, 'WITHSCORES')[2] or 0)
+  local last = redis.call('ZREVRANGE', K, 0, 1, 'WITHSCORES')
+  return tonumber(last[except and last[1] == except and 4 or 2] or 0)
 end
 local function taken() return plain or redis.call('EXISTS', K) == 1 end
 local function writing() return plain or redis.call('ZSCORE', K, WRITE) end

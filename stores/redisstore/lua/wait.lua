@@ -53,7 +53,7 @@ end
 
 -- look is the time until this waiter must look again.
 local rank = reserve and redis.call('ZRANK', Q, token) or 0
-local look = math.max(left(), 0) + 1
+local look = math.max(left(mine and token), 0) + 1
 -- A polling program sends no message when it releases, so the waiter looks every 25 ms.
 local foreign = YIELDS and (mine or rank == 0) and each(function(t) return not record(t) and not cooling(t) end)
 if foreign and (mine or reserve) then
