@@ -89,9 +89,10 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
-		arrowRow{dir: "internal/calls", code: []string{"driver"}},     // the calls of the stores in databases
-		arrowRow{dir: "internal/login"},                               // hides users and passwords in errors, for the stores in databases
-		arrowRow{dir: "internal/redisconn", code: []string{"driver"}}, // the URLs and connections of redisstore and redissession
+		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                       // the URLs of the stores
+		arrowRow{dir: "internal/calls", code: []string{"driver"}},                          // the calls of the stores in databases
+		arrowRow{dir: "internal/login"},                                                    // hides users and passwords in errors, for the stores in databases
+		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}}, // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
@@ -135,7 +136,7 @@ func storeRows() []arrowRow {
 	var rows []arrowRow
 	for _, store := range everyStore {
 		if isDriver(store) {
-			code := []string{"driver", "stores/sqlstore", "stores/sqlstore/symfony", "internal/login"}
+			code := []string{"driver", "stores/sqlstore", "stores/sqlstore/symfony", "internal/login", "storekit/storeurl"}
 			if store == mysqlDriver {
 				code = append(code, "stores/mysqladvisory")
 			}
@@ -147,7 +148,7 @@ func storeRows() []arrowRow {
 		case "stores/quorum", "stores/sqlstore": // quorum is made of other stores; the decisions of sqlstore are compared with those of memstore
 			tests = append(slices.Clone(tests), "stores/memstore")
 		}
-		code := []string{"driver"}
+		code := []string{"driver", "storekit/storeurl"}
 		switch store {
 		case "stores/redisstore":
 			code = append(code, "internal/redisconn")

@@ -13,7 +13,7 @@ import (
 // decision: most packages belong into one of these.
 var topFolders = []string{
 	"cmd", "docs", "driver", "drivertest", "election", "examples", "fence", "internal", "lab",
-	"observe", "open", "padlocktest", "session", "stampede", "stores",
+	"observe", "open", "padlocktest", "session", "stampede", "storekit", "stores",
 }
 
 // ignoredFolders are made by a build, and git ignores them.

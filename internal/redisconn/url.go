@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Reader reads a URL. It keeps the first error. After an error, its other fields do not matter.
@@ -300,14 +301,9 @@ func (r *Reader) finishLogin() {
 // is used as soon as it is in the file. No error contains the password.
 func passwordFile(user, parameter, file string) func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) {
-		text, err := os.ReadFile(file)
+		password, err := storeurl.ReadPassword(parameter, file)
 		if err != nil {
-			return "", "", fmt.Errorf("%s: %w", parameter, err)
-		}
-		password, _ := strings.CutSuffix(string(text), "\n")
-		password, _ = strings.CutSuffix(password, "\r")
-		if password == "" {
-			return "", "", fmt.Errorf("%s: there is no password in %s", parameter, file)
+			return "", "", err
 		}
 		return user, password, nil
 	}

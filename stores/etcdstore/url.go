@@ -2,16 +2,11 @@ package etcdstore
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
-	"net"
 	"net/url"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // FromURL opens the store that a URL names:
@@ -40,10 +35,12 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.secure(); err != nil {
-		return nil, err
+	if t.tls {
+		if t.server.TLS, err = t.read.TLS(); err != nil {
+			return nil, err
+		}
 	}
-	return Open(ctx, t.server, append(t.opts, opts...)...)
+	return Open(ctx, t.server, append(t.read.Opts, opts...)...)
 }
 
 // schemes are the schemes of the store's URLs.
@@ -56,148 +53,57 @@ const (
 
 // A target is what parseURL has read from a URL.
 type target struct {
+	read   *storeurl.Reading[Option]
 	server Config
-	opts   []Option
 	tls    bool
-	values map[string]string
 }
 
-var parameters = []string{"ca", "cert", "key", "lazy", "password-file", "prefix", "server-name", "tls"}
+var form = storeurl.Form[Option]{
+	Schemes: schemes, Example: example, Hosts: true,
+	Params: map[string]storeurl.Param[Option]{
+		"ca": storeurl.Keep[Option], "cert": storeurl.Keep[Option], "key": storeurl.Keep[Option],
+		"server-name":   storeurl.Keep[Option],
+		"tls":           storeurl.Yes[Option],
+		"prefix":        storeurl.Keep[Option],
+		"lazy":          storeurl.IfYes(Lazy()),
+		"password-file": storeurl.PasswordFile[Option],
+	},
+}
 
 // parseURL reads a URL. It opens no connection and no file.
 func parseURL(u *url.URL) (*target, error) {
-	query, err := url.ParseQuery(u.RawQuery)
-	switch {
-	case err != nil:
-		return nil, invalid("the parameters of the URL cannot be read")
-	case !slices.Contains(schemes, u.Scheme):
-		return nil, invalid("the URL begins with etcd: or etcds:, not with %s:", u.Scheme)
-	case u.Opaque != "" || u.Fragment != "" || u.Host == "":
-		return nil, invalid("the URL has the form %s; in a password, # is written %%23", example)
+	r, err := form.Read(u)
+	if err != nil {
+		return nil, err
 	}
-	t := &target{tls: u.Scheme == "etcds", values: make(map[string]string)}
-	for name, values := range query {
-		if !slices.Contains(parameters, name) {
-			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(parameters, ", "))
-		}
-		if len(values) != 1 || values[0] == "" {
-			return nil, invalid("the parameter %s needs one value", name)
-		}
-		t.values[name] = values[0]
+	t := &target{read: r, tls: u.Scheme == "etcds" || r.Values["tls"] == "yes"}
+	if t.server.Endpoints, err = storeurl.Addresses(u.Host, defaultPort); err != nil {
+		return nil, err
 	}
-	for host := range strings.SplitSeq(u.Host, ",") {
-		if host == "" || host[0] == ':' {
-			return nil, invalid("the URL has an empty host")
-		}
-		t.server.Endpoints = append(t.server.Endpoints, endpoint(host))
+	if t.server.User, t.server.Password, err = r.Login(); err != nil {
+		return nil, err
 	}
-	return t, t.read(u)
-}
-
-// endpoint adds the default port to a host without a port.
-func endpoint(host string) string {
-	if _, _, err := net.SplitHostPort(host); err == nil {
-		return host
-	}
-	return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
-}
-
-func (t *target) read(u *url.URL) error {
 	prefix := strings.TrimPrefix(u.Path, "/")
-	switch text, both := t.values["prefix"]; {
-	case both && prefix != "":
-		return invalid("prefix: it is in the path and in a parameter; leave one of them out")
-	case both:
-		prefix = text
+	switch text := r.Values["prefix"]; {
+	case text != "" && prefix != "":
+		return nil, invalid("prefix: it is in the path and in a parameter; leave one of them out")
+	case u.Scheme == "etcds" && r.Values["tls"] == "no":
+		return nil, invalid("tls: etcds: means TLS; write etcd: for a connection without")
+	case t.server.User != "" && t.server.Password == "" && r.Password == nil:
+		return nil, invalid("the user has no password; write USER:PASSWORD@ or password-file=FILE")
+	default:
+		prefix += text
 	}
 	if prefix != "" {
-		t.opts = append(t.opts, Prefix(prefix))
+		r.Add(Prefix(prefix))
 	}
-	for _, name := range []string{"tls", "lazy"} {
-		if v := t.values[name]; v != "" && v != "yes" && v != "no" {
-			return invalid("%s: it is yes or no", name)
-		}
-	}
-	if t.values["lazy"] == "yes" {
-		t.opts = append(t.opts, Lazy())
-	}
-	t.server.User = u.User.Username()
-	password, has := u.User.Password()
-	t.server.Password = password
-	file := t.values["password-file"]
-	switch {
-	case has && file != "":
-		return invalid("the password is in the URL and in a file; leave one of them out")
-	case t.server.User == "" && (password != "" || file != ""):
-		return invalid("there is a password and no user; write etcd://USER:PASSWORD@HOST")
-	case t.server.User != "" && password == "" && file == "":
-		return invalid("the user has no password; write USER:PASSWORD@ or password-file=FILE")
-	case file != "":
-		user := t.server.User
+	if r.Password != nil {
 		t.server.Credentials = func(context.Context) (string, string, error) {
-			password, err := readPassword(file)
-			return user, password, err
+			password, err := r.Password()
+			return t.server.User, password, err
 		}
 	}
-	return t.checkTLS()
-}
-
-func (t *target) checkTLS() error {
-	switch {
-	case t.tls && t.values["tls"] == "no":
-		return invalid("tls: etcds: means TLS; write etcd: for a connection without")
-	case t.values["tls"] == "yes":
-		t.tls = true
-	}
-	for _, name := range []string{"ca", "cert", "key", "server-name"} {
-		if t.values[name] != "" && !t.tls {
-			return invalid("%s: it goes with TLS only; write etcds:", name)
-		}
-	}
-	if (t.values["cert"] == "") != (t.values["key"] == "") {
-		return invalid("cert and key: name both files")
-	}
-	return nil
-}
-
-// secure reads the certificate files and prepares the TLS settings.
-func (t *target) secure() error {
-	if !t.tls {
-		return nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.values["server-name"]}
-	if file := t.values["ca"]; file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return invalid("ca: %v", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return invalid("ca: %s contains no certificate", file)
-		}
-	}
-	if cert, key := t.values["cert"], t.values["key"]; cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return invalid("cert and key: %v", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	t.server.TLS = c
-	return nil
-}
-
-// readPassword reads the password from a file. No error contains the password.
-func readPassword(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("password-file: %w", err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", fmt.Errorf("password-file: there is no password in %s", file)
-	}
-	return password, nil
+	return t, r.CheckTLS(t.tls, "etcds:")
 }
 
 // Scheme describes the URLs of etcd for package open. [FromURL] lists these URLs.
@@ -207,23 +113,11 @@ func Scheme() driver.Scheme {
 		Help:       "keys with leases in an etcd cluster",
 		Example:    example,
 		Guarantees: func() driver.Guarantees { return guarantees },
-		Open:       openURL,
+		Open:       storeurl.Opens(FromURL, Lazy()),
 		Instead:    correctURL,
 		Servers:    servers,
 		At:         at,
 	}
-}
-
-func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
-	var opts []Option
-	if o.Lazy && !u.Query().Has("lazy") || o.Lenient {
-		opts = append(opts, Lazy())
-	}
-	s, err := FromURL(ctx, u, opts...)
-	if err != nil {
-		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-	}
-	return s, nil
 }
 
 // correctURL recognises the URLs with which other programs name etcd, and returns the form to use

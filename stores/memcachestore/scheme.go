@@ -1,13 +1,13 @@
 package memcachestore
 
 import (
-	"context"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Scheme describes the URLs of memcached for package open. [FromURL] lists the URLs.
@@ -17,7 +17,7 @@ func Scheme() driver.Scheme {
 		Help:        "a memcached server: best effort, since a restart or an eviction loses locks",
 		Example:     example,
 		Guarantees:  usualGuarantees,
-		Open:        openURL,
+		Open:        storeurl.Opens(FromURL, Lazy()),
 		Symfony:     []string{scheme},
 		FromSymfony: fromSymfony,
 		Instead:     urlForDSN,
@@ -29,21 +29,9 @@ func Scheme() driver.Scheme {
 // usualGuarantees returns the guarantees of a store without options.
 func usualGuarantees() driver.Guarantees { return new(config).guarantees() }
 
-func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
-	var opts []Option
-	if o.Lazy && !u.Query().Has("lazy") || o.Lenient {
-		opts = append(opts, Lazy())
-	}
-	s, err := FromURL(ctx, u, opts...)
-	if err != nil {
-		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-	}
-	return s, nil
-}
-
 func servers(u *url.URL) (addresses []string, encrypted bool) {
-	if u.Host != "" {
-		addresses = []string{address(u.Host)}
+	if address, err := storeurl.Address(u.Host, port); err == nil {
+		addresses = []string{address}
 	}
 	return addresses, u.Query().Get("tls") == "yes"
 }
@@ -120,10 +108,10 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	u := &url.URL{Scheme: scheme, RawQuery: query.Encode()}
 	if strings.HasPrefix(places[0], "/") {
 		u.Path = places[0]
-	} else {
-		u.Host = address(places[0])
+		return u, nil
 	}
-	return u, nil
+	u.Host, err = storeurl.Address(places[0], port)
+	return u, err
 }
 
 // parameter translates one parameter of a DSN into parameters of query. If the parameter contains

@@ -1,13 +1,12 @@
 package mongostore
 
 import (
-	"context"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Scheme describes the URLs of MongoDB for package open. [FromURL] lists these URLs.
@@ -17,24 +16,12 @@ func Scheme() driver.Scheme {
 		Help:        "a collection of MongoDB (experimental: not yet tested against a MongoDB server)",
 		Example:     example,
 		Guarantees:  func() driver.Guarantees { return new(config).guarantees() },
-		Open:        openURL,
+		Open:        storeurl.Opens(FromURL, Lazy()),
 		Symfony:     schemes,
 		FromSymfony: fromSymfony,
 		Servers:     servers,
 		At:          withAddress,
 	}
-}
-
-func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
-	var opts []Option
-	if o.Lazy && !u.Query().Has("lazy") || o.Lenient {
-		opts = append(opts, Lazy())
-	}
-	s, err := FromURL(ctx, u, opts...)
-	if err != nil {
-		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-	}
-	return s, nil
 }
 
 // fromSymfony translates a DSN of PHP's Symfony. Such a DSN is a connection string of MongoDB that
@@ -50,8 +37,6 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	switch {
 	case err != nil:
 		return nil, invalid("the parameters of the DSN cannot be read")
-	case query.Has("layout"):
-		return nil, invalid("layout does not go with symfony+, which says it")
 	case strings.Trim(u.Path, "/") == "" || query.Get("collection") == "":
 		return nil, invalid("the DSN names the database and the collection: mongodb://HOST/DATABASE?collection=NAME")
 	}
@@ -60,10 +45,7 @@ func fromSymfony(dsn string) (*url.URL, error) {
 			query.Del(name)
 		}
 	}
-	query.Set("layout", "symfony")
-	there := *u
-	there.RawQuery = query.Encode()
-	return &there, nil
+	return storeurl.InSymfonyLayout(u, query)
 }
 
 // servers returns the addresses of the servers that a URL names. It returns none for mongodb+srv:,
@@ -78,18 +60,8 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	if u.Host == "" || srv {
 		return nil, encrypted || srv
 	}
-	for host := range strings.SplitSeq(u.Host, ",") {
-		addresses = append(addresses, address(host))
-	}
+	addresses, _ = storeurl.Addresses(u.Host, defaultPort)
 	return addresses, encrypted
-}
-
-// address adds the usual port to a host that has none.
-func address(host string) string {
-	if _, port, err := net.SplitHostPort(host); err == nil && port != "" {
-		return host
-	}
-	return net.JoinHostPort(strings.Trim(strings.TrimSuffix(host, ":"), "[]"), defaultPort)
 }
 
 // withAddress returns a copy of u with another address for its only server. A member of a replica

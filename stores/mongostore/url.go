@@ -2,10 +2,13 @@ package mongostore
 
 import (
 	"context"
+	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // FromURL opens the store that a URL names. The URL is MongoDB's connection string with a database:
@@ -32,8 +35,8 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	if t.file != "" {
-		if t.config.Password, err = readPassword(t.file); err != nil {
-			return nil, err
+		if t.config.Password, err = storeurl.ReadPassword("password-file", t.file); err != nil {
+			return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 		}
 	}
 	return Open(ctx, t.config, append(t.opts, opts...)...)
@@ -131,11 +134,12 @@ func hasMechanism(query url.Values) bool {
 
 func (t *target) read(query url.Values) error {
 	for name, values := range query {
-		if len(values) != 1 || values[0] == "" {
-			return invalid("the parameter %s needs one value", name)
-		}
 		value := values[0]
 		switch {
+		case len(values) > 1:
+			return invalid("the parameter %s is given more than once", name)
+		case value == "":
+			return invalid("the parameter %s needs a value", name)
 		case name == "collection":
 			t.config.Collection = value
 		case name == "layout" && value == "symfony":
@@ -155,17 +159,4 @@ func (t *target) read(query url.Values) error {
 		}
 	}
 	return nil
-}
-
-// readPassword reads the password from a file. No error contains the password.
-func readPassword(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", invalid("password-file: %v", err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", invalid("password-file: there is no password in %s", file)
-	}
-	return password, nil
 }

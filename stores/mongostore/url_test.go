@@ -48,7 +48,7 @@ func TestURLs(t *testing.T) {
 		"mongodb://h/shop?readPreference=nearest":         "decides this itself",
 		"mongodb://h/shop?layout=php":                     "padlock or symfony",
 		"mongodb://h/shop?lazy=1":                         "yes or no",
-		"mongodb://h/shop?lazy=yes&lazy=no":               "needs one value",
+		"mongodb://h/shop?lazy=yes&lazy=no":               "more than once",
 		"mongodb://h/shop?collection=$x":                  "cannot have this name",
 		"mongodb://h/shop?collection=system.x":            "cannot have this name",
 		"mongodb://user@h/shop":                           "has no password",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // schemes are the schemes of the store's URLs, and of Symfony's DSNs. The usual one comes first.
@@ -23,7 +24,7 @@ func (o Opener) Scheme() driver.Scheme {
 		Help:        "named locks (GET_LOCK) of a MySQL or MariaDB server, which end with the connection",
 		Example:     example,
 		Guarantees:  usualPromises,
-		Open:        o.openURL,
+		Open:        storeurl.Opens(o.fromURL, Lazy(), lenient),
 		Symfony:     schemes,
 		FromSymfony: fromSymfony,
 		Instead:     foreignDSN,
@@ -40,20 +41,13 @@ func usualPromises() driver.Guarantees {
 	return c.guarantees()
 }
 
-func (o Opener) openURL(ctx context.Context, u *url.URL, opening driver.Opening) (driver.Store, error) {
-	var opts []Option
-	if opening.Lazy && !u.Query().Has("lazy") || opening.Lenient {
-		opts = append(opts, Lazy())
-	}
-	if opening.Lenient {
-		opts = append(opts, func(c *config) { c.lenient = true })
-	}
-	s, err := FromURL(ctx, u, o, opts...)
-	if err != nil {
-		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-	}
-	return s, nil
+// fromURL is FromURL with the driver of o.
+func (o Opener) fromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
+	return FromURL(ctx, u, o, opts...)
 }
+
+// lenient is for a store that is opened only to be examined.
+func lenient(c *config) { c.lenient = true }
 
 // schema returns the statements that create the table of fences.
 func (o Opener) schema(u *url.URL) ([]string, error) {
@@ -109,61 +103,6 @@ func foreignDSN(text string) string {
 	return schemes[0] + "://USER:PASSWORD@HOST/DATABASE"
 }
 
-// fromSymfony translates a DSN of PHP's Symfony. Such a DSN is mysql+advisory:host=…;dbname=… for
-// PDO, or a URL for Doctrine. The errors contain nothing of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
-	_, rest, _ := strings.Cut(dsn, ":")
-	if strings.HasPrefix(rest, "//") {
-		u, err := url.Parse(schemes[0] + ":" + rest)
-		if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // a part of a password
-			return nil, invalid("the DSN cannot be read; in a password, / is written %%2F, ? %%3F and # %%23")
-		}
-		query := u.Query()
-		for _, ignored := range []string{"serverVersion", "charset"} {
-			query.Del(ignored)
-		}
-		if socket := query.Get("unix_socket"); socket != "" {
-			u.Host = ""
-			query.Set("socket", socket)
-		}
-		query.Del("unix_socket")
-		return inLayout(u, query)
-	}
-	parts, query := map[string]string{}, url.Values{}
-	for part := range strings.SplitSeq(rest, ";") {
-		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		switch {
-		case !ok && name != "":
-			return nil, invalid("the DSN has a part that is not NAME=VALUE")
-		case slices.Contains([]string{"host", "port", "dbname", "user", "password", "unix_socket", "charset"}, name):
-			parts[name] = value
-		case name != "":
-			query.Set(name, value)
-		}
-	}
-	u := &url.URL{Scheme: schemes[0], Path: "/" + parts["dbname"]}
-	switch {
-	case parts["unix_socket"] != "":
-		query.Set("socket", parts["unix_socket"])
-	case parts["port"] != "":
-		u.Host = parts["host"] + ":" + parts["port"]
-	default:
-		u.Host = parts["host"]
-	}
-	switch {
-	case parts["password"] != "":
-		u.User = url.UserPassword(parts["user"], parts["password"])
-	case parts["user"] != "":
-		u.User = url.User(parts["user"])
-	}
-	return inLayout(u, query)
-}
-
-func inLayout(u *url.URL, query url.Values) (*url.URL, error) {
-	if query.Has("layout") {
-		return nil, invalid("layout does not go with symfony+, which says it")
-	}
-	query.Set("layout", "symfony")
-	u.RawQuery = query.Encode()
-	return u, nil
+	return storeurl.FromDatabaseDSN(schemes[0], dsn, "unix_socket")
 }

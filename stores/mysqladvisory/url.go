@@ -3,13 +3,11 @@ package mysqladvisory
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"net/url"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // An Opener connects to servers with a driver. Package sqlstore/drivers/mysql contains one.
@@ -77,40 +75,34 @@ type target struct {
 	password func() (string, error)
 }
 
-func (t *target) add(o Option) { t.opts = append(t.opts, o) }
+func (o Opener) form() *storeurl.Form[Option] {
+	return &storeurl.Form[Option]{
+		Schemes: schemes, Example: example, Others: o.Parameters,
+		Params: map[string]storeurl.Param[Option]{
+			"layout":          storeurl.Symfony("hash", SymfonyLayout()),
+			"fences":          storeurl.IfNo(NoFences()),
+			"lazy":            storeurl.IfYes(Lazy()),
+			"namespace":       storeurl.Text(Namespace),
+			"loss-delay":      storeurl.Duration(LossDelay),
+			"session-timeout": storeurl.Duration(SessionTimeout),
+			"max-holds":       storeurl.Count(MaxHolds),
+			"password-file":   storeurl.PasswordFile[Option],
+			"schema": func(r *storeurl.Reading[Option], _, v string) error {
+				r.Add(InSchema(v))
+				_, err := fenceTable(v)
+				return err
+			},
+		},
+	}
+}
 
 // parse reads padlock's own parameters from a URL.
 func parse(u *url.URL, o Opener) (*target, error) {
-	query, err := url.ParseQuery(u.RawQuery)
-	switch {
-	case err != nil:
-		return nil, invalid("the parameters of the URL cannot be read")
-	case !slices.Contains(schemes, u.Scheme):
-		return nil, invalid("the URL begins with %s:, not with %s:", schemes[0], u.Scheme)
-	case u.Opaque != "" || u.Fragment != "":
-		return nil, invalid("the URL has the form %s; in a password, # is written %%23", example)
+	r, err := o.form().Read(u)
+	if err != nil {
+		return nil, err
 	}
-	rest := *u
-	t := &target{u: &rest}
-	for name, values := range query {
-		read, ofDriver := parameters[name], slices.Contains(o.Parameters, name)
-		switch {
-		case read == nil && !ofDriver:
-			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(o), ", "))
-		case len(values) != 1:
-			return nil, invalid("the parameter %s is given more than once", name)
-		case ofDriver:
-			continue
-		}
-		if err := read(t, values[0]); err != nil {
-			return nil, err
-		}
-		delete(query, name)
-	}
-	if _, both := u.User.Password(); both && t.password != nil {
-		return nil, invalid("the password is in the URL and in a file; leave one of them out")
-	}
-	rest.RawQuery = query.Encode()
+	t := &target{u: &r.URL, opts: r.Opts, password: r.Password}
 	if c, err := t.config(); err != nil {
 		return nil, err
 	} else if !c.noFences && c.schema == "" && strings.Trim(u.Path, "/") == "" {
@@ -126,91 +118,4 @@ func (t *target) config() (config, error) {
 		o(&c)
 	}
 	return c, c.check()
-}
-
-// parameters has padlock's own URL parameters.
-var parameters = map[string]func(t *target, value string) error{
-	"layout": func(t *target, v string) error {
-		switch v {
-		case "symfony":
-			t.add(SymfonyLayout())
-		case "hash":
-		default:
-			return invalid("layout: it is hash or symfony")
-		}
-		return nil
-	},
-	"fences": func(t *target, v string) error { return t.addIf("fences", v, "no", NoFences()) },
-	"lazy":   func(t *target, v string) error { return t.addIf("lazy", v, "yes", Lazy()) },
-	"namespace": func(t *target, v string) error {
-		t.add(Namespace(v))
-		return nil
-	},
-	"schema": func(t *target, v string) error {
-		t.add(InSchema(v))
-		_, err := fenceTable(v)
-		return err
-	},
-	"loss-delay":      func(t *target, v string) error { return t.duration("loss-delay", v, LossDelay) },
-	"session-timeout": func(t *target, v string) error { return t.duration("session-timeout", v, SessionTimeout) },
-	"max-holds": func(t *target, v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			return invalid("max-holds: it is a number from 1")
-		}
-		t.add(MaxHolds(n))
-		return nil
-	},
-	"password-file": func(t *target, v string) error {
-		if v == "" {
-			return invalid("password-file: write the path of a file")
-		}
-		t.password = func() (string, error) { return readPassword(v) }
-		return nil
-	},
-}
-
-// addIf checks that a parameter has the value yes or no. If the value equals addValue, addIf adds
-// the option o.
-func (t *target) addIf(name, value, addValue string, o Option) error {
-	if value != "yes" && value != "no" {
-		return invalid("%s: it is yes or no", name)
-	}
-	if value == addValue {
-		t.add(o)
-	}
-	return nil
-}
-
-func (t *target) duration(name, value string, o func(time.Duration) Option) error {
-	d, err := time.ParseDuration(value)
-	if err != nil {
-		return invalid("%s: it is a duration such as 10s", name)
-	}
-	t.add(o(d))
-	return nil
-}
-
-// knownParams lists the parameters that a URL may have.
-func knownParams(o Opener) []string {
-	names := slices.Clone(o.Parameters)
-	for name := range parameters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// readPassword reads the password from a file. No error contains the password.
-func readPassword(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("password-file: %w", err)
-	}
-	password, _ := strings.CutSuffix(string(text), "\n")
-	password, _ = strings.CutSuffix(password, "\r")
-	if password == "" {
-		return "", fmt.Errorf("password-file: there is no password in %s", file)
-	}
-	return password, nil
 }

@@ -3,10 +3,10 @@ package pgadvisory
 import (
 	"context"
 	"net/url"
-	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // schemes are the schemes of the store's URLs. The usual one comes first.
@@ -21,7 +21,7 @@ func Scheme() driver.Scheme {
 		Help:        "advisory locks of a PostgreSQL server, which end with the connection",
 		Example:     example,
 		Guarantees:  usualPromises,
-		Open:        openURL,
+		Open:        storeurl.Opens(FromURL, Lazy(), lenient),
 		Symfony:     []string{"pgsql+advisory", "postgres+advisory", "postgresql+advisory"},
 		FromSymfony: fromSymfony,
 		Servers:     servers,
@@ -37,20 +37,8 @@ func usualPromises() driver.Guarantees {
 	return c.guarantees()
 }
 
-func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
-	var opts []Option
-	if o.Lazy && !u.Query().Has("lazy") || o.Lenient {
-		opts = append(opts, Lazy())
-	}
-	if o.Lenient {
-		opts = append(opts, func(c *config) { c.lenient = true })
-	}
-	s, err := FromURL(ctx, u, opts...)
-	if err != nil {
-		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-	}
-	return s, nil
-}
+// lenient is for a store that is opened only to be examined.
+func lenient(c *config) { c.lenient = true }
 
 // configOf returns the configuration that a URL describes.
 func configOf(u *url.URL) (config, error) {
@@ -103,60 +91,6 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	return from, schemaVersion, err
 }
 
-// fromSymfony translates a DSN of PHP's Symfony. Such a DSN is pgsql+advisory:host=…;dbname=… for
-// PDO, or a URL for Doctrine. The errors contain nothing of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
-	_, rest, _ := strings.Cut(dsn, ":")
-	if strings.HasPrefix(rest, "//") {
-		u, err := url.Parse(schemes[0] + ":" + rest)
-		if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // a part of a password
-			return nil, invalid("the DSN cannot be read; in a password, / is written %%2F, ? %%3F and # %%23")
-		}
-		query := u.Query()
-		for _, ignored := range []string{"serverVersion", "charset"} {
-			query.Del(ignored)
-		}
-		return inLayout(u, query)
-	}
-	u, query := &url.URL{Scheme: schemes[0], Path: "/"}, url.Values{}
-	var user, password, port string
-	for part := range strings.SplitSeq(rest, ";") {
-		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		switch {
-		case !ok && name != "":
-			return nil, invalid("the DSN has a part that is not NAME=VALUE")
-		case name == "host" && !strings.HasPrefix(value, "/"):
-			u.Host = value
-		case name == "port":
-			port = value
-		case name == "dbname":
-			u.Path = "/" + value
-		case name == "user":
-			user = value
-		case name == "password":
-			password = value
-		case name != "":
-			query.Set(name, value)
-		}
-	}
-	if port != "" && u.Host != "" {
-		u.Host += ":" + port
-	} else if port != "" {
-		query.Set("port", port)
-	}
-	if password != "" {
-		u.User = url.UserPassword(user, password)
-	} else if user != "" {
-		u.User = url.User(user)
-	}
-	return inLayout(u, query)
-}
-
-func inLayout(u *url.URL, query url.Values) (*url.URL, error) {
-	if query.Has("layout") {
-		return nil, invalid("layout does not go with symfony+, which says it")
-	}
-	query.Set("layout", "symfony")
-	u.RawQuery = query.Encode()
-	return u, nil
+	return storeurl.FromDatabaseDSN(schemes[0], dsn, "")
 }

@@ -2,16 +2,15 @@ package pgadvisory
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // libpqParams lists the parameters of pgx and libpq that a URL may have.
@@ -56,133 +55,40 @@ type target struct {
 	opts   []Option
 }
 
-func (t *target) add(o Option) { t.opts = append(t.opts, o) }
+var form = storeurl.Form[Option]{
+	Schemes: schemes, Example: example, Others: libpqParams,
+	Params: map[string]storeurl.Param[Option]{
+		"layout":        storeurl.Symfony("hash", SymfonyLayout()),
+		"fences":        storeurl.IfNo(NoFences()),
+		"lazy":          storeurl.IfYes(Lazy()),
+		"namespace":     storeurl.Text(Namespace),
+		"loss-delay":    storeurl.Duration(LossDelay),
+		"max-holds":     storeurl.Count(MaxHolds),
+		"password-file": storeurl.PasswordFile[Option],
+		"schema": func(r *storeurl.Reading[Option], _, v string) error {
+			r.Add(InSchema(v))
+			_, err := fenceTable(v)
+			return err
+		},
+	},
+}
 
 // parseURL reads a URL. It opens no connection.
 func parseURL(u *url.URL) (*target, error) {
-	query, err := url.ParseQuery(u.RawQuery)
-	switch {
-	case err != nil:
-		return nil, invalid("the parameters of the URL cannot be read")
-	case !slices.Contains(schemes, u.Scheme):
-		return nil, invalid("the URL begins with %s:, not with %s:", schemes[0], u.Scheme)
-	case u.Opaque != "" || u.Fragment != "":
-		return nil, invalid("the URL has the form %s; in a password, # is written %%23", example)
+	r, err := form.Read(u)
+	if err != nil {
+		return nil, err
 	}
-	t := &target{}
-	for name, values := range query {
-		read, ofLibpq := parameters[name], slices.Contains(libpqParams, name)
-		switch {
-		case read == nil && !ofLibpq:
-			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(), ", "))
-		case len(values) != 1:
-			return nil, invalid("the parameter %s is given more than once", name)
-		case ofLibpq:
-			continue
-		}
-		if err := read(t, values[0]); err != nil {
-			return nil, err
-		}
-		delete(query, name)
+	if r.Password != nil {
+		r.Add(func(c *config) { c.password = r.Password })
 	}
-	if _, both := u.User.Password(); both && u.Query().Has("password-file") {
-		return nil, invalid("the password is in the URL and in a file; leave one of them out")
-	}
-	plain := *u
-	plain.Scheme, plain.RawQuery = "postgres", query.Encode()
-	if t.server, err = pgx.ParseConfig(plain.String()); err != nil {
+	t := &target{opts: r.Opts}
+	r.URL.Scheme = "postgres"
+	if t.server, err = pgx.ParseConfig(r.URL.String()); err != nil {
 		// The text of the error may contain a value of the URL or of the environment.
 		return nil, invalid("the URL, a PG* variable or a file that they name cannot be used: look at sslmode, the files of certificates, port and connect_timeout")
 	}
 	return t, checkTLS(&t.server.Config)
-}
-
-// knownParams lists the parameters that a URL may have.
-func knownParams() []string {
-	names := slices.Clone(libpqParams)
-	for name := range parameters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// parameters has padlock's own URL parameters.
-var parameters = map[string]func(t *target, value string) error{
-	"layout": func(t *target, v string) error {
-		switch v {
-		case "symfony":
-			t.add(SymfonyLayout())
-		case "hash":
-		default:
-			return invalid("layout: it is hash or symfony")
-		}
-		return nil
-	},
-	"fences": func(t *target, v string) error {
-		fences, err := yes("fences", v)
-		if !fences {
-			t.add(NoFences())
-		}
-		return err
-	},
-	"lazy": func(t *target, v string) error {
-		lazy, err := yes("lazy", v)
-		if lazy {
-			t.add(Lazy())
-		}
-		return err
-	},
-	"namespace": func(t *target, v string) error { t.add(Namespace(v)); return nil },
-	"schema": func(t *target, v string) error {
-		t.add(InSchema(v))
-		_, err := fenceTable(v)
-		return err
-	},
-	"loss-delay": func(t *target, v string) error {
-		d, err := time.ParseDuration(v)
-		if err != nil {
-			return invalid("loss-delay: it is a duration such as 10s")
-		}
-		t.add(LossDelay(d))
-		return nil
-	},
-	"max-holds": func(t *target, v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			return invalid("max-holds: it is a number from 1")
-		}
-		t.add(MaxHolds(n))
-		return nil
-	},
-	"password-file": func(t *target, v string) error {
-		if v == "" {
-			return invalid("password-file: write the path of a file")
-		}
-		t.add(func(c *config) { c.password = func() (string, error) { return readPassword(v) } })
-		return nil
-	},
-}
-
-func yes(name, value string) (bool, error) {
-	if value != "yes" && value != "no" {
-		return true, invalid("%s: it is yes or no", name)
-	}
-	return value == "yes", nil
-}
-
-// readPassword reads the password from a file. No error contains the password.
-func readPassword(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("password-file: %w", err)
-	}
-	password, _ := strings.CutSuffix(string(text), "\n")
-	password, _ = strings.CutSuffix(password, "\r")
-	if password == "" {
-		return "", fmt.Errorf("password-file: there is no password in %s", file)
-	}
-	return password, nil
 }
 
 // servers returns the addresses of the servers in a URL.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // example has one example URL for each engine.
@@ -28,7 +29,7 @@ func (o Opener) Scheme() driver.Scheme {
 		Help:       help[o.Engine],
 		Example:    example[o.Engine],
 		Guarantees: func() driver.Guarantees { return promised(o.Engine) },
-		Open:       o.openURL,
+		Open:       storeurl.Opens(o.fromURL, Lazy(), lenient),
 		Instead:    o.foreignDSN,
 		Servers:    o.Servers,
 		At:         o.At,
@@ -37,20 +38,13 @@ func (o Opener) Scheme() driver.Scheme {
 	}
 }
 
-func (o Opener) openURL(ctx context.Context, u *url.URL, opening driver.Opening) (driver.Store, error) {
-	var opts []Option
-	if opening.Lazy && !u.Query().Has("lazy") {
-		opts = append(opts, Lazy())
-	}
-	if opening.Lenient {
-		opts = append(opts, Lazy(), func(c *config) { c.lenient = true })
-	}
-	s, err := FromURL(ctx, u, o, opts...)
-	if err != nil {
-		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-	}
-	return s, nil
+// fromURL is FromURL with the driver of o.
+func (o Opener) fromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
+	return FromURL(ctx, u, o, opts...)
 }
+
+// lenient is for a store that is opened only to be examined.
+func lenient(c *config) { c.lenient = true }
 
 // schema returns the statements that create the tables.
 func (o Opener) schema(u *url.URL) ([]string, error) {

@@ -3,13 +3,11 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"net/url"
-	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // An Opener connects to the databases of one engine. Each package below sqlstore/drivers has one,
@@ -117,109 +115,37 @@ type target struct {
 	silent   bool // notify=no
 }
 
+func (o Opener) form(t *target) *storeurl.Form[Option] {
+	params := map[string]storeurl.Param[Option]{
+		"lazy": storeurl.IfYes(Lazy()),
+		"pool": func(_ *storeurl.Reading[Option], name, v string) (err error) {
+			if t.pool, err = strconv.Atoi(v); err != nil || t.pool < 1 {
+				return invalid("%s: it is a number from 1", name)
+			}
+			return nil
+		},
+	}
+	if o.Engine != SQLite {
+		params["password-file"] = storeurl.PasswordFile[Option]
+		params["notify"] = storeurl.Yes[Option]
+		params["schema"] = func(r *storeurl.Reading[Option], _, v string) error {
+			t.schema = v
+			r.Add(InSchema(v))
+			_, err := tablesIn(PostgreSQL, v)
+			return err
+		}
+	}
+	return &storeurl.Form[Option]{Schemes: o.Names, Example: example[o.Engine], Params: params, Others: o.Parameters,
+		Repeat: o.Engine == SQLite} // a URL may have several pragmas
+}
+
 // parse reads padlock's own parameters from a URL.
 func parse(u *url.URL, o Opener) (*target, error) {
-	switch {
-	case !slices.Contains(o.Names, u.Scheme):
-		return nil, invalid("the URL begins with %s:, not with %s:", o.Names[0], u.Scheme)
-	case u.Opaque != "" || u.Fragment != "":
-		return nil, invalid("the URL has the form %s; in a password, # is written %%23", example[o.Engine])
-	}
-	query, err := url.ParseQuery(u.RawQuery)
+	t := &target{}
+	r, err := o.form(t).Read(u)
 	if err != nil {
-		return nil, invalid("the parameters of the URL cannot be read")
+		return nil, err
 	}
-	rest := *u
-	p := &target{u: &rest}
-	for name, values := range query {
-		read, ofDriver := parameters[name], slices.Contains(o.Parameters, name)
-		switch {
-		case read == nil && !ofDriver || o.Engine == SQLite && notForSQLite[name]:
-			return nil, invalid("there is no parameter %q; there are %s", name, strings.Join(knownParams(o), ", "))
-		case len(values) != 1 && !(ofDriver && o.Engine == SQLite): // a URL may have several pragmas
-			return nil, invalid("the parameter %s is given more than once", name)
-		case ofDriver:
-			continue
-		}
-		if err := read(p, values[0]); err != nil {
-			return nil, err
-		}
-		delete(query, name)
-	}
-	if _, both := u.User.Password(); both && p.password != nil {
-		return nil, invalid("the password is in the URL and in a file; leave one of them out")
-	}
-	rest.RawQuery = query.Encode()
-	return p, nil
-}
-
-// parameters has padlock's own URL parameters.
-var parameters = map[string]func(p *target, value string) error{
-	"schema": func(p *target, v string) error {
-		p.schema = v
-		p.opts = append(p.opts, InSchema(v))
-		_, err := tablesIn(PostgreSQL, v)
-		return err
-	},
-	"notify": func(p *target, v string) (err error) {
-		notify, err := yes("notify", v)
-		p.silent = !notify
-		return err
-	},
-	"lazy": func(p *target, v string) error {
-		lazy, err := yes("lazy", v)
-		if lazy {
-			p.opts = append(p.opts, Lazy())
-		}
-		return err
-	},
-	"pool": func(p *target, v string) (err error) {
-		if p.pool, err = strconv.Atoi(v); err != nil || p.pool < 1 {
-			return invalid("pool: it is a number from 1")
-		}
-		return nil
-	},
-	"password-file": func(p *target, v string) error {
-		if v == "" {
-			return invalid("password-file: write the path of a file")
-		}
-		p.password = func() (string, error) { return readPassword(v) }
-		return nil
-	},
-}
-
-// notForSQLite contains the parameters that a URL for SQLite must not have.
-var notForSQLite = map[string]bool{"schema": true, "notify": true, "password-file": true}
-
-// knownParams lists the parameters of an engine's URLs.
-func knownParams(o Opener) []string {
-	names := slices.Clone(o.Parameters)
-	for name := range parameters {
-		if o.Engine != SQLite || !notForSQLite[name] {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func yes(name, value string) (bool, error) {
-	if value != "yes" && value != "no" {
-		return false, invalid("%s: it is yes or no", name)
-	}
-	return value == "yes", nil
-}
-
-// readPassword reads the password from a file. No error contains the password.
-func readPassword(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("password-file: %w", err)
-	}
-	password, _ := strings.CutSuffix(string(text), "\n")
-	password, _ = strings.CutSuffix(password, "\r")
-	if password == "" {
-		return "", fmt.Errorf("password-file: there is no password in %s", file)
-	}
-	return password, nil
+	t.u, t.opts, t.password, t.silent = &r.URL, r.Opts, r.Password, r.Values["notify"] == "no"
+	return t, nil
 }

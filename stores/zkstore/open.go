@@ -16,7 +16,7 @@ import (
 // a connection.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	s := &Store{cfg: defaults()}
-	s.cfg.servers, s.cfg.user, s.cfg.password = slices.Clone(c.Servers), c.User, c.Password
+	s.cfg.servers, s.cfg.user, s.cfg.password, s.cfg.credentials = slices.Clone(c.Servers), c.User, c.Password, c.Credentials
 	if s.cfg.dial = c.Dial; c.Dial == nil {
 		s.cfg.dial = (&net.Dialer{}).DialContext
 	}

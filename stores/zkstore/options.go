@@ -20,6 +20,11 @@ type Config struct {
 	// belong to this user, and nobody else may read or change them (CREATOR_ALL). If User is empty,
 	// everybody may change the nodes. The password travels unencrypted unless Dial encrypts.
 	User, Password string
+	// Credentials, if not nil, is called to get the user and the password. The fields User and
+	// Password are then ignored. The store calls Credentials when a session begins, so a
+	// password can change while the program runs. ctx ends when the session or the store ends.
+	// The error that Credentials returns must not contain the password.
+	Credentials func(ctx context.Context) (user, password string, err error)
 	// Dial, if not nil, makes the connections instead of a net.Dialer, for example to encrypt them.
 	// Its ctx ends after at most a second. Dial must be safe for concurrent use.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -31,6 +36,7 @@ type Option func(*config)
 type config struct {
 	servers        []string
 	user, password string
+	credentials    func(ctx context.Context) (user, password string, err error)
 	dial           func(ctx context.Context, network, addr string) (net.Conn, error)
 	root           string
 	timeout        time.Duration
@@ -122,9 +128,11 @@ func checkRoot(root string) error {
 // dir returns the path of a lock's node.
 func (c *config) dir(name string) string { return join(c.root, escape(name)) }
 
+func (c *config) logsIn() bool { return c.user != "" || c.credentials != nil }
+
 // acl returns the access rights of the nodes that the store makes.
 func (c *config) acl() []zk.ACL {
-	if c.user != "" {
+	if c.logsIn() {
 		return zk.AuthACL(zk.PermAll)
 	}
 	return zk.WorldACL(zk.PermAll)

@@ -1,12 +1,12 @@
 package zkstore
 
 import (
-	"context"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // schemes are the schemes of the store's URLs. The usual one comes first.
@@ -21,7 +21,7 @@ func Scheme() driver.Scheme {
 		Help:        "a ZooKeeper server or ensemble; a lock ends with its process's session",
 		Example:     example,
 		Guarantees:  defaultGuarantees,
-		Open:        openURL,
+		Open:        storeurl.Opens(FromURL, Lazy(), lenient),
 		Symfony:     []string{"zookeeper"},
 		FromSymfony: fromSymfony,
 		Servers:     servers,
@@ -29,25 +29,13 @@ func Scheme() driver.Scheme {
 	}
 }
 
+// lenient is for a store that is opened only to be examined.
+func lenient(c *config) { c.lenient = true }
+
 // defaultGuarantees returns what a store without options promises.
 func defaultGuarantees() driver.Guarantees {
 	c := defaults()
 	return c.guarantees()
-}
-
-func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
-	var opts []Option
-	if o.Lazy && !u.Query().Has("lazy") || o.Lenient {
-		opts = append(opts, Lazy())
-	}
-	if o.Lenient {
-		opts = append(opts, func(c *config) { c.lenient = true })
-	}
-	s, err := FromURL(ctx, u, opts...)
-	if err != nil {
-		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-	}
-	return s, nil
 }
 
 // fromSymfony translates a DSN of PHP's Symfony, zookeeper://HOST[:PORT][,HOST[:PORT]…]. Symfony
@@ -66,18 +54,12 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	case strings.Trim(u.Path, "/") != "":
 		return nil, invalid("PHP keeps its locks in the root of the tree; leave the path out of the DSN")
 	}
-	query := u.Query()
-	if query.Has("layout") {
-		return nil, invalid("layout does not go with symfony+, which says it")
-	}
-	query.Set("layout", "symfony")
-	u.RawQuery = query.Encode()
-	return u, nil
+	return storeurl.InSymfonyLayout(u, u.Query())
 }
 
 // servers returns the addresses of the servers in a URL.
 func servers(u *url.URL) (out []string, encrypted bool) {
-	out, err := addresses(u.Host)
+	out, err := storeurl.Addresses(u.Host, defaultPort)
 	if err != nil {
 		return nil, false
 	}

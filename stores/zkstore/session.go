@@ -153,12 +153,12 @@ func (ss *session) event(e zk.Event) {
 func (ss *session) connected() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.loggedIn || ss.cfg.user == "" {
+	if ss.loggedIn || !ss.cfg.logsIn() {
 		ss.setConnected()
 		return
 	}
 	ss.spawn(func() { // the client logs in by itself when it connects again
-		err := ss.conn.AddAuth("digest", []byte(ss.cfg.user+":"+ss.cfg.password))
+		err := ss.logIn()
 		ss.mu.Lock()
 		defer ss.mu.Unlock()
 		if ss.loggedIn = err == nil; ss.loggedIn {
@@ -167,6 +167,17 @@ func (ss *session) connected() {
 			ss.lose(fmt.Errorf("the login failed: %w", err))
 		}
 	})
+}
+
+func (ss *session) logIn() error {
+	user, password := ss.cfg.user, ss.cfg.password
+	if ss.cfg.credentials != nil {
+		var err error
+		if user, password, err = ss.cfg.credentials(ss.bound); err != nil {
+			return err
+		}
+	}
+	return ss.conn.AddAuth("digest", []byte(user+":"+password))
 }
 
 // unreachable is called when the client has tried every server without success. It closes the

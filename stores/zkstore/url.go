@@ -2,13 +2,10 @@ package zkstore
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/url"
-	"os"
-	"slices"
 	"strings"
-	"time"
+
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // FromURL opens the store that a URL names:
@@ -34,131 +31,43 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	return Open(ctx, c, append(own, opts...)...)
 }
 
+var form = storeurl.Form[Option]{
+	Schemes: schemes, Example: example, Hosts: true,
+	Params: map[string]storeurl.Param[Option]{
+		"layout":          storeurl.Symfony("queue", SymfonyLayout()),
+		"fences":          storeurl.IfNo(NoFences()),
+		"lazy":            storeurl.IfYes(Lazy()),
+		"session-timeout": storeurl.Duration(SessionTimeout),
+		"password-file":   storeurl.PasswordFile[Option],
+	},
+}
+
+const defaultPort = "2181"
+
 // parseURL reads a URL. It opens no connection.
 func parseURL(u *url.URL) (c Config, opts []Option, err error) {
-	query, err := url.ParseQuery(u.RawQuery)
-	switch {
-	case err != nil:
-		return c, nil, invalid("the parameters of the URL cannot be read")
-	case !slices.Contains(schemes, u.Scheme):
-		return c, nil, invalid("the URL begins with %s:, not with %s:", schemes[0], u.Scheme)
-	case u.Opaque != "" || u.Fragment != "" || u.Host == "":
-		return c, nil, invalid("the URL has the form %s; in a password, # is written %%23", example)
-	}
-	if c.Servers, err = addresses(u.Host); err != nil {
+	r, err := form.Read(u)
+	if err != nil {
 		return c, nil, err
 	}
-	c.User = u.User.Username()
-	c.Password, _ = u.User.Password()
+	if c.Servers, err = storeurl.Addresses(u.Host, defaultPort); err != nil {
+		return c, nil, err
+	}
+	if c.User, c.Password, err = r.Login(); err != nil {
+		return c, nil, err
+	}
+	if r.Password != nil {
+		user := c.User
+		c.Credentials = func(context.Context) (string, string, error) {
+			password, err := r.Password()
+			return user, password, err
+		}
+	}
 	if root := strings.TrimSuffix(u.Path, "/"); root != "" {
 		if checkRoot(root) != nil || strings.Contains(root, "@") { // the path may hold a part of a password
 			return c, nil, invalid("the root in the URL: it is a path such as /shop/locks, of letters, digits and the characters - _ . : + , = ~, and not below /zookeeper; in a password, / is written %%2F")
 		}
-		opts = append(opts, Root(root))
+		r.Add(Root(root))
 	}
-	for name, values := range query {
-		read := parameters[name]
-		switch {
-		case read == nil:
-			return c, nil, invalid("there is no parameter %q; there are %s", name, strings.Join(parameterNames(), ", "))
-		case len(values) != 1:
-			return c, nil, invalid("the parameter %s is given more than once", name)
-		}
-		o, err := read(&c, values[0])
-		if err != nil {
-			return c, nil, err
-		}
-		opts = append(opts, o)
-	}
-	if c.User == "" && c.Password != "" {
-		return c, nil, invalid("there is a password without a user; write USER:PASSWORD@ or USER@")
-	}
-	return c, opts, nil
-}
-
-// addresses splits the hosts of a URL.
-func addresses(hosts string) (out []string, err error) {
-	for host := range strings.SplitSeq(hosts, ",") {
-		if u, err := url.Parse("//" + host); err == nil && u.Port() == "" {
-			host = net.JoinHostPort(u.Hostname(), "2181")
-		}
-		if name, _, err := net.SplitHostPort(host); err != nil || name == "" {
-			return nil, invalid("a server of the URL is not HOST or HOST:PORT")
-		}
-		out = append(out, host)
-	}
-	return out, nil
-}
-
-// parameterNames lists the parameters that a URL may have.
-func parameterNames() (names []string) {
-	for name := range parameters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func nothing(*config) {}
-
-// parameters holds a function for each parameter that a URL may have.
-var parameters = map[string]func(c *Config, value string) (Option, error){
-	"layout": func(_ *Config, v string) (Option, error) {
-		switch v {
-		case "symfony":
-			return SymfonyLayout(), nil
-		case "queue":
-			return nothing, nil
-		}
-		return nil, invalid("layout: it is queue or symfony")
-	},
-	"fences": func(_ *Config, v string) (Option, error) {
-		fences, err := yes("fences", v)
-		if fences {
-			return nothing, err
-		}
-		return NoFences(), err
-	},
-	"lazy": func(_ *Config, v string) (Option, error) {
-		lazy, err := yes("lazy", v)
-		if lazy {
-			return Lazy(), err
-		}
-		return nothing, err
-	},
-	"session-timeout": func(_ *Config, v string) (Option, error) {
-		d, err := time.ParseDuration(v)
-		if err != nil {
-			return nil, invalid("session-timeout: it is a duration such as 10s")
-		}
-		return SessionTimeout(d), nil
-	},
-	"password-file": func(c *Config, v string) (Option, error) {
-		if c.Password != "" {
-			return nil, invalid("the password is in the URL and in a file; leave one of them out")
-		}
-		var err error
-		c.Password, err = readPassword(v)
-		return nothing, err
-	},
-}
-
-func yes(name, value string) (bool, error) {
-	if value != "yes" && value != "no" {
-		return true, invalid("%s: it is yes or no", name)
-	}
-	return value == "yes", nil
-}
-
-// readPassword reads the password from a file. No error contains the password.
-func readPassword(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", invalid("password-file"), err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", invalid("password-file: there is no password in %s", file)
-	}
-	return password, nil
+	return c, r.Opts, nil
 }

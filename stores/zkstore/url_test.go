@@ -26,22 +26,21 @@ func parse(t testing.TB, text string) *url.URL {
 
 func TestURLErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"zookeeper://":                                    "has the form",
-		"zookeeper://h#x":                                 "has the form",
-		"zookeeper://h,/locks":                            "not HOST or HOST:PORT",
-		"zookeeper://h/zookeeper/x":                       "not below /zookeeper",
-		"zookeeper://h/a//b":                              "the root in the URL",
-		"zookeeper://h/a?colour=red":                      `no parameter "colour"`,
-		"zookeeper://h/a?lazy=1":                          "lazy: it is yes or no",
-		"zookeeper://h/a?lazy=yes&lazy=no":                "more than once",
-		"zookeeper://h/a?session-timeout=soon":            "a duration such as 10s",
-		"zookeeper://h/a?session-timeout=1ms":             "it is 200ms to 10m",
-		"zookeeper://h/a?layout=curator":                  "queue or symfony",
-		"zookeeper://h/a?layout=symfony&fences=no":        "Symfony's layout has none",
-		"zookeeper://:pw@h/a":                             "a password without a user",
-		"zookeeper://u:pw@h/a?password-file=/nowhere":     "in the URL and in a file",
-		"zookeeper://u@h/a?password-file=/nowhere/at/all": "password-file",
-		"redis://h/a":                                     "begins with zookeeper:",
+		"zookeeper://":                                "has the form",
+		"zookeeper://h#x":                             "has the form",
+		"zookeeper://h,/locks":                        "not HOST or HOST:PORT",
+		"zookeeper://h/zookeeper/x":                   "not below /zookeeper",
+		"zookeeper://h/a//b":                          "the root in the URL",
+		"zookeeper://h/a?colour=red":                  `no parameter "colour"`,
+		"zookeeper://h/a?lazy=1":                      "lazy: it is yes or no",
+		"zookeeper://h/a?lazy=yes&lazy=no":            "more than once",
+		"zookeeper://h/a?session-timeout=soon":        "a duration such as 10s",
+		"zookeeper://h/a?session-timeout=1ms":         "it is 200ms to 10m",
+		"zookeeper://h/a?layout=curator":              "queue or symfony",
+		"zookeeper://h/a?layout=symfony&fences=no":    "Symfony's layout has none",
+		"zookeeper://:pw@h/a":                         "a password without a user",
+		"zookeeper://u:pw@h/a?password-file=/nowhere": "in the URL and in a file",
+		"redis://h/a":                                 "begins with zookeeper:",
 	} {
 		_, err := zkstore.FromURL(t.Context(), parse(t, text), zkstore.Lazy())
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -50,13 +49,23 @@ func TestURLErrors(t *testing.T) {
 	}
 }
 
-// A URL names all servers, the user, the root and the settings.
+// A URL names all servers, the user, the root and the settings. A password file is read when a
+// session begins.
 func urlOpens(t *testing.T, srv *server.Server) {
 	file := filepath.Join(t.TempDir(), "password")
+	u := parse(t, "zk://app@127.0.0.1:1,"+srv.Addr()+"/shop/locks?session-timeout=90s&password-file="+url.QueryEscape(file))
+	early, err := zkstore.FromURL(t.Context(), u, zkstore.Lazy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	if _, err := early.Acquire(t.Context(), request("early")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || !strings.Contains(err.Error(), "password-file") {
+		t.Errorf("Acquire without the file: %v", err)
+	}
 	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	u := parse(t, "zk://app@127.0.0.1:1,"+srv.Addr()+"/shop/locks?session-timeout=90s&password-file="+url.QueryEscape(file))
+	take(t, early, request("early"))
 	s, err := zkstore.FromURL(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)

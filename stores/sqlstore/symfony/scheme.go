@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -17,11 +18,14 @@ var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db
 func Scheme(o sqlstore.Opener) driver.Scheme {
 	s := o.Scheme()
 	own := s
+	opens := storeurl.Opens(func(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
+		return FromURL(ctx, u, o, opts...)
+	}, Lazy(), func(c *config) { c.lenient = true })
 	s.Open = func(ctx context.Context, u *url.URL, opening driver.Opening) (driver.Store, error) {
 		if !ofLayout(u) {
 			return own.Open(ctx, u, opening)
 		}
-		return openURL(ctx, u, o, opening)
+		return opens(ctx, u, opening)
 	}
 	s.Schema = func(u *url.URL) ([]string, error) {
 		if !ofLayout(u) {
@@ -46,21 +50,6 @@ func Scheme(o sqlstore.Opener) driver.Scheme {
 
 // ofLayout reports whether a URL belongs to this store.
 func ofLayout(u *url.URL) bool { return u.Query().Has("layout") }
-
-func openURL(ctx context.Context, u *url.URL, o sqlstore.Opener, opening driver.Opening) (driver.Store, error) {
-	var opts []Option
-	if opening.Lazy && !u.Query().Has("lazy") || opening.Lenient {
-		opts = append(opts, Lazy())
-	}
-	if opening.Lenient {
-		opts = append(opts, func(c *config) { c.lenient = true })
-	}
-	s, err := FromURL(ctx, u, o, opts...)
-	if err != nil {
-		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-	}
-	return s, nil
-}
 
 // tableVersion is the version of the table. PHP's table has no version of its own, so the version
 // is always 1.
