@@ -126,18 +126,17 @@ func (d *dialer) setUp(c *conn) error {
 	if n, err := strconv.Atoi(strings.TrimRight(version, "abcdefghijklmnopqrstuvwxyz ")); err == nil && n < minVersion {
 		return invalid("the server is PostgreSQL %d; advisory locks need %d or newer: use a lease table (package sqlstore)", n, minVersion)
 	}
-	ms := func(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10) }
 	seconds := func(t time.Duration) string { return strconv.Itoa(max(1, int(t.Round(time.Second)/time.Second))) }
 	settings := [][2]string{
-		{"idle_session_timeout", "0"}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
+		{"idle_session_timeout", ms(d.cfg.sessionTimeout())}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
 		{"lock_timeout", ms(d.cfg.lossDelay / 5)}, // limits the wait for a row of the table of fences
 		{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"},
 		{"plan_cache_mode", "force_generic_plan"}, // the statements are simple and run often
 		{"client_connection_check_interval", "1s"},
-		// The server ends the session of a silent client. By then, the client has given up its
-		// locks.
+		// These settings are about the server's own connection, which behind a proxy or a pooler is
+		// not the client's. They end the session of a client that waits in the queue.
 		{"tcp_keepalives_idle", seconds(d.cfg.lossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.lossDelay / 3)}, {"tcp_keepalives_count", "3"},
-		{"tcp_user_timeout", ms(2 * d.cfg.lossDelay)},
+		{"tcp_user_timeout", ms(d.cfg.sessionTimeout())},
 	}
 	sql := "SELECT pg_backend_pid(), (SELECT " + startedAt + " FROM pg_stat_activity WHERE pid = pg_backend_pid()), pg_is_in_recovery(), current_database()"
 	for _, s := range settings {
@@ -157,6 +156,9 @@ func (d *dialer) setUp(c *conn) error {
 	c.pooled = c.pid != c.pg.PID() // a pooler does not give its clients the process id of the server's process
 	return nil
 }
+
+// ms writes a setting of the server in milliseconds.
+func ms(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10) }
 
 // identify reads the identifier that distinguishes servers. Some servers do not let every user read
 // it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -166,6 +167,49 @@ func TestHolderKilled(t *testing.T) {
 	}
 	holder.Process.Kill()
 	untilGranted(t, s, "job")
+}
+
+// A machine vanishes behind a proxy or a pooler: nothing arrives from it any more, and the server's
+// own connection stays open. The server frees the lock of that machine.
+func TestVanishedMachine(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	for name, next := range map[string]*server.Server{"proxy": srv, "pooler": server.PgBouncer(t, srv, "session")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := server.NewProxy(t, next.Addr())
+			a := mustOpen(t, strings.Replace(next.URL(), next.Addr(), proxy.Addr(), 1), pgadvisory.LossDelay(time.Second))
+			g := take(t, a, request(name))
+			proxy.Silence(true)
+			b := mustOpen(t, srv.URL())
+			refused(t, b, request(name))
+			untilGranted(t, b, name)
+			if g.Bound.Err() == nil {
+				t.Error("another process has the lock, and its holder did not learn of the loss")
+			}
+		})
+	}
+}
+
+// The server does not end the sessions of holders that have nothing to do, because the store pings
+// the server often enough. One of the holders waited for its lock.
+func TestIdleHolders(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Second))
+	tried, waited := request("tried"), request("waited")
+	first := take(t, s, tried)
+	if g, err := s.Wait(t.Context(), waited, true); err != nil || g.TTL == 0 {
+		t.Fatalf("Wait for a free name: %+v, %v", g, err)
+	}
+	second := take(t, s, waited)
+	conn := connect(t, srv.URL())
+	const latePings = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND state_change > backend_start + '5s'"
+	untilTrue(t, "a ping 5 s after each grant", func() bool {
+		return first.Bound.Err() != nil || second.Bound.Err() != nil || readValue[int](t, conn, latePings) == 2
+	})
+	release(t, s, tried)
+	release(t, s, waited)
 }
 
 // A process is stopped while it waits. The server grants it the lock, and later takes the lock

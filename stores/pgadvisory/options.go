@@ -45,7 +45,7 @@ func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 // LossDelay sets how long it may take until a holder notices that the server or the network no
 // longer answers. The connection then counts as ended, and the holder loses its locks. The default
 // is 10 s and the minimum 1 s. If TCP reports the end, the holder learns of it at once. The server
-// keeps the locks of a silent process for longer than LossDelay.
+// keeps the locks of a silent process, for example one that was stopped, for twice the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
 // MaxHolds sets how many holds the store may have at once. The default is 2,000. A server with
@@ -87,6 +87,10 @@ func (c *config) check() error {
 // still there.
 func (c *config) pingEvery() time.Duration { return c.lossDelay / 3 }
 
+// sessionTimeout is how long a session may be silent before the server ends it and frees its locks.
+// By then, the client has given its locks up, unless it was stopped.
+func (c *config) sessionTimeout() time.Duration { return 2 * c.lossDelay }
+
 // limit is how long a statement may take, unless it waits for a lock. It is less than
 // driver.MaxSilence.
 func (c *config) limit() time.Duration { return min(c.lossDelay/2, 4*time.Second) }
@@ -104,7 +108,7 @@ func (c *config) guarantees() driver.Guarantees {
 		Promotion:     driver.Atomic,
 		Notes: []string{
 			"All holds of a connection end when it ends; a crash of any server process ends all connections.",
-			"A process that was stopped keeps its holds until its connection ends.",
+			"The server frees the locks of a process that is stopped, or whose machine died, after " + c.sessionTimeout().String() + ".",
 		},
 	}
 	if c.noFences {

@@ -98,7 +98,7 @@ var (
 		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
 		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
 	}
-	claimed = statement{"padlock_claimed", "SELECT set_config('idle_session_timeout', '0', false)"}
+	claimed = statement{"padlock_claimed", "SELECT set_config('idle_session_timeout', $1, false)"} // $1 is in milliseconds
 
 	// promote uses the blocking call, because the server refuses the non-blocking one while a
 	// writer waits.

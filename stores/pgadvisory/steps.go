@@ -171,11 +171,10 @@ func (s *Store) clear(h *hold) {
 	}
 }
 
-// claim turns a reservation into a hold. From then on, the session may be idle for any length of
-// time.
+// claim turns a reservation into a hold. From then on, the session may be idle for longer.
 func (s *Store) claim(h *hold) error {
 	h.timer.Stop()
-	if _, err := h.c.exec(&claimed); err != nil {
+	if _, err := h.c.exec(&claimed, []byte(ms(s.cfg.sessionTimeout()))); err != nil {
 		h.c.lose(err)
 		return driver.ErrLost
 	}
