@@ -86,6 +86,7 @@ func newOpener(opts []Option) *opener {
 	return o
 }
 
-// Redacted returns a URL in a form that may be shown, without user, password and parameters. Pass
-// the same options as to Store. A DSN with "symfony+" before it is first translated to a URL.
+// Redacted returns a URL in a form that may be shown, without user and password. Of the parameters
+// it has those by which two stores on one server differ, such as prefix. Pass the same options as
+// to Store. A DSN with "symfony+" before it is first translated to a URL.
 func Redacted(rawURL string, opts ...Option) string { return newOpener(opts).redacted(rawURL) }

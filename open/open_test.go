@@ -203,3 +203,21 @@ func TestFromEnvErrors(t *testing.T) {
 		}
 	}
 }
+
+// Two stores on one server have different names. No name contains a secret, also not one in a
+// parameter that is unknown because it is misspelt.
+func TestRedacted(t *testing.T) {
+	for url, want := range map[string]string{
+		"toy://h": "toy://h",
+		"toy://user:canary@h/2?prefix=shop:a/&x=y":                                              "toy://h/2?prefix=shop:a/",
+		"toy://h?layout=symfony&prefix=&db_table=locks&pasword=canary&sentinel-password=canary": "toy://h?db_table=locks&layout=symfony",
+		"toy://h?prefix=%1b[2J%0acanary%26layout":                                               "toy://h?prefix=%1B%5B2J%0Acanary%26layout",
+		"toy:?hash=md5":                        "toy:?hash=md5",
+		"all:?store=toy://:canary@a?prefix=p:": "all of toy://a?prefix=p:",
+		"canary":                               "a store whose URL cannot be read",
+	} {
+		if got := open.Redacted(url, open.Schemes(toy("toy"))); got != want {
+			t.Errorf("%s is shown as %s, want %s", url, got, want)
+		}
+	}
+}

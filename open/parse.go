@@ -2,6 +2,7 @@ package open
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
@@ -167,6 +168,9 @@ func (o *opener) distinct(scheme string, members []string) (twins map[int]int, e
 	return twins, nil
 }
 
+// tellApart are the parameters of URLs by which two stores on one server differ. None is secret.
+var tellApart = []string{"collection", "db_table", "hash", "layout", "namespace", "prefix", "schema"}
+
 func (o *opener) redacted(rawURL string) string {
 	u, s, err := o.parse(rawURL)
 	switch {
@@ -184,5 +188,10 @@ func (o *opener) redacted(rawURL string) string {
 	case u.Opaque != "":
 		return u.Scheme + ":…"
 	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, OmitHost: u.OmitHost}).String()
+	query := u.Query()
+	maps.DeleteFunc(query, func(name string, values []string) bool {
+		return !slices.Contains(tellApart, name) || values[0] == ""
+	})
+	rest := strings.NewReplacer("%3A", ":", "%2F", "/").Replace(query.Encode()) // they need no escape there
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, OmitHost: u.OmitHost, RawQuery: rest}).String()
 }

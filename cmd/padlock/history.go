@@ -19,10 +19,11 @@ const historyLong = `history shows the last runs of NAME that "padlock run --rec
 first: when each began, how it ended, how long it took and waited, and where it ran.
 Without NAME it shows the last run and the last success of every name.
 
-padlock keeps 50 runs and 50 skipped runs of a name, in the state directory of this
-user on this machine and, with a store in files, in Redis or in SQL, in the store, so
-that all machines share the history. A run without an end either holds the lock
-("running"), or was killed together with padlock ("no end recorded").
+Each store has its own history. padlock keeps 50 runs and 50 skipped runs of a name,
+in the state directory of this user on this machine and, with a store in files, in
+Redis or in SQL, in the store, so that all machines share the history. A run without
+an end either holds the lock ("running"), or was killed together with padlock ("no end
+recorded").
 
 --prometheus prints the time of the last success of every name, and other figures, in
 the text format of Prometheus, for example for the textfile collector of node_exporter.

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
@@ -30,27 +28,21 @@ func (a *app) url() (string, error) {
 	return url, err
 }
 
-// oneURL accepts one argument or none. The argument is the URL of the store, like that of --store.
-func (a *app) oneURL(c *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case len(args) > 1:
-		return usage("one URL at a time; see %s --help", c.CommandPath())
-	case args[0] == "":
-		return usage("the URL of the store is empty; see %s --help", c.CommandPath())
-	}
-	a.storeURL = args[0]
-	return nil
-}
-
-// place returns the name of the store, without secrets.
-func (a *app) place() string {
+// storeName returns the URL of the store without secrets.
+func (a *app) storeName() string {
 	url, err := a.url()
 	if err != nil {
 		return "the default store"
 	}
-	return "the store " + open.Redacted(url, schemes)
+	return open.Redacted(url, schemes)
+}
+
+// place returns the name of the store for a sentence, without secrets.
+func (a *app) place() string {
+	if _, err := a.url(); err != nil {
+		return a.storeName()
+	}
+	return "the store " + a.storeName()
 }
 
 // urlSource returns the source of the store's URL as a text, or "" for the default.

@@ -19,15 +19,19 @@ var historyDir = func() (string, error) {
 	return filepath.Join(dir, "history"), err
 }
 
-// history returns the history that is kept on this machine and in a store. Without a store (nil),
-// it has only the part on this machine. If the user has no directory for data, it has only the part
-// in the store.
+// history returns the history of the store, which is kept on this machine and in the store. If the
+// store is not open (nil), it has only the part on this machine. If the user has no directory for
+// data, it has only the part in the store.
 func (a *app) history(store driver.Store) *history.Log {
 	dir, err := historyDir()
 	if err != nil {
 		dir = ""
 	}
-	return history.Open(dir, store)
+	place := a.storeName()
+	if usual, err := open.DefaultURL(); err == nil && place == open.Redacted(usual, schemes) {
+		place = "" // its own history is in the same directory
+	}
+	return history.Open(dir, place, store)
 }
 
 // recordPatience is how long the history may delay the end of padlock.

@@ -17,7 +17,6 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/observe/padlockweb"
 	"github.com/padlock-go/padlock/observe/sampler"
-	"github.com/padlock-go/padlock/open"
 )
 
 const serveLong = `serve shows the locks of the store on a web page: which are held and by whom, which are
@@ -203,15 +202,6 @@ func (set *serving) hostNames(pairs *keyPair) []string {
 		names = append(names, pairs.certificateNames()...)
 	}
 	return names
-}
-
-// storeName returns the URL of the store without secrets, for the page.
-func (a *app) storeName() string {
-	url, err := a.url()
-	if err != nil {
-		return "the default store"
-	}
-	return open.Redacted(url, schemes)
 }
 
 // served is what serve prints in JSON when it listens.

@@ -222,6 +222,20 @@ func onlyKey(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneURL accepts one argument or none. The argument is the URL of the store, like that of --store.
+func (a *app) oneURL(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case len(args) > 1:
+		return usage("one URL at a time; see %s --help", c.CommandPath())
+	case args[0] == "":
+		return usage("the URL of the store is empty; see %s --help", c.CommandPath())
+	}
+	a.storeURL = args[0]
+	return nil
+}
+
 // noArgs requires that there are no arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {

@@ -34,8 +34,8 @@ const (
 	tempSuffix = ".run.temp" // RANDOM.run.temp is a record that is being written
 )
 
-// MaxNames is how many names a directory keeps. If there are more names, the names that have not
-// been used for the longest time are removed.
+// MaxNames is how many names a directory keeps, those of all places together. If there are more
+// names, the names that have not been used for the longest time are removed.
 const MaxNames = 1000
 
 // orphanAge is the age at which a temporary file counts as left behind by a killed process.
@@ -45,7 +45,8 @@ const orphanAge = time.Hour
 // processes. Errors are errors of package fs.
 type Dir struct {
 	Path  string
-	Group bool // the members of the directory's group may write
+	Place string // the store to which the records belong; "" for the store that owns the directory
+	Group bool   // the members of the directory's group may write
 }
 
 // Write adds records to the directory of a name. If there are too many records, it removes the
@@ -225,22 +226,22 @@ func (d Dir) Names(prefix string) ([]string, error) {
 	}
 	var names []string
 	for _, dir := range d.dirs() {
-		if name := nameIn(dir); name != "" && strings.HasPrefix(name, prefix) {
+		if name := d.nameIn(dir); name != "" && strings.HasPrefix(name, prefix) {
 			names = append(names, name)
 		}
 	}
 	return names, nil
 }
 
-// nameIn returns the name to which dir belongs. It finds the name in the first record that can be
-// read.
-func nameIn(dir string) string {
+// nameIn returns the name to which dir belongs, or "" if it belongs to another place. It finds the
+// name in the first record that can be read.
+func (d Dir) nameIn(dir string) string {
 	entries, _ := os.ReadDir(dir) // if the directory cannot be read, the result is ""
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), fileSuffix) || !e.Type().IsRegular() {
 			continue
 		}
-		if name, _ := readRecord(filepath.Join(dir, e.Name())); name != "" && dirName(name) == filepath.Base(dir) {
+		if name, _ := readRecord(filepath.Join(dir, e.Name())); name != "" && d.dirOf(name) == dir {
 			return name
 		}
 	}
@@ -268,11 +269,15 @@ func readRecord(path string) (name, text string) {
 }
 
 // dirOf returns the directory of a name.
-func (d Dir) dirOf(name string) string { return filepath.Join(d.Path, dirName(name)) }
+func (d Dir) dirOf(name string) string { return filepath.Join(d.Path, d.dirName(name)) }
 
-// dirName is unique for each name, even where the file system ignores case.
-func dirName(name string) string {
+// dirName is unique for each place and name, even where the file system ignores case.
+func (d Dir) dirName(name string) string {
 	sum := sha256.Sum256([]byte(name))
+	if d.Place != "" {
+		place := sha256.Sum256([]byte(d.Place))
+		sum = sha256.Sum256(append(place[:], sum[:]...))
+	}
 	plain := strings.Map(func(c rune) rune {
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' {
 			return c

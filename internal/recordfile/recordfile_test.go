@@ -126,7 +126,7 @@ func TestDirNames(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, name := range []string{"a", "A", "a/b", "a-b", "a\\b", "a:b", "", ".", "..", "\x00", "CON", string(make([]byte, driver.MaxName))} {
-		dir := dirName(name)
+		dir := Dir{}.dirName(name)
 		if seen[dir] != "" || len(dir) > 80 || filepath.Base(dir) != dir {
 			t.Errorf("%q has the directory %q, as has %q", name, dir, seen[dir])
 		}

@@ -15,7 +15,7 @@ func Example() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	log := history.Open(dir, nil) // with a store as the second argument, all its machines share the history
+	log := history.Open(dir, "", nil) // with a store as the second argument, all its machines share the history
 
 	run := history.Run{Name: "nightly-report", Start: time.Now(), Slot: -1}
 	run.ID = history.NewID(run.Start, false)

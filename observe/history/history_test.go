@@ -67,7 +67,7 @@ func same(a, b history.Run) bool {
 func TestRunsComeBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, l := range map[string]*history.Log{"directory": history.Open(dir, nil), "store": history.Open("", fileStore(t))} {
+	for name, l := range map[string]*history.Log{"directory": history.Open(dir, "", nil), "store": history.Open("", "", fileStore(t))} {
 		want := []history.Run{skipped("a", 3), run("a", 2, 1), run("a", 1, 0)}
 		want[1].Signal, want[1].Reason, want[1].Slot = "KILL", "timeout", 4
 		put(t, l, want[2], want[1], want[0], run("b", 1, 0))
@@ -135,7 +135,7 @@ func TestOnlyTheLastRunOfAProcessIsRunning(t *testing.T) {
 func TestStartAndEnd(t *testing.T) {
 	t.Parallel()
 	dir, store := t.TempDir(), fileStore(t)
-	both := history.Open(dir, store)
+	both := history.Open(dir, "", store)
 	ended := run("a", 1, 0)
 	began := ended
 	began.End = time.Time{}
@@ -143,7 +143,7 @@ func TestStartAndEnd(t *testing.T) {
 	if got, err := both.Runs(t.Context(), "a"); err != nil || len(got) != 1 || got[0].Outcome() != history.NoEnd {
 		t.Fatalf("after the start: %+v, %v", got, err)
 	}
-	put(t, history.Open(dir, nil), ended)
+	put(t, history.Open(dir, "", nil), ended)
 	if got, err := both.Runs(t.Context(), "a"); err != nil || len(got) != 1 || !same(got[0], ended) {
 		t.Fatalf("after the end: %+v, %v", got, err)
 	}
@@ -152,7 +152,7 @@ func TestStartAndEnd(t *testing.T) {
 // Many skipped runs do not hide the other runs, and many failures do not hide the last success.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	for name, l := range map[string]*history.Log{"directory": history.Open(t.TempDir(), nil), "both": history.Open(t.TempDir(), fileStore(t))} {
+	for name, l := range map[string]*history.Log{"directory": history.Open(t.TempDir(), "", nil), "both": history.Open(t.TempDir(), "", fileStore(t))} {
 		put(t, l, run("a", 0, 0))
 		for i := range 60 {
 			put(t, l, run("a", i+1, 3), skipped("a", i+1))
@@ -180,7 +180,7 @@ func TestBounds(t *testing.T) {
 func TestTwoMachines(t *testing.T) {
 	t.Parallel()
 	store := fileStore(t)
-	here, there := history.Open(t.TempDir(), store), history.Open(t.TempDir(), store)
+	here, there := history.Open(t.TempDir(), "", store), history.Open(t.TempDir(), "", store)
 	for i := range 40 {
 		put(t, here, run("a", 2*i, 0))
 		put(t, there, run("a", 2*i+1, 0))
@@ -189,7 +189,7 @@ func TestTwoMachines(t *testing.T) {
 	if err != nil || len(runs) != history.MaxRuns || !runs[0].Start.Equal(noon.Add(79*time.Minute)) || !runs[history.MaxRuns-1].Start.Equal(noon.Add(30*time.Minute)) {
 		t.Errorf("there are %d runs, %v", len(runs), err)
 	}
-	here = history.Open(t.TempDir(), store)
+	here = history.Open(t.TempDir(), "", store)
 	if runs, err := here.Runs(t.Context(), "a"); err != nil || len(runs) != history.MaxRuns {
 		t.Errorf("a third machine finds %d runs, %v", len(runs), err)
 	}
@@ -200,7 +200,7 @@ func TestTwoMachines(t *testing.T) {
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := history.Open(dir, fileStore(t))
+	l := history.Open(dir, "", fileStore(t))
 	names := []string{"../../x", "a\nb", "\x00", "\xff\xfe", "<script>", "a\x1b[2J", ".", strings.Repeat("n", driver.MaxName), "a/b", "A/b"}
 	for i, name := range names {
 		r := skipped(name, i)
@@ -247,7 +247,7 @@ func TestStoreIsDown(t *testing.T) {
 	for i, err := range []error{driver.ErrUnavailable, nil, errors.ErrUnsupported} {
 		over := make(chan struct{})
 		t.Cleanup(func() { close(over) })
-		l := history.Open(dir, failing{memstore.New(), err, over})
+		l := history.Open(dir, "", failing{memstore.New(), err, over})
 		w := l.Writer()
 		w.Put(run("a", i, 0))
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -261,7 +261,7 @@ func TestStoreIsDown(t *testing.T) {
 			t.Errorf("%v: there are %d runs, and the error %v", err, len(runs), problem)
 		}
 	}
-	l := history.Open("", memstore.New())
+	l := history.Open("", "", memstore.New())
 	put(t, l, run("a", 1, 0))
 	if runs, err := l.Runs(t.Context(), "a"); l.Shared() || len(runs) > 0 || err != nil {
 		t.Errorf("without any place: %v, %+v, %v", l.Shared(), runs, err)
@@ -275,7 +275,7 @@ func TestDirectoryCannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := history.Open(file, fileStore(t))
+	l := history.Open(file, "", fileStore(t))
 	w := l.Writer()
 	w.Put(run("a", 1, 0))
 	if err := w.Wait(t.Context()); err == nil {
@@ -293,7 +293,7 @@ func TestBothPlacesFail(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := history.Open(file, failing{memstore.New(), driver.ErrUnavailable, nil})
+	l := history.Open(file, "", failing{memstore.New(), driver.ErrUnavailable, nil})
 	w := l.Writer()
 	w.Put(run("a", 1, 0))
 	_, read := l.Runs(t.Context(), "a")
@@ -308,7 +308,7 @@ func TestBothPlacesFail(t *testing.T) {
 func TestUnknownRecords(t *testing.T) {
 	t.Parallel()
 	dir, store := t.TempDir(), fileStore(t)
-	l := history.Open(dir, store)
+	l := history.Open(dir, "", store)
 	put(t, l, run("a", 1, 0))
 	recorder, _ := driver.As[driver.Recorder](store)
 	for _, text := range []string{`{"v":2,"start":1}`, "null", "[]", "text", `{"start":1}`} {
@@ -335,15 +335,45 @@ func TestOneDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	l := history.Open(filepath.Join(dir, "history"), store)
+	l := history.Open(filepath.Join(dir, "history"), "", store)
 	put(t, l, run("a", 1, 0))
 	if runs, err := l.Runs(t.Context(), "a"); err != nil || len(runs) != 1 || l.Shared() {
 		t.Errorf("%d runs, %v; written to the store too: %v", len(runs), err, l.Shared())
 	}
-	if runs, err := history.Open("", store).Runs(t.Context(), "a"); err != nil || len(runs) != 1 {
+	if runs, err := history.Open("", "", store).Runs(t.Context(), "a"); err != nil || len(runs) != 1 {
 		t.Errorf("the store has %d runs, %v", len(runs), err)
 	}
-	if !history.Open(filepath.Join(t.TempDir(), "history"), store).Shared() {
+	if !history.Open(filepath.Join(t.TempDir(), "history"), "", store).Shared() {
 		t.Error("a store elsewhere gets no history")
+	}
+}
+
+// The histories of several stores may be in one directory. Each store has only its own runs.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	own, production, staging := history.Open(dir, "", nil), history.Open(dir, "redis://a", nil), history.Open(dir, "redis://b", nil)
+	put(t, staging, run("deploy", 1, 0), run("test", 1, 0))
+	put(t, production, run("deploy", 2, 3))
+	put(t, own, run("backup", 3, 0))
+	for place, c := range map[string]struct {
+		log  *history.Log
+		want []string
+		good bool
+	}{
+		"own": {own, []string{"backup"}, false}, "production": {production, []string{"deploy"}, false},
+		"staging": {staging, []string{"deploy", "test"}, true},
+	} {
+		if names, err := c.log.Names(t.Context(), ""); err != nil || !slices.Equal(names, c.want) {
+			t.Errorf("%s has the names %q, %v; want %q", place, names, err, c.want)
+		}
+		if s, err := c.log.Summary(t.Context(), "deploy"); err != nil || (s.LastSuccess != nil) != c.good {
+			t.Errorf("%s: the last success of deploy is %+v, %v", place, s.LastSuccess, err)
+		}
+	}
+	var page strings.Builder
+	if err := production.WriteMetrics(t.Context(), &page, ""); err != nil ||
+		!strings.Contains(page.String(), `failure_timestamp_seconds{name="deploy",place="redis://a"} `) || strings.Contains(page.String(), "success_timestamp_seconds{") {
+		t.Errorf("%v\n%s", err, page.String())
 	}
 }

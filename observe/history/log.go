@@ -19,6 +19,7 @@ import (
 // use.
 type Log struct {
 	dir   *recordfile.Dir // nil if there is no directory
+	place string
 	store driver.Recorder // nil if no store keeps a history
 }
 
@@ -26,13 +27,21 @@ type Log struct {
 // store nil. A store without the ability [driver.Recorder] has no history. Open sends no request
 // and makes no directory. The directory is made when the first run is written, and only this user
 // may read it.
-func Open(dir string, store driver.Store) *Log {
-	l := &Log{}
-	if dir != "" {
-		l.dir = &recordfile.Dir{Path: dir}
-	}
-	if store != nil && !keepsIn(store, dir) {
+//
+// The histories of several stores can be in one directory. The place is a text that tells the store
+// from the others, such as its URL without secrets: the Log sees only runs that were written with
+// the same place. Open ignores the place if the store itself keeps its history in the directory.
+func Open(dir, place string, store driver.Store) *Log {
+	l := &Log{place: place}
+	switch {
+	case store == nil:
+	case keepsIn(store, dir):
+		l.place = ""
+	default:
 		l.store, _ = driver.As[driver.Recorder](store)
+	}
+	if dir != "" {
+		l.dir = &recordfile.Dir{Path: dir, Place: l.place}
 	}
 	return l
 }
@@ -156,7 +165,8 @@ func (l *Log) Names(ctx context.Context, prefix string) ([]string, error) {
 // Summary is the latest news of a name. A field is nil if the history has no such run.
 type Summary struct {
 	Name        string
-	Last        *Run // the run that began last; not a skipped one
+	Place       string // of the Log
+	Last        *Run   // the run that began last; not a skipped one
 	LastSuccess *Run
 	LastFailure *Run
 	LastSkipped *Run
@@ -165,7 +175,7 @@ type Summary struct {
 // Summary returns the latest runs of name. It returns the same errors as Runs.
 func (l *Log) Summary(ctx context.Context, name string) (Summary, error) {
 	runs, err := l.readRecords(ctx, name)
-	s := Summary{Name: name}
+	s := Summary{Name: name, Place: l.place}
 	keep := func(place **Run, r *Run) {
 		if *place == nil {
 			*place = r

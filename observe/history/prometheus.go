@@ -24,7 +24,8 @@ const MaxMetricNames = 1000
 // metrics of the names that could be read. It reads the histories of all these names, so a web page
 // that is requested often should keep the result for some seconds.
 //
-// A name in a label has escapes, such as \x1b, for bytes that are not printable.
+// The labels are the name and, if the Log has one, the place. They have escapes, such as \x1b, for
+// bytes that are not printable.
 func (l *Log) WriteMetrics(ctx context.Context, w io.Writer, prefix string) error {
 	names, err := l.Names(ctx, prefix)
 	var all []Summary
@@ -74,6 +75,9 @@ func WriteMetrics(w io.Writer, all []Summary) error {
 	slices.SortFunc(newest, func(a, b *Summary) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range newest {
 		label := promtext.Label("name", printable.Name(s.Name))
+		if s.Place != "" {
+			label += "," + promtext.Label("place", printable.Name(s.Place))
+		}
 		if known[label] {
 			continue // Prometheus refuses a whole page that has the same label twice
 		}

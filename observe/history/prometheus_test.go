@@ -12,7 +12,7 @@ import (
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	l := history.Open(t.TempDir(), nil)
+	l := history.Open(t.TempDir(), "", nil)
 	put(t, l, run("good", 1, 0), run("good", 2, 3), skipped("good", 3), run("bad", 1, 1), skipped("new", 9))
 	open := run("good", 4, 0)
 	open.End = time.Time{}

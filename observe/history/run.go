@@ -4,9 +4,10 @@
 // top" and the web page show it.
 //
 // A history is in a directory of the machine and, if the store is a [driver.Recorder], in the
-// store, so that all machines that use the store share it. It keeps the last 50 runs and the last
-// 50 skipped runs of a name. It also keeps the last success and the last failure, so that many
-// failures do not push out the last success.
+// store, so that all machines that use the store share it. A directory can have the histories of
+// several stores, and keeps them apart. A history keeps the last 50 runs and the last 50 skipped
+// runs of a name. It also keeps the last success and the last failure, so that many failures do not
+// push out the last success.
 //
 // A run is written when its command begins and once more when the command ends. If the padlock
 // process is killed, or the machine loses its power, the second record is not written. Then the run

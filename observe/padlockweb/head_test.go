@@ -84,7 +84,7 @@ func TestFiguresAfterAnError(t *testing.T) {
 		store := &forgetful{Store: memstore.New()}
 		locker := padlock.New(store)
 		defer locker.Close(context.WithoutCancel(t.Context()))
-		past := history.Open("", store)
+		past := history.Open("", "", store)
 		record(t, past, history.Run{Name: "nightly", Start: time.Now(), End: time.Now(), Slot: -1})
 		own := sampler.New(locker)
 		if _, err := own.Sample(t.Context()); err != nil {

@@ -205,7 +205,7 @@ func TestFigures(t *testing.T) {
 		}
 		t.Skip("promtool is missing; it is in Debian's package prometheus")
 	}
-	past := history.Open(t.TempDir(), nil)
+	past := history.Open(t.TempDir(), "", nil)
 	s := newSite(t, padlockweb.History(past), padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken())
 	held := s.lock(append([]string{"shop/a", "other/b", "\xfe:1", "\xff:1", "\x1b[2J:1"}, hostile...)...)
 	held[0].Release()
@@ -250,7 +250,7 @@ func record(t *testing.T, log *history.Log, r history.Run) {
 
 // The page of a name shows its recorded runs.
 func TestRuns(t *testing.T) {
-	past := history.Open(t.TempDir(), nil)
+	past := history.Open(t.TempDir(), "", nil)
 	s := newSite(t, padlockweb.History(past))
 	s.lock("nightly")
 	began := time.Now().Add(-time.Hour)
@@ -300,7 +300,7 @@ func (broken) List(context.Context, string) ([]driver.State, error) {
 // A visitor that goes away while the histories are read leaves no incomplete figures for the next
 // visitors.
 func TestFiguresAfterAVisitorThatWentAway(t *testing.T) {
-	past := history.Open(t.TempDir(), nil)
+	past := history.Open(t.TempDir(), "", nil)
 	for _, name := range []string{"hourly", "nightly"} {
 		record(t, past, history.Run{Name: name, Start: time.Now(), End: time.Now(), Slot: -1})
 	}
