@@ -169,7 +169,7 @@ func (o *opener) distinct(scheme string, members []string) (twins map[int]int, e
 }
 
 // tellApart are the parameters of URLs by which two stores on one server differ. None is secret.
-var tellApart = []string{"collection", "db_table", "hash", "layout", "namespace", "prefix", "schema"}
+var tellApart = []string{"collection", "db_table", "hash", "host", "layout", "namespace", "port", "prefix", "schema", "socket"}
 
 func (o *opener) redacted(rawURL string) string {
 	u, s, err := o.parse(rawURL)
