@@ -22,6 +22,8 @@ var (
 	// addressPattern matches an address, with or without a port, or a path. People write these
 	// instead of the URL of a server or a directory. Such a text contains no secret.
 	addressPattern = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|[.~][A-Za-z0-9._~/-]*)(:[0-9]+)?$`)
+	// pathAsHost matches a URL in the form of psql whose host is the escaped path of a directory.
+	pathAsHost = regexp.MustCompile(`^[A-Za-z0-9+]+://([^/@]*@)?%2[Ff]`)
 )
 
 // parse reads a URL and finds its scheme. Its errors repeat neither the URL nor the error of
@@ -38,6 +40,8 @@ func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
 	switch {
 	case err != nil && !strings.Contains(rawURL, "@") && strings.Contains(err.Error(), "invalid port"):
 		return nil, none, invalid("the port in the URL of the store is not a number")
+	case err != nil && pathAsHost.MatchString(rawURL):
+		return nil, none, invalid("the host in the URL of the store is a path; write the socket as a parameter: postgres:///DATABASE?host=/DIRECTORY, mysql:///DATABASE?socket=/FILE")
 	case err != nil || misplacedAt(u):
 		return nil, none, invalid("the URL of the store cannot be read; in a user name, a password or a parameter write / ? # @ %% as %%2F %%3F %%23 %%40 %%25")
 	}
