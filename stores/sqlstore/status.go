@@ -17,10 +17,46 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	}
 	defer done()
 	found, err := dbms.Settings(ctx, s.rows.db, s.engine.String())
-	if err == nil && s.engine == MySQL {
+	if err != nil {
+		return nil, err
+	}
+	if s.engine == MySQL {
 		found = append(found, s.tableEngine(ctx))
 	}
-	return found, err
+	if s.engine != SQLite {
+		found = append(found, s.tableRights(ctx))
+	}
+	return found, nil
+}
+
+// tableRights finds out which rights on the tables the user lacks. For each right it sends a
+// statement that needs the right and changes no row.
+func (s *Store) tableRights(ctx context.Context) driver.Finding {
+	f := driver.Finding{Name: "table-rights", Value: "complete"}
+	t := s.rows.tables
+	var lacking []string
+	for _, table := range []string{t.locks, t.grants, t.runs} {
+		var rights []string
+		for _, r := range [][2]string{
+			{"SELECT", "SELECT name FROM " + table + " WHERE 1 = 0"},
+			{"INSERT", "INSERT INTO " + table + " (name) SELECT name FROM " + table + " WHERE 1 = 0"},
+			{"UPDATE", "UPDATE " + table + " SET name = 'none' WHERE 1 = 0"},
+			{"DELETE", "DELETE FROM " + table + " WHERE 1 = 0"},
+		} {
+			if _, err := s.rows.db.ExecContext(ctx, r[1]); dbms.Denied(err) {
+				rights = append(rights, r[0])
+			}
+		}
+		if rights != nil {
+			name := table[strings.LastIndex(table, "padlock_"):]
+			lacking = append(lacking, strings.Join(rights, ", ")+" on "+strings.Trim(name, "`\""))
+		}
+	}
+	if lacking != nil {
+		f.Value = "the user lacks " + strings.Join(lacking, "; ")
+		f.Advice = "GRANT SELECT, INSERT, UPDATE, DELETE on the tables to the user"
+	}
+	return f
 }
 
 // tableEngine finds out which engine of MySQL keeps the tables. Engines without transactions lock

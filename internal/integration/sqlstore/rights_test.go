@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +91,7 @@ func TestRefusals(t *testing.T) {
 			t.Run("a user who may not make the tables", func(t *testing.T) { l.noRight(t) })
 			l.tables()
 			t.Run("read-only", func(t *testing.T) { l.refusesWrites(t) })
+			t.Run("rights that are missing", func(t *testing.T) { l.missesRights(t) })
 			t.Run("victims", func(t *testing.T) { l.triesAgain(t) })
 		})
 	}
@@ -101,6 +103,36 @@ func (l *limited) noRight(t *testing.T) {
 	wantText(t, "Open", err, driver.ErrUnavailable, "")
 	if l.admin.engine == sqlstore.PostgreSQL { // on MariaDB the user does not even see the database
 		wantText(t, "Open", err, driver.ErrUnavailable, "padlock schema")
+	}
+}
+
+// Status names the rights that a user lacks, also those that locks rarely need.
+func (l *limited) missesRights(t *testing.T) {
+	s, err := fromURL(t.Context(), l.rawURL, l.o)
+	noError(t, err)
+	defer s.Close()
+	rights := func() driver.Finding {
+		found, err := s.(driver.Reporter).Status(t.Context())
+		noError(t, err)
+		i := slices.IndexFunc(found, func(f driver.Finding) bool { return f.Name == "table-rights" })
+		if i < 0 {
+			t.Fatalf("no finding about the rights: %+v", found)
+		}
+		return found[i]
+	}
+	if f := rights(); f.Value != "complete" || f.Advice != "" {
+		t.Errorf("a user with all rights: %+v", f)
+	}
+	change := func(grant, to string) {
+		for _, right := range []string{"UPDATE ON padlock_grants", "DELETE ON padlock_locks", "SELECT, INSERT, UPDATE, DELETE ON padlock_runs"} {
+			run(t, l.admin.driver, l.admin.dsn, grant+" "+right+" "+to+" app")
+		}
+	}
+	change("REVOKE", "FROM")
+	defer change("GRANT", "TO")
+	const want = "DELETE on padlock_locks; UPDATE on padlock_grants; SELECT, INSERT, UPDATE, DELETE on padlock_runs"
+	if f := rights(); !strings.Contains(f.Value, want) || !strings.Contains(f.Advice, "GRANT") {
+		t.Errorf("a user without %s: %+v", want, f)
 	}
 }
 

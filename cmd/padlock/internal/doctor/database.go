@@ -56,6 +56,7 @@ var settings = []setting{
 	{"leader", "servers without a leader grant no locks"},
 	{"db-size", "a server without room grants no locks"},
 	{"shortest-lease", "the lock of a program that died stays for at least this time"},
+	{"table-rights", "LockTx or the history of jobs fails, or the rows of names that nobody uses any more stay"},
 	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
 

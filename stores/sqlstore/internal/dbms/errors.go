@@ -86,6 +86,12 @@ func judgeSQLite(code int, text string) Verdict {
 	return Refused
 }
 
+// Denied reports whether the server refused a statement because the user lacks a right.
+func Denied(err error) bool {
+	n := mysqlNumber(err)
+	return SQLState(err) == "42501" || n == 1142 || n == 1143
+}
+
 // SQLState returns the SQLSTATE of an error of PostgreSQL's drivers, or "".
 func SQLState(err error) string {
 	var coded interface{ SQLState() string }
