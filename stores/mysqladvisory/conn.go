@@ -44,7 +44,7 @@ type conn struct {
 	// then wakes watch through kick.
 	resting atomic.Bool
 	kick    chan struct{}
-	ops  int          // operations that are running; guarded by pool.mu
+	ops     int // operations that are running; guarded by pool.mu
 }
 
 func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
