@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,9 @@ func (h *hold) promote(caller context.Context) error {
 	shared := h.isShared()
 	err := h.convert(ctx, false)
 	poll := poller{l: h.locker}
+	var refused error // the last refusal
 	for errors.Is(err, ErrHeld) {
+		refused = err
 		poll.until(err)
 		if h.awaitPromotion(ctx, &poll) != nil {
 			break
@@ -46,7 +49,9 @@ func (h *hold) promote(caller context.Context) error {
 		return nil
 	}
 	if shared && !errors.Is(err, ErrPromotionConflict) && !errors.Is(err, errors.ErrUnsupported) {
-		h.withdrawPromotion()
+		if h.withdrawPromotion() == nil && caller.Err() != nil && errors.Is(err, ErrUncertain) {
+			err = cmp.Or(refused, caller.Err()) // the promotion that was under way is certainly undone
+		}
 	}
 	err = callerError(caller, err)
 	if end := caller.Err(); end != nil && !errors.Is(err, end) {
@@ -237,11 +242,11 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 // withdrawPromotion asks the store to make the lock shared. Then new readers get in again, and a
 // promotion whose reply was lost is undone. If the request does not reach the store, new readers
 // get in when driver.MaxIntent is over.
-func (h *hold) withdrawPromotion() {
-	if h.endCause() != nil {
-		return
+func (h *hold) withdrawPromotion() error {
+	if err := h.endCause(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxIntent)
 	defer cancel()
-	h.convert(ctx, true)
+	return h.convert(ctx, true)
 }

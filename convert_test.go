@@ -343,6 +343,33 @@ func TestDemotionThatIsRefused(t *testing.T) {
 	}
 }
 
+// ctx ends while the store is being asked. The promotion is withdrawn, so its outcome is certain:
+// the lock is shared as before.
+func TestPromotionUnderWayAtTheDeadline(t *testing.T) {
+	for refusals, want := range [][]error{{context.DeadlineExceeded}, {padlock.ErrHeld, context.DeadlineExceeded}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newRemote()
+			l := newLocker(t, s)
+			h, reader := acquire(t, l, "job", padlock.Shared()), acquire(t, l, "job", padlock.Shared())
+			ctx, cancel := context.WithTimeout(t.Context(), driver.MaxIntent)
+			defer cancel()
+			s.reply("convert", func(_ context.Context, i int) error {
+				if i < refusals || ctx.Err() != nil {
+					return nil
+				}
+				return silent(ctx, i)
+			})
+			wantOnly(t, h.Promote(ctx), "promote", want...)
+			if err := h.Check(t.Context()); err != nil || !h.Shared() {
+				t.Errorf("after the promotion: %v, shared %v", err, h.Shared())
+			}
+			release(t, acquire(t, l, "job", padlock.Shared()))
+			release(t, h)
+			release(t, reader)
+		})
+	}
+}
+
 // A key says which mode the lock is in, so the mode stays.
 func TestExportedLockKeepsItsMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
