@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -18,10 +19,22 @@ type line struct {
 	done   sync.WaitGroup
 	turn   chan struct{} // full while the lease is made or renewed; see begin
 
-	mu    sync.Mutex
-	waits int
-	stop  context.CancelFunc // ends the renewal
-	held  *lease
+	mu      sync.Mutex
+	waits   int
+	stop    context.CancelFunc // ends the renewal
+	held    *lease
+	barrier int64 // the last known revision of the barrier of held; see ticket
+}
+
+// A ticket is what a request for a place in a queue needs. A waiter may give up while its request
+// is on its way, and the server may carry out the request after the waiter has left the queue.
+// Nobody would then delete the place, and it would keep the name from all others as long as the
+// process waits for anything. So the request compares the revision of a key, the barrier of the
+// lease. refuseLate writes this key. After that, the server refuses every request with an older
+// ticket.
+type ticket struct {
+	lease   clientv3.LeaseID // of all places of the store
+	barrier int64            // the revision of the barrier's last write; 0 if it was never written
 }
 
 const (
@@ -98,27 +111,78 @@ func (n *line) renewNow(ctx context.Context, l *lease) {
 	}
 }
 
-// lease returns the lease for a new place in a queue. If the current lease is about to end because
+// ticket returns the ticket for a new place in a queue. If the current lease is about to end because
 // a renewal is late, the method renews it first. A new lease would not help the existing places:
 // the server deletes them when the current lease ends.
-func (n *line) lease(ctx context.Context) (clientv3.LeaseID, error) {
+func (n *line) ticket(ctx context.Context) (ticket, error) {
 	if !n.begin(ctx) {
-		return 0, ctx.Err()
+		return ticket{}, ctx.Err()
 	}
 	defer func() { <-n.turn }()
 	const enough = placeLength * time.Second / 2
 	if l := n.currentLease(0); l != nil && n.currentLease(enough) == nil {
 		n.renewNow(ctx, l)
 	}
-	if l := n.currentLease(enough); l != nil {
-		return l.id, nil
+	if n.currentLease(enough) == nil {
+		l, err := n.leases.grant(ctx, placeLength)
+		if err != nil {
+			return ticket{}, err
+		}
+		n.set(l)
 	}
-	l, err := n.leases.grant(ctx, placeLength)
-	if err != nil {
-		return 0, err
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return ticket{n.held.id, n.barrier}, nil
+}
+
+// newer returns a ticket for the same lease as t, with the newest barrier that the store knows.
+func (n *line) newer(t ticket) ticket {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.held != nil && n.held.id == t.lease {
+		t.barrier = max(t.barrier, n.barrier)
 	}
-	n.set(l)
-	return l.id, nil
+	return t
+}
+
+// noteBarrier records that the barrier of the lease of t was written at the revision in t.
+func (n *line) noteBarrier(t ticket) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.held != nil && n.held.id == t.lease {
+		n.barrier = max(n.barrier, t.barrier)
+	}
+}
+
+// refuseLate makes sure that the server refuses every request for a place that was sent with the
+// ticket t and that it has not carried out yet.
+func (n *line) refuseLate(ctx context.Context, t ticket) error {
+	if !n.begin(ctx) {
+		return ctx.Err()
+	}
+	defer func() { <-n.turn }()
+	if !n.renews(t) || n.newer(t) != t {
+		return nil
+	}
+	reply, err := n.leases.conn.commit(ctx, nil, []*pb.RequestOp{putKey(n.barrierKey(t), "", t.lease)}, nil)
+	switch {
+	case isLeaseGone(err): // without its lease, no place can be made
+		return nil
+	case err != nil:
+		return failure(ctx, err, true)
+	}
+	n.noteBarrier(ticket{t.lease, reply.Header.Revision})
+	return nil
+}
+
+// barrierKey returns the key of the barrier. It has the lease of t, so it ends with this lease.
+func (n *line) barrierKey(t ticket) string { return n.leases.prefix + "b/" + leaseID(t.lease) }
+
+// renews reports whether the store may still renew the lease of t. If it does not, the places that
+// have this lease end by themselves.
+func (n *line) renews(t ticket) bool {
+	l := n.currentLease(0)
+	return l != nil && l.id == t.lease && n.ctx.Err() == nil
 }
 
 // begin waits until no other goroutine makes or renews the lease. The caller must receive from
@@ -145,5 +209,8 @@ func (n *line) currentLease(left time.Duration) *lease {
 func (n *line) set(l *lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if l == nil || n.held == nil || l.id != n.held.id {
+		n.barrier = 0
+	}
 	n.held = l
 }

@@ -30,6 +30,8 @@ type wait struct {
 	key     string // of the place in the queue
 	created int64  // the revision that created the place, or 0
 	sent    bool   // there may be a place or a hold to give up, because a request for it was sent
+	ticket  ticket // of the last request for a place
+	late    bool   // the outcome of that request is not known; see line.refuseLate
 }
 
 // Wait implements driver.Waiter. A waiter watches the key of the waiter before it, and the first
@@ -66,16 +68,38 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 }
 
 // leaveQueue gives up the waiter's place in the queue. If the waiter was granted a hold, leaveQueue
-// releases that hold.
+// releases that hold. As long as the store renews the lease of the place, the place does not end by
+// itself, so leaveQueue does not give up.
 func (w *wait) leaveQueue() {
-	ctx, cancel := w.s.conn.limits.limit(context.WithoutCancel(w.s.conn.ctx))
-	defer cancel()
-	for ctx.Err() == nil {
-		if _, err := w.s.release(ctx, w.r.Name, w.id, 0); err == nil || !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
-			return
+	for tries := 0; tries == 0 || w.s.line.renews(w.ticket); tries++ {
+		ctx, cancel := w.s.conn.limits.limit(context.WithoutCancel(w.s.conn.ctx))
+		for ctx.Err() == nil {
+			if err := w.leaveOnce(ctx); err == nil || !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
+				cancel()
+				return
+			}
+			pause(ctx, 100*time.Millisecond)
 		}
-		pause(ctx, 100*time.Millisecond)
+		cancel()
 	}
+}
+
+func (w *wait) leaveOnce(ctx context.Context) error {
+	if err := w.refuseLate(ctx); err != nil {
+		return err
+	}
+	_, err := w.s.release(ctx, w.r.Name, w.id, 0)
+	return err
+}
+
+// refuseLate makes sure that the outcome of the last request for a place does not change any more.
+func (w *wait) refuseLate(ctx context.Context) error {
+	if !w.late {
+		return nil
+	}
+	err := w.s.line.refuseLate(ctx, w.ticket)
+	w.late = err != nil
+	return err
 }
 
 // errOutOfLine means that the place in the queue is gone. The caller tries again.
@@ -146,11 +170,13 @@ func (w *wait) goesOn(ctx context.Context, err error, since *time.Time) bool {
 // wait: tryTake makes sure that it has a place in the queue, and returns the state of the name.
 func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	var st *state
-	var line clientv3.LeaseID
 	var err error
 	switch {
 	case w.created == 0:
-		if line, err = w.s.line.lease(ctx); err != nil {
+		if err = w.refuseLate(ctx); err != nil {
+			return nil, err
+		}
+		if w.ticket, err = w.s.line.ticket(ctx); err != nil {
 			return nil, failure(ctx, err, false)
 		}
 		st, err = w.s.conn.readState(ctx, w.place, w.r.Name)
@@ -161,7 +187,7 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 	}
 	joined := false
 	if st != nil && err == nil && w.created == 0 {
-		st, joined, err = w.joinBehind(ctx, st, line)
+		st, joined, err = w.joinBehind(ctx, st)
 	}
 	if st == nil || err != nil || joined {
 		return st, err
@@ -182,18 +208,19 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 			if mine != nil {
 				return nil, nil
 			}
-			joined, w.sent = true, true
-			w.key = st.freeKey(waiting, w.s.id)
-			return w.join(line), nil
+			joined = true
+			return w.join(st), nil
 		}
 		todo, err := a.takeName(st)
 		if err == nil && mine != nil {
 			todo.requireEntry(mine)
 			todo.addOps(deleteKey(mine.key))
+		} else if err == nil {
+			todo.conds = append(todo.conds, w.useTicket())
 		}
-		w.sent = true
 		return todo, err
 	})
+	w.late = w.late && errors.Is(err, driver.ErrUncertain)
 	switch {
 	case err != nil:
 		return nil, err
@@ -208,33 +235,53 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 }
 
 // join returns the change that adds a place at the end of the queue.
-func (w *wait) join(line clientv3.LeaseID) *change {
+func (w *wait) join(st *state) *change {
+	w.key = st.freeKey(waiting, w.s.id)
 	rec := record{ID: w.id, Shared: w.r.Shared, Holder: w.r.Holder, Alone: w.r.FenceAbove > 0 || w.r.AtLeast > 0}
-	return &change{ops: []*pb.RequestOp{putKey(w.key, rec.text(), line)}}
+	return &change{
+		conds: []*pb.Compare{w.useTicket(), noKey(w.key)},
+		ops:   []*pb.RequestOp{putKey(w.key, rec.text(), w.ticket.lease)},
+	}
+}
+
+// useTicket records that a request for a place or a hold is about to be sent. It returns the
+// comparison that the request needs.
+func (w *wait) useTicket() *pb.Compare {
+	w.sent, w.late = true, true
+	w.ticket = w.s.line.newer(w.ticket)
+	return writtenAt(w.s.line.barrierKey(w.ticket), w.ticket.barrier)
 }
 
 // joinBehind adds the waiter to the end of the queue if some key blocks the waiter; see keepsOut.
-// The transaction compares only the blocking key and the key of the new place. So many waiters can
-// join at the same time. The results are the state of the name, and whether the waiter has joined.
-func (w *wait) joinBehind(ctx context.Context, st *state, line clientv3.LeaseID) (last *state, joined bool, err error) {
+// The transaction compares only the blocking key, the key of the new place and the ticket. So many
+// waiters can join at the same time. The results are the state of the name, and whether the waiter
+// has joined.
+func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined bool, err error) {
 	for range maxTries {
 		before := st.keepsOut(w.id, w.r.Shared)
 		if before == nil || st.liveHold(w.id) != nil || st.find(waiting, w.id) != nil {
 			return st, false, nil
 		}
-		w.sent, w.key = true, st.freeKey(waiting, w.s.id)
-		conds := []*pb.Compare{writtenAt(before.key, before.modified), noKey(w.key)}
-		reply, err := w.s.conn.commit(ctx, conds, append(w.join(line).ops, w.place.reads()...), w.place.reads())
+		todo := w.join(st)
+		todo.conds = append(todo.conds, writtenAt(before.key, before.modified))
+		reads := append(w.place.reads(), getKey(w.s.line.barrierKey(w.ticket)))
+		reply, err := w.s.conn.commit(ctx, todo.conds, append(todo.ops, w.place.reads()...), reads)
+		if err != nil && !isLeaseGone(err) {
+			err = failure(ctx, err, true)
+		}
+		w.late = errors.Is(err, driver.ErrUncertain)
 		switch {
-		case isLeaseGone(err):
-			return nil, false, err
 		case err != nil:
-			return nil, false, failure(ctx, err, true)
+			return nil, false, err
 		case reply.Succeeded:
 			reply.Responses = reply.Responses[1:]
 			w.created = reply.Header.Revision
 			return stateOf(w.place, w.r.Name, reply), true, nil
 		}
+		for _, kv := range reply.Responses[2].GetResponseRange().Kvs {
+			w.s.line.noteBarrier(ticket{w.ticket.lease, kv.ModRevision})
+		}
+		reply.Responses = reply.Responses[:2]
 		st = stateOf(w.place, w.r.Name, reply)
 	}
 	return nil, false, unavailable("too many others change the name at the same time")
