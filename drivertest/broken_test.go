@@ -30,7 +30,7 @@ var broken = map[bug]string{
 	breaksAnything:         "break/another-hold",
 	cancelHidesGrant:       "context/cancelled-acquires",
 	cancelIsARefusal:       "wait/cancel",
-	cancelStays:            "close/ends-waits queue/cancel-leaves queue/lost-process",
+	cancelStays:            "close/ends-waits giveup/during-a-long-wait giveup/silence queue/cancel-leaves queue/lost-process",
 	claimIsShort:           "reserve/claim",
 	claimMints:             "reserve/fence",
 	closeDropsHolds:        "bound/close-keeps",
@@ -97,6 +97,7 @@ var broken = map[bug]string{
 	recordsTakeTheName:        "record/no-lock",
 	recordedNamesAll:          "record/names",
 	invalidUnnamed:            "acquire/spent limits/fence limits/holder limits/keep limits/name limits/token limits/token-of-no-hold limits/ttl wait/invalid",
+	joinsAfterGivingUp:        "giveup/during-a-long-wait giveup/silence",
 	keepReplacesAtLeast:       "atleast/release-keep",
 	lastComeFirst:             "queue/first-come queue/no-overtaking",
 	lateReleaseSaysReleased:   "release/after-expiry",
@@ -155,13 +156,13 @@ var broken = map[bug]string{
 	tokenInError:              "answers/secret-tokens",
 	verifyRenews:              "extend/verify",
 	waitSpins: "wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
-		"wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/atleast?",
+		"giveup/during-a-long-wait? giveup/silence? wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/atleast?",
 	waitersUncounted:   "queue/counted",
 	waitsForTheSilent:  "silence/returns",
 	wakeUpMissed:       "wait/missed-wake-up",
 	wakesOnlyAtRelease: "queue/dead-waiter wait/wakes-after-cooldown wait/wakes-at-expiry wait/intent-wakes",
 	wokenKeepsItsPlace: "queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
-		"wait/blocks wait/break-wakes wait/foreign wait/missed-wake-up wait/readers wait/release-wakes " +
+		"giveup/during-a-long-wait giveup/silence wait/blocks wait/break-wakes wait/foreign wait/missed-wake-up wait/readers wait/release-wakes " +
 		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above wait/atleast",
 	writersIgnoreReaders: "demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
 		"shared/keeps-writers-out shared/longest-lease convert/lengthens convert/never-shortens",
@@ -314,7 +315,7 @@ func brokenWorld(b bug) *world {
 	w := newWorld(b)
 	w.passes = slices.Contains(passBugs, b) || slices.Contains(slotBugs, b) || slices.Contains(batchBugs, b) || slices.Contains(togetherBugs, b)
 	switch b {
-	case cancelHidesGrant:
+	case cancelHidesGrant, joinsAfterGivingUp:
 		w.trip = time.Millisecond
 	case deadWaiterUntold:
 		w.linger = 20 * time.Second

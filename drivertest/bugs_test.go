@@ -73,6 +73,7 @@ const (
 	intentNotWithdrawn        bug = "an intent cannot be withdrawn"
 	intentOutlivesRelease     bug = "an intent outlives its reader"
 	invalidUnnamed            bug = "ErrInvalid does not name the parameter"
+	joinsAfterGivingUp        bug = "a waiter that gives up on its way joins the queue later"
 	keepReplacesAtLeast       bug = "keep shortens AtLeast"
 	lastComeFirst             bug = "the queue is a stack"
 	lateReleaseSaysReleased   bug = "Release of a lapsed hold returns Released"

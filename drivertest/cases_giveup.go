@@ -11,7 +11,7 @@ import (
 
 var giveUpCases = []testCase{
 	{
-		name:   "giveup/beside-a-long-wait",
+		name:   "giveup/during-a-long-wait",
 		clause: "A waiter that gave up delays nobody, even if it gave up while it joined the queue and its process goes on waiting for another name.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
@@ -21,7 +21,7 @@ var giveUpCases = []testCase{
 		name:   "giveup/silence",
 		clause: "A waiter that gave up while the server was silent delays nobody afterwards, even if its process goes on waiting for another name.",
 		about:  "Waiter.Wait",
-		needs:  []need{waits, pause},
+		needs:  []need{waits, pause, not(bound)},
 		alone:  true,
 		f: func(c *check) {
 			c.giveUp(func() {
@@ -77,10 +77,10 @@ func (c *check) giveUp(disturb func()) {
 		c.releaseFreely(c.takeSoon(c.b, c.request(l.req.Name), "of a free name whose waiters all gave up"))
 	}
 	if !w.waiting() {
-		c.failf("a wait ended while other waiters gave up: %v", c.awaitAnswer(w, "waiting beside waiters that gave up").err)
+		c.failf("a wait ended while other waiters gave up: %v", c.awaitAnswer(w, "waiting while other waiters give up").err)
 	}
 	c.releaseFreely(long)
-	c.awaitHold(w, "waiting beside waiters that gave up")
+	c.awaitHold(w, "waiting while other waiters give up")
 }
 
 // giveUpWaits waits for a held name several times. It gives up each wait before longest has passed.

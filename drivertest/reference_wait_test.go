@@ -20,6 +20,9 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 		return driver.Grant{}, err
 	}
 	if err := s.travel(ctx); err != nil {
+		if s.is(joinsAfterGivingUp) {
+			s.join(&r, reserve)
+		}
 		return driver.Grant{}, err
 	}
 	s.waits.Add(1)

@@ -18,6 +18,7 @@ import (
 //	PREFIX l/NAME/r/SLOT   a shared hold
 //	PREFIX l/NAME/s/LEASE  a cool-down that a reader left; it lets other readers in
 //	PREFIX f/NAME          the last fence of the name
+//	PREFIX b/LEASE         the barrier of the places with this lease; see ticket
 //	PREFIX id              the ID of the store
 //
 // The order of the letters matters, because a transaction compares a range of keys. The kinds from

@@ -111,9 +111,9 @@ func (n *line) renewNow(ctx context.Context, l *lease) {
 	}
 }
 
-// ticket returns the ticket for a new place in a queue. If the current lease is about to end because
-// a renewal is late, the method renews it first. A new lease would not help the existing places:
-// the server deletes them when the current lease ends.
+// ticket returns the ticket for a new place in a queue. If the current lease is about to end
+// because a renewal is late, the method renews it first. A new lease would not help the existing
+// places: the server deletes them when the current lease ends.
 func (n *line) ticket(ctx context.Context) (ticket, error) {
 	if !n.begin(ctx) {
 		return ticket{}, ctx.Err()

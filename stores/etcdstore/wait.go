@@ -169,26 +169,7 @@ func (w *wait) goesOn(ctx context.Context, err error, since *time.Time) bool {
 // tryTake takes the name if it is free for the waiter, and returns nil. Otherwise the waiter has to
 // wait: tryTake makes sure that it has a place in the queue, and returns the state of the name.
 func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
-	var st *state
-	var err error
-	switch {
-	case w.created == 0:
-		if err = w.refuseLate(ctx); err != nil {
-			return nil, err
-		}
-		if w.ticket, err = w.s.line.ticket(ctx); err != nil {
-			return nil, failure(ctx, err, false)
-		}
-		st, err = w.s.conn.readState(ctx, w.place, w.r.Name)
-	case w.r.Shared:
-		st, err = w.s.conn.readState(ctx, w.place, w.r.Name)
-	default:
-		st, err = w.claim(ctx, a)
-	}
-	joined := false
-	if st != nil && err == nil && w.created == 0 {
-		st, joined, err = w.joinBehind(ctx, st)
-	}
+	st, joined, err := w.look(ctx, a)
 	if st == nil || err != nil || joined {
 		return st, err
 	}
@@ -232,6 +213,30 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 		w.created = a.revision
 	}
 	return last, nil
+}
+
+// look joins the queue if some key blocks the waiter, or takes the name if the waiter is the first
+// in the queue. If it does neither, it returns the state of the name. If it takes the name, the
+// state is nil.
+func (w *wait) look(ctx context.Context, a *attempt) (st *state, joined bool, err error) {
+	switch {
+	case w.created != 0 && !w.r.Shared:
+		st, err = w.claim(ctx, a)
+		return st, false, err
+	case w.created != 0:
+		st, err = w.s.conn.readState(ctx, w.place, w.r.Name)
+		return st, false, err
+	}
+	if err = w.refuseLate(ctx); err != nil {
+		return nil, false, err
+	}
+	if w.ticket, err = w.s.line.ticket(ctx); err != nil {
+		return nil, false, failure(ctx, err, false)
+	}
+	if st, err = w.s.conn.readState(ctx, w.place, w.r.Name); err != nil {
+		return nil, false, err
+	}
+	return w.joinBehind(ctx, st)
 }
 
 // join returns the change that adds a place at the end of the queue.
@@ -347,7 +352,7 @@ func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
 func (w *wait) waitOutside(ctx context.Context) error {
 	var since time.Time
 	for {
-		st, err := w.look(ctx)
+		st, err := w.read(ctx)
 		switch {
 		case err == nil && !w.blocked(st):
 			return nil
@@ -363,7 +368,7 @@ func (w *wait) waitOutside(ctx context.Context) error {
 	}
 }
 
-func (w *wait) look(ctx context.Context) (*state, error) {
+func (w *wait) read(ctx context.Context) (*state, error) {
 	ctx, cancel := w.s.conn.limits.limit(ctx)
 	defer cancel()
 	return w.s.conn.readState(ctx, w.place, w.r.Name)
