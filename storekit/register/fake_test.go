@@ -1,0 +1,133 @@
+package register_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+// A shelf is a service in memory. Its front ends are what the stores connect to.
+type shelf struct {
+	mu     sync.Mutex
+	items  map[string]item
+	writes int
+	wake   chan struct{} // closed at the next write
+	clock  register.Clock
+	rounds int // to give front ends different clocks
+}
+
+type item struct {
+	data    string
+	version int
+}
+
+func newShelf(clock register.Clock) *shelf {
+	return &shelf{items: map[string]item{}, wake: make(chan struct{}), clock: clock}
+}
+
+// A front is a front end of the service: it may lose replies, and carry out a Put late or twice.
+type front struct {
+	*shelf
+	ahead time.Duration // by how much its clock is ahead
+
+	mu     sync.Mutex
+	fault  func(apply func() error) error // of the next Put
+	closed bool
+}
+
+// open returns another front end. Every second one has a clock that is ahead.
+func (s *shelf) open() *front {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rounds++
+	return &front{shelf: s, ahead: time.Duration(s.rounds%2) * s.clock.Skew}
+}
+
+func (f *front) Get(ctx context.Context, name string) (register.Value, error) {
+	if err := ctx.Err(); err != nil {
+		return register.Value{}, err
+	}
+	f.shelf.mu.Lock()
+	defer f.shelf.mu.Unlock()
+	v := register.Value{Now: time.Now().Add(f.ahead)}
+	if f.clock.Grain > 0 {
+		v.Now = v.Now.Truncate(f.clock.Grain)
+	}
+	if it, ok := f.items[name]; ok {
+		v.Data, v.Version = []byte(it.data), strconv.Itoa(it.version)
+	}
+	return v, nil
+}
+
+func (f *front) Put(ctx context.Context, name string, data []byte, version string) error {
+	if err := ctx.Err(); err != nil {
+		return errors.Join(driver.ErrUnavailable, err)
+	}
+	apply := func() error { return f.apply(name, string(data), version) }
+	f.mu.Lock()
+	fault := f.fault
+	f.fault = nil
+	f.mu.Unlock()
+	if fault != nil {
+		return fault(apply)
+	}
+	return apply()
+}
+
+func (s *shelf) apply(name, data, version string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, ok := s.items[name]
+	if ok != (version != "") || ok && strconv.Itoa(it.version) != version {
+		return register.ErrChanged
+	}
+	s.writes++
+	s.items[name] = item{data, s.writes}
+	close(s.wake)
+	s.wake = make(chan struct{})
+	return nil
+}
+
+func (f *front) Watch(ctx context.Context, name, version string) error {
+	for {
+		f.shelf.mu.Lock()
+		wake, it := f.wake, f.items[name]
+		f.shelf.mu.Unlock()
+		if strconv.Itoa(it.version) != version {
+			return nil
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (f *front) Names(_ context.Context, prefix string) (names []string, err error) {
+	f.shelf.mu.Lock()
+	defer f.shelf.mu.Unlock()
+	for name := range f.items {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func (f *front) Close() error { f.closed = true; return nil }
+
+// next sets the fault of the next Put.
+func (f *front) next(fault func(apply func() error) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
+var errCut = errors.New("the connection was cut")

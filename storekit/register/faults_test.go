@@ -1,0 +1,221 @@
+package register_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+func openOn(s *shelf) (driver.Store, *front) {
+	f := s.open()
+	return register.New(f, register.Options{Name: "shelf", Clock: s.clock}), f
+}
+
+func request(name string) driver.Request {
+	return driver.Request{Name: name, Token: rand.Text(), TTL: 30 * time.Second}
+}
+
+// perClock runs a test with each clock, in time that costs nothing.
+func perClock(t *testing.T, f func(t *testing.T, s *shelf)) {
+	for name, clock := range clocks {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(t, newShelf(clock)) })
+		})
+	}
+}
+
+// lost loses the reply to a Put, which has an effect or not.
+func lost(effect bool) func(apply func() error) error {
+	return func(apply func() error) error {
+		if effect {
+			if err := apply(); err != nil {
+				return err
+			}
+		}
+		return errCut
+	}
+}
+
+// A lost reply to a Put is repaired by reading, whether the Put had an effect or not.
+func TestLostReplies(t *testing.T) {
+	for _, effect := range []bool{true, false} {
+		t.Run(fmt.Sprint("effect=", effect), func(t *testing.T) {
+			perClock(t, func(t *testing.T, s *shelf) {
+				store, f := openOn(s)
+				defer store.Close()
+				r := request("job")
+				f.next(lost(effect))
+				g, err := store.Acquire(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.next(lost(effect))
+				if e, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil || e.Fence != g.Fence || e.TTL < time.Minute {
+					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
+				}
+				next := request("job")
+				next.Replaces = r.Token
+				f.next(lost(effect))
+				n, err := store.Acquire(t.Context(), next)
+				if err != nil || n.Fence <= g.Fence {
+					t.Errorf("Replaces: %+v, %v", n, err)
+				}
+				f.next(lost(effect))
+				if out, err := store.Release(t.Context(), next.Name, next.Token, 0); out != driver.Released || err != nil {
+					t.Errorf("Release: %v, %v", out, err)
+				}
+				last, err := store.Acquire(t.Context(), request("job"))
+				if err != nil || last.Fence <= n.Fence {
+					t.Errorf("the next Acquire: %+v, %v", last, err)
+				}
+				f.next(lost(effect))
+				if fence, err := store.(driver.Breaker).Break(t.Context(), "job", last.Fence); err != nil || fence <= last.Fence {
+					t.Errorf("Break: %d, %v", fence, err)
+				}
+			})
+		})
+	}
+}
+
+// A service that falls silent in a Put makes the call uncertain, never held and never unavailable,
+// within MaxSilence. The effect comes after the clean-up, or twice, and nobody gets the name by it.
+func TestLateEffects(t *testing.T) {
+	for _, times := range []int{1, 2} {
+		t.Run(fmt.Sprint(times), func(t *testing.T) {
+			perClock(t, func(t *testing.T, s *shelf) {
+				store, f := openOn(s)
+				defer store.Close()
+				var late func() error
+				f.next(func(apply func() error) error {
+					late = apply
+					time.Sleep(driver.MaxSilence) // the register ignores its context for a moment
+					return context.DeadlineExceeded
+				})
+				r, start := request("job"), time.Now()
+				_, err := store.Acquire(t.Context(), r)
+				if !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrHeld) {
+					t.Fatalf("Acquire of a silent service: %v", err)
+				}
+				if d := time.Since(start); d > driver.MaxSilence {
+					t.Errorf("Acquire took %v", d)
+				}
+				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Gone || err != nil {
+					t.Errorf("the clean-up: %v, %v", out, err)
+				}
+				for range times {
+					if err := late(); !errors.Is(err, register.ErrChanged) {
+						t.Errorf("the late Put: %v", err)
+					}
+				}
+				if st, err := store.(driver.Inspector).Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
+					t.Errorf("after the late Put: %+v, %v", st, err)
+				}
+				if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("Acquire with the token that was cleaned up: %v", err)
+				}
+				other, _ := openOn(s)
+				defer other.Close()
+				if _, err := other.Acquire(t.Context(), request("job")); err != nil {
+					t.Errorf("the next caller: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// The first Put of a call arrives late, after the second one of the same call.
+func TestTwoPutsOfACall(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		store, f := openOn(s)
+		defer store.Close()
+		var late func() error
+		f.next(func(apply func() error) error { late = apply; return errCut })
+		r := request("job")
+		g, err := store.Acquire(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := late(); !errors.Is(err, register.ErrChanged) {
+			t.Errorf("the late Put: %v", err)
+		}
+		if e, err := store.Extend(t.Context(), r.Name, r.Token, 0); err != nil || e.Fence != g.Fence {
+			t.Errorf("%+v, %v", e, err)
+		}
+	})
+}
+
+// An ended context ends a call, and says that nobody knows the outcome.
+func TestCancelled(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		store, f := openOn(s)
+		defer store.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		f.next(func(func() error) error { cancel(); return ctx.Err() })
+		_, err := store.Acquire(ctx, request("job"))
+		if !errors.Is(err, driver.ErrUncertain) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire: %v", err)
+		}
+	})
+}
+
+// Fifty stores compete for a name, half of them to read. Nobody fails for another reason than that
+// the name is held, and the holders exclude each other.
+func TestContenders(t *testing.T) {
+	for name, clock := range clocks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShelf(clock)
+			var readers, writers, grants atomic.Int32
+			var all sync.WaitGroup
+			for i := range 50 {
+				all.Go(func() {
+					store, _ := openOn(s)
+					defer store.Close()
+					for range 10 {
+						contend(t, store, i%2 == 0, &readers, &writers, &grants)
+					}
+				})
+			}
+			all.Wait()
+			if grants.Load() == 0 {
+				t.Error("nobody got the name")
+			}
+		})
+	}
+}
+
+func contend(t *testing.T, store driver.Store, shared bool, readers, writers, grants *atomic.Int32) {
+	r := request("job")
+	r.Shared = shared
+	switch _, err := store.Acquire(t.Context(), r); {
+	case errors.Is(err, driver.ErrHeld):
+		return
+	case err != nil:
+		t.Errorf("Acquire: %v", err)
+		return
+	}
+	grants.Add(1)
+	mine, limit := writers, int32(1)
+	if shared {
+		mine, limit = readers, 50
+	}
+	if n := mine.Add(1); n > limit || !shared && readers.Load() > 0 || shared && writers.Load() > 0 {
+		t.Errorf("%d readers and %d writers hold the name", readers.Load(), writers.Load())
+	}
+	if _, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+	mine.Add(-1)
+	if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+		t.Errorf("Release: %v, %v", out, err)
+	}
+}

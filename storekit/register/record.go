@@ -1,0 +1,135 @@
+package register
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
+)
+
+// format is the version of the records that this package writes.
+const format = 1
+
+// A record is the value of a name. Times are microseconds since 1970 by the service's clock. With
+// Clock.Observed, they count from the moment at which the record was written.
+type record struct {
+	Format int    `json:"padlock"`
+	Nonce  string `json:"nonce"` // no two records are equal: a version may be a hash of the data
+	decide.State
+}
+
+// hash returns what stands for a token in a record: who can read the records must not be able to
+// release a lock.
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return base64.RawURLEncoding.EncodeToString(sum[:15])
+}
+
+// A view is a record as one Get found it.
+type view struct {
+	record
+	version string
+	now     decide.Now
+	from    driver.Instant // when the Get was sent
+}
+
+// decode makes a view of what Get has returned.
+func (s *Store) decode(name string, v Value, from driver.Instant) (*view, error) {
+	w := &view{version: v.Version, from: from, now: s.now(v)}
+	if v.Version != "" {
+		if err := json.Unmarshal(v.Data, &w.record); err != nil || w.Format == 0 {
+			return nil, fmt.Errorf("%w: the value of %q is no record of padlock", driver.ErrUnavailable, name)
+		}
+		if w.Format > format {
+			return nil, fmt.Errorf("%w: the value of %q was written by a newer padlock: install that version here", driver.ErrUnavailable, name)
+		}
+	}
+	if s.opts.Clock.Observed {
+		w.shift(s.firstSeen(name, w.Nonce, w.now.At))
+	}
+	w.Trim(w.now)
+	return w, nil
+}
+
+func (s *Store) now(v Value) decide.Now {
+	if s.opts.Clock.Observed {
+		return decide.Now{At: decide.Time(s.local.Now() / driver.Instant(time.Microsecond)), Wall: time.Now().UnixMicro()}
+	}
+	at := v.Now.UnixMicro()
+	return decide.Now{At: decide.Time(at), Slack: s.opts.Clock.Grain + s.opts.Clock.Skew, Wall: at}
+}
+
+// encode returns the data for the next Put, and the number by which the record is recognised.
+func (w *view) encode(observed bool) (data []byte, nonce string, err error) {
+	r := w.record
+	r.Format, r.Nonce = format, rand.Text()
+	if observed {
+		r.Holds = append([]decide.Hold(nil), r.Holds...)
+		r.Spent = append([]decide.Spent(nil), r.Spent...)
+		r.shift(-w.now.At)
+	}
+	data, err = json.Marshal(r)
+	return data, r.Nonce, err
+}
+
+// shift moves all times of a record by d.
+func (r *record) shift(d decide.Time) {
+	move := func(t *decide.Time) {
+		if *t != 0 {
+			*t += d
+		}
+	}
+	for i := range r.Holds {
+		h := &r.Holds[i]
+		h.Since, h.Until = h.Since+d, h.Until+d
+		move(&h.Least)
+	}
+	for i := range r.Spent {
+		r.Spent[i].Until += d
+	}
+	move(&r.Cool)
+	move(&r.Intent.Until)
+}
+
+// A sighting is the first time at which this process knew of a record.
+type sighting struct {
+	nonce string
+	at    decide.Time
+}
+
+// firstSeen returns when this process saw the record of name for the first time.
+func (s *Store) firstSeen(name, nonce string, now decide.Time) decide.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seen, ok := s.seen[name]; ok && seen.nonce == nonce {
+		return seen.at
+	}
+	s.note(name, nonce, now)
+	return now
+}
+
+// wrote notes a record of this process. Its times count from the moment of the decision.
+func (s *Store) wrote(name, nonce string, at decide.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(name, nonce, at)
+}
+
+// maxSeen is the number of names whose records this process remembers. A name that it forgot looks
+// held for the length of its lease once more.
+const maxSeen = 100_000
+
+func (s *Store) note(name, nonce string, at decide.Time) {
+	if len(s.seen) >= maxSeen {
+		for other := range s.seen {
+			delete(s.seen, other)
+			break
+		}
+	}
+	s.seen[name] = sighting{nonce, at}
+}

@@ -1,0 +1,126 @@
+// Package register makes a whole store of a register: a service that keeps one small value for each
+// name and changes it by compare-and-set, such as object storage. Take it if the service has nothing
+// better, as transactions or scripts.
+//
+//	func (b bucket) Get(ctx context.Context, name string) (register.Value, error) { … }
+//	func (b bucket) Put(ctx context.Context, name string, data []byte, version string) error { … }
+//
+//	store := register.New(bucket{…}, register.Options{Name: "bucket", Clock: register.Clock{Grain: time.Second}})
+//
+// The store has leases, fences, shared locks, promotion, cool-downs, Inspect and Break. It has no
+// queue: waiters come in any order. If the register is a [Watcher], waiters are woken; otherwise they
+// poll. If it is a [Lister], names can be listed.
+//
+// # Time
+//
+// A lease needs a clock that all processes share, or none at all. [Clock] says which one the register
+// has, how coarse it is, and how far two front ends of the service may differ. A free name can then
+// be taken later than the lease ends, by Grain plus Skew. With [Clock.Observed] there is no common
+// clock: a process calls a lease ended when the value has not changed for the length of the lease
+// on its own clock. A process that comes anew, or that has not looked before, waits that long.
+//
+// # Requests
+//
+// A call sends a Get and, if something changes, a Put. If somebody else has written in between, the
+// call begins again, after a short random pause, until ctx ends. If a Put has an unknown outcome, the
+// call reads what is there: each value has a random number, so a process recognises its own. Only if
+// the service stays silent, the error is driver.ErrUncertain. A Release changes the value even if the
+// token has nothing, so that a Put that is still on its way cannot arrive behind it.
+package register
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A Register keeps a value for each name. It is safe for concurrent use. Get and Put end soon after
+// their ctx has ended, which happens after driver.MaxSilence at the latest.
+type Register interface {
+	// Get returns the value of a name. A name without a value has the zero Version. Every Get must see
+	// the Put that ended last before it (strong consistency).
+	Get(ctx context.Context, name string) (Value, error)
+
+	// Put replaces the value of name if its version is still the given one; "" means that there must
+	// be no value. The possible results:
+	//
+	//   - nil: the value was written.
+	//   - ErrChanged: the value has another version. Nothing was written.
+	//   - driver.ErrUnavailable: nothing was written, and nothing will be.
+	//   - any other error: nobody knows. A register must not repeat such a Put by itself.
+	Put(ctx context.Context, name string, data []byte, version string) error
+
+	// Close ends what the register has opened.
+	Close() error
+}
+
+// A Value is what Get found.
+type Value struct {
+	Data    []byte
+	Version string    // "" if there is no value; two values of a name never share one
+	Now     time.Time // the time by the service's clock, rounded down; unused with Clock.Observed
+}
+
+// ErrChanged means that Put found another version.
+var ErrChanged = errors.New("the value has changed")
+
+// A Watcher can tell when a value changes.
+type Watcher interface {
+	// Watch returns when the value of name may have another version than the given one. It returns
+	// an error only if ctx has ended or the service cannot be reached.
+	Watch(ctx context.Context, name, version string) error
+}
+
+// A Lister knows the names that have a value.
+type Lister interface {
+	// Names returns the names that have a value and begin with prefix, in any order.
+	Names(ctx context.Context, prefix string) ([]string, error)
+}
+
+// A Clock says what the times of a register are worth. The zero Clock is exact and shared by all.
+type Clock struct {
+	// Grain is how coarse Value.Now is: the true time is less than Grain later.
+	Grain time.Duration
+	// Skew is how far the clocks of two front ends of the service may differ.
+	Skew time.Duration
+	// Observed means that there is no common clock. Grain and Skew are then unused.
+	Observed bool
+}
+
+// Options are the settings of a store.
+type Options struct {
+	// Name is the name of the kind of store: Guarantees.Store.
+	Name  string
+	Clock Clock
+
+	// SurvivesRestart, SurvivesFailover and SafeClockJump are the promises of the service; see
+	// driver.Guarantees. With Clock.Observed, SafeClockJump is always Yes.
+	SurvivesRestart, SurvivesFailover, SafeClockJump driver.Promise
+	// MaxName is the length of the longest name in bytes; 0 means driver.MaxName.
+	MaxName int
+	// Notes are further conditions, one sentence each.
+	Notes []string
+
+	// Local is the clock of this process, for tests; nil means driver.SystemClock().
+	Local driver.Clock
+}
+
+func (o *Options) guarantees() driver.Guarantees {
+	g := driver.Guarantees{
+		Store: o.Name, Lease: true, Shared: true, CoolDown: true, Promotion: driver.Atomic,
+		Fence: driver.DurableFence, SharedFence: driver.Yes, SafeEviction: driver.Yes,
+		SurvivesRestart: o.SurvivesRestart, SurvivesFailover: o.SurvivesFailover, SafeClockJump: o.SafeClockJump,
+		MaxName: o.MaxName, Notes: o.Notes,
+	}
+	switch late := o.Clock.Grain + o.Clock.Skew; {
+	case o.Clock.Observed:
+		g.SafeClockJump = driver.Yes
+		g.Notes = append(g.Notes, "There is no common clock: a process calls a lease ended when it has seen the same record for the length of the lease.")
+	case late > 0:
+		g.MinTTL = max(driver.MinTTL, 3*late) // so that a late end is within RenewalInterval
+		g.Notes = append(g.Notes, "A name can be taken up to "+late.String()+" after its lease has ended: the clock of the service is that coarse, or its front ends differ that much.")
+	}
+	return g
+}

@@ -1,0 +1,380 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
+)
+
+// A Store is a driver.Store over a Register.
+type Store struct {
+	r      Register
+	opts   Options
+	g      driver.Guarantees
+	local  driver.Clock
+	closed atomic.Bool
+	end    context.CancelFunc
+	life   context.Context
+
+	mu   sync.Mutex
+	seen map[string]sighting // by name; only with Clock.Observed
+}
+
+// New makes a store of a register. Close closes the register, too. If the register is a Watcher, the
+// store is a driver.Waiter.
+func New(r Register, o Options) driver.Store {
+	s := &Store{r: r, opts: o, g: o.guarantees(), local: o.Local, seen: map[string]sighting{}}
+	if s.local == nil {
+		s.local = driver.SystemClock()
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	if w, ok := r.(Watcher); ok {
+		return &watching{s, w}
+	}
+	return s
+}
+
+// Guarantees returns what the store promises.
+func (s *Store) Guarantees() driver.Guarantees { return s.g }
+
+// Close closes the register.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.end()
+	return s.r.Close()
+}
+
+// maxRequest is how long the service may be silent in one call.
+const maxRequest = driver.MaxSilence * 9 / 10
+
+// A call is one call of a method.
+type call struct {
+	*Store
+	ctx   context.Context
+	name  string
+	until time.Time // when the service will have been silent for too long
+}
+
+func (s *Store) begin(ctx context.Context, name string) (*call, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.closed.Load() {
+		return nil, driver.ErrClosed
+	}
+	return &call{Store: s, ctx: ctx, name: name, until: time.Now().Add(maxRequest)}, nil
+}
+
+// get reads the record.
+func (c *call) get() (*view, error) {
+	ctx, cancel := context.WithDeadline(c.ctx, c.until)
+	defer cancel()
+	from := c.local.Now()
+	v, err := c.r.Get(ctx, c.name)
+	if err != nil {
+		return nil, errors.Join(c.cause(), driver.ErrUnavailable, err) // a Get changes nothing
+	}
+	c.until = time.Now().Add(maxRequest)
+	return c.decode(c.name, v, from)
+}
+
+// cause returns the error of the caller's context, or nil.
+func (c *call) cause() error {
+	if c.closed.Load() {
+		return driver.ErrClosed
+	}
+	return c.ctx.Err()
+}
+
+// An answer is what a call returns.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// A decision changes a view. It says whether the record has to be written, and what the call then
+// returns. A decision is made again if somebody else has written.
+type decision[T any] func(w *view) (write bool, value T, err error)
+
+// change reads the record, decides and writes, until the record is written as it was decided. The
+// states of a call:
+//
+//	state     what is known                       next
+//	deciding  the record                          writing, or done if nothing changes
+//	writing   a Put is under way                  done, raced or unknown
+//	raced     somebody else wrote                 a pause, then reading
+//	unknown   the reply to the Put was lost       a pause, then reading
+//	reading   the record is one of this call      done, with the answer of that Put
+//	          the record is another one           deciding
+//
+// Two Puts of a call never both take effect: they name the same version, or the second one names a
+// version that came after the first.
+func change[T any](c *call, decide decision[T]) (value T, err error) {
+	tried := map[string]answer[T]{} // by the number of the record
+	uncertain := false
+	for n := 0; ; n++ {
+		w, err := c.get()
+		if err != nil {
+			return value, c.lost(uncertain, err)
+		}
+		if a, mine := tried[w.Nonce]; mine {
+			return ifNil(a.value, a.err)
+		}
+		write, result, failure := decide(w)
+		if !write {
+			return ifNil(result, failure)
+		}
+		data, nonce, err := w.encode(c.opts.Clock.Observed)
+		if err != nil {
+			return value, err
+		}
+		c.wrote(c.name, nonce, w.now.At)
+		err = c.put(data, w.version)
+		switch {
+		case err == nil:
+			return ifNil(result, failure)
+		case errors.Is(err, ErrChanged):
+		case errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain):
+			return value, c.lost(uncertain, err)
+		default:
+			uncertain, tried[nonce] = true, answer[T]{result, failure}
+			if c.cause() != nil || time.Now().After(c.until) {
+				return value, errors.Join(c.cause(), driver.ErrUncertain, err)
+			}
+		}
+		if err := c.pause(n); err != nil {
+			return value, c.lost(uncertain, err)
+		}
+	}
+}
+
+// lost returns the error of a call that ends before its end.
+func (c *call) lost(uncertain bool, err error) error {
+	if !uncertain {
+		return err
+	}
+	return errors.Join(c.cause(), driver.ErrUncertain, errors.New(err.Error())) // not unavailable: something may have been written
+}
+
+func (c *call) put(data []byte, version string) error {
+	ctx, cancel := context.WithDeadline(c.ctx, c.until)
+	defer cancel()
+	err := c.r.Put(ctx, c.name, data, version)
+	if err == nil || errors.Is(err, ErrChanged) {
+		c.until = time.Now().Add(maxRequest)
+	}
+	return err
+}
+
+// pause waits for a random time, which grows with the number of tries, so that callers that write
+// the same record do not meet again and again.
+func (c *call) pause(n int) error {
+	most := min(time.Millisecond<<min(n, 10), 200*time.Millisecond)
+	t := time.NewTimer(rand.N(most))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case <-c.life.Done():
+		return driver.ErrClosed
+	}
+}
+
+// grant returns a hold as the caller gets it: the lease counts from the Get before the decision, and
+// is shorter than in the record by what the clock may be wrong.
+func (w *view) grant(h *decide.Hold) driver.Grant {
+	return driver.Grant{Fence: h.Fence, From: w.from, TTL: max(h.Until.Sub(w.now.At)-w.now.Slack, time.Microsecond)}
+}
+
+// Acquire makes one try; see driver.Store.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&s.g); err != nil {
+		return driver.Grant{}, err
+	}
+	c, err := s.begin(ctx, r.Name)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	q := hashed(r)
+	return change(c, func(w *view) (bool, driver.Grant, error) {
+		h, err := w.Acquire(&q, w.now)
+		if err != nil {
+			return false, driver.Grant{}, err
+		}
+		g := w.grant(h)
+		g.Shared = r.Replaces != "" && h.Shared
+		return true, g, nil
+	})
+}
+
+// hashed returns a request whose tokens are hashed.
+func hashed(r driver.Request) driver.Request {
+	r.Token = hash(r.Token)
+	if r.Replaces != "" {
+		r.Replaces = hash(r.Replaces)
+	}
+	return r
+}
+
+func ifNil[T any](v T, err error) (T, error) {
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return v, nil
+}
+
+// Extend moves the end of a lease; see driver.Store.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	err := driver.CheckHold(name, token, &s.g)
+	if err == nil && ttl != 0 {
+		err = driver.CheckTTL("TTL", ttl, &s.g)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	c, err := s.begin(ctx, name)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return change(c, func(w *view) (bool, driver.Grant, error) {
+		h, err := w.Extend(hash(token), ttl, w.now)
+		if err != nil {
+			return false, driver.Grant{}, err
+		}
+		g := w.grant(h)
+		g.Shared = h.Shared
+		return ttl != 0, g, nil
+	})
+}
+
+// Release ends a hold; see driver.Store.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	err := driver.CheckHold(name, token, &s.g)
+	if err == nil {
+		err = driver.CheckKeep("cool-down", keep, &s.g)
+	}
+	if err != nil {
+		return driver.Gone, err
+	}
+	c, err := s.begin(ctx, name)
+	if err != nil {
+		return driver.Gone, err
+	}
+	return change(c, func(w *view) (bool, driver.Outcome, error) {
+		out, changed := w.Release(hash(token), keep, w.now)
+		return changed, out, nil
+	})
+}
+
+// Convert changes the mode of a hold; see driver.Converter.
+func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&s.g); err != nil {
+		return driver.Grant{}, err
+	}
+	c, err := s.begin(ctx, r.Name)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	q := hashed(r)
+	return change(c, func(w *view) (bool, driver.Grant, error) {
+		h, changed, err := w.Convert(&q, w.now)
+		if err != nil {
+			return changed, driver.Grant{}, err
+		}
+		return changed, w.grant(h), nil
+	})
+}
+
+// RaiseFence raises the fence of a hold; see driver.FenceRaiser.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	err := driver.CheckHold(name, token, &s.g)
+	if err == nil {
+		err = driver.CheckFence(fence)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := s.begin(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, err = change(c, func(w *view) (bool, struct{}, error) {
+		changed, err := w.RaiseFence(hash(token), fence, w.now)
+		return changed, struct{}{}, err
+	})
+	return err
+}
+
+// Break ends all holds of a name; see driver.Breaker.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name, &s.g); err != nil {
+		return 0, err
+	}
+	c, err := s.begin(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return change(c, func(w *view) (bool, uint64, error) {
+		fence, err := w.Break(seenFence, w.now)
+		return err == nil, fence, err
+	})
+}
+
+// Inspect reads the state of a name; see driver.Inspector.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name, &s.g); err != nil {
+		return driver.State{}, err
+	}
+	c, err := s.begin(ctx, name)
+	if err != nil {
+		return driver.State{}, err
+	}
+	w, err := c.get()
+	if err != nil {
+		return driver.State{}, err
+	}
+	return w.Report(name, w.now), nil
+}
+
+// List reads the names that are in use; see driver.Lister. It sends a Get for each name.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	l, ok := s.r.(Lister)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	c, err := s.begin(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	listing, cancel := context.WithDeadline(ctx, c.until)
+	defer cancel()
+	names, err := l.Names(listing, prefix)
+	if err != nil {
+		return nil, errors.Join(c.cause(), driver.ErrUnavailable, err)
+	}
+	var all []driver.State
+	for _, name := range names {
+		if c, err = s.begin(ctx, name); err != nil {
+			return all, err
+		}
+		w, err := c.get()
+		if err != nil {
+			return all, err
+		}
+		if !w.Idle(w.now) {
+			all = append(all, w.Report(name, w.now))
+		}
+	}
+	return all, nil
+}
