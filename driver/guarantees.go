@@ -63,6 +63,11 @@ type Guarantees struct {
 	// Lease says that a hold ends by itself when its TTL is over.
 	Lease bool
 
+	// Observed says that there is no common clock: a process calls the lease of another process
+	// ended when it has seen no change for the length of that lease. So a hold that nobody extends
+	// may last for its TTL after another process has looked at the name for the first time.
+	Observed bool
+
 	// Shared says that there are shared holds.
 	Shared bool
 

@@ -222,8 +222,23 @@ func orGranted(err error) string {
 	return err.Error()
 }
 
-// lapse waits until the lease has run out for certain.
-func (c *check) lapse(l *lease) { c.passUntil(l.goneAfter.Add(c.unit)) }
+// lapse waits until the lease has run out for certain. In a store with Guarantees.Observed, both
+// processes first have to see the hold.
+func (c *check) lapse(l *lease) {
+	end := l.goneAfter
+	if c.g.Observed {
+		c.look(l)
+		end = c.clockTime().Add(l.grant.TTL)
+	}
+	c.passUntil(end.Add(c.unit))
+}
+
+// look makes both processes look at the name of l.
+func (c *check) look(l *lease) {
+	for _, cl := range []*client{c.a, c.b} {
+		_, _ = cl.Extend(c.ctx, l.req.Name, newToken(), 0)
+	}
+}
 
 // release releases the hold of l. The outcome must be one of want.
 func (c *check) release(l *lease, keep time.Duration, when string, want ...driver.Outcome) {

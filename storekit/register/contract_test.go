@@ -24,17 +24,21 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShelf(clock)
-			var mu sync.Mutex
-			fronts := map[driver.Store]*front{}
+			var fronts sync.Map // by store
+			frontOf := func(store driver.Store) *front {
+				f, _ := fronts.Load(store)
+				return f.(*front)
+			}
 			drivertest.Run(t, drivertest.Harness{
 				Open: func(context.Context) (driver.Store, error) {
-					f := s.open()
-					store := register.New(f, register.Options{Name: "shelf", Clock: clock})
-					mu.Lock()
-					defer mu.Unlock()
-					fronts[store] = f
+					store, f := openOn(s)
+					fronts.Store(store, f)
 					return store, nil
 				},
+				LoseReply:     func(store driver.Store) error { frontOf(store).next(lost(true)); return nil },
+				CutConnection: func(store driver.Store) error { frontOf(store).cut(); return nil },
+				Pause:         func() (func() error, error) { return s.pause(), nil },
+				Restart:       func(keepData bool) error { return s.restart(keepData) },
 			})
 		})
 	}

@@ -19,7 +19,8 @@ type shelf struct {
 	writes int
 	wake   chan struct{} // closed at the next write
 	clock  register.Clock
-	rounds int // to give front ends different clocks
+	rounds int           // to give front ends different clocks
+	resume chan struct{} // closed when the service goes on; nil if it does not stand still
 }
 
 type item struct {
@@ -37,6 +38,7 @@ type front struct {
 	ahead time.Duration // by how much its clock is ahead
 
 	mu     sync.Mutex
+	broken bool
 	fault  func(apply func() error) error // of the next Put
 	closed bool
 }
@@ -49,9 +51,50 @@ func (s *shelf) open() *front {
 	return &front{shelf: s, ahead: time.Duration(s.rounds%2) * s.clock.Skew}
 }
 
+// stand returns a channel that is closed when the service goes on.
+func (s *shelf) stand() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resume == nil {
+		s.resume = make(chan struct{})
+		close(s.resume)
+	}
+	return s.resume
+}
+
+// pause makes the service stand still.
+func (s *shelf) pause() (goOn func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resume = make(chan struct{})
+	return sync.OnceValue(func() error { close(s.resume); return nil })
+}
+
+// cut makes the next request fail: a Get finds nothing, and a Put has an effect that nobody sees.
+func (f *front) cut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken = true
+}
+
+func (f *front) isCut() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	broken := f.broken
+	f.broken = false
+	return broken
+}
+
 func (f *front) Get(ctx context.Context, name string) (register.Value, error) {
+	select {
+	case <-f.stand():
+	case <-ctx.Done():
+	}
 	if err := ctx.Err(); err != nil {
 		return register.Value{}, err
+	}
+	if f.isCut() {
+		return register.Value{}, errCut
 	}
 	f.shelf.mu.Lock()
 	defer f.shelf.mu.Unlock()
@@ -70,6 +113,19 @@ func (f *front) Put(ctx context.Context, name string, data []byte, version strin
 		return errors.Join(driver.ErrUnavailable, err)
 	}
 	apply := func() error { return f.apply(name, string(data), version) }
+	select {
+	case <-f.stand():
+	case <-ctx.Done():
+		go func(goOn <-chan struct{}) { // the effect comes late
+			<-goOn
+			apply()
+		}(f.stand())
+		return ctx.Err()
+	}
+	if f.isCut() {
+		apply()
+		return errCut
+	}
 	f.mu.Lock()
 	fault := f.fault
 	f.fault = nil
@@ -131,3 +187,13 @@ func (f *front) next(fault func(apply func() error) error) {
 }
 
 var errCut = errors.New("the connection was cut")
+
+// restart forgets everything, unless the data is kept.
+func (s *shelf) restart(keepData bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !keepData {
+		clear(s.items)
+	}
+	return nil
+}

@@ -116,7 +116,7 @@ func (o *Options) guarantees() driver.Guarantees {
 	}
 	switch late := o.Clock.Grain + o.Clock.Skew; {
 	case o.Clock.Observed:
-		g.SafeClockJump = driver.Yes
+		g.Observed, g.SafeClockJump = true, driver.Yes
 		g.Notes = append(g.Notes, "There is no common clock: a process calls a lease ended when it has seen the same record for the length of the lease.")
 	case late > 0:
 		g.MinTTL = max(driver.MinTTL, 3*late) // so that a late end is within RenewalInterval
