@@ -25,7 +25,7 @@ const anything = "*"
 
 // rootTests are the packages that tests of the root module may use. All of them belong to the root
 // module.
-var rootTests = []string{".", "driver", "drivertest", "internal/server", "padlocktest", "fence", "stores/memstore", "stores/filestore", "stores/quorum"}
+var rootTests = []string{".", "driver", "drivertest", "storekit/register", "internal/server", "padlocktest", "fence", "stores/memstore", "stores/filestore", "stores/quorum"}
 
 // sessionTests are the packages that tests of sessions may use. The suite for the stores of
 // sessions and the load client are among them.
@@ -89,6 +89,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
+		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                    // the decision about one lock
+		arrowRow{dir: "storekit/register", code: []string{"driver", "storekit/decide"}, tests: storeTests}, // a store over compare-and-set
 		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                       // the URLs of the stores
 		arrowRow{dir: "internal/calls", code: []string{"driver"}},                          // the calls of the stores in databases
 		arrowRow{dir: "internal/login"},                                                    // hides users and passwords in errors, for the stores in databases

@@ -3,11 +3,11 @@
 // the state back if nobody else has changed it meanwhile. So the rules of package driver about
 // tokens, fences, leases, modes and cool-downs stand here once.
 //
-// A State has no queue of waiters: a store that has one decides about it before and after. No method
-// waits, reads a clock or fails for another reason than the rules. A State must not be used by two
-// goroutines at once.
+// A State has no queue of waiters: a store that has one decides about it before and after. No
+// method waits, reads a clock or fails for another reason than the rules. A State must not be used
+// by two goroutines at once.
 //
-// What a token has, and what the methods do with it:
+// The methods look for the token of a request first:
 //
 //	token has            Acquire            Extend      Convert     Release
 //	a live hold          repeats: longer    longer      changes     ends it: Released
@@ -240,8 +240,8 @@ func (s *State) Extend(token string, ttl time.Duration, now Now) (*Hold, error) 
 	return h, err
 }
 
-// Release ends what token has. keep is the cool-down that follows. The state changes in any case but
-// one: it was known already that token has nothing.
+// Release ends what token has. keep is the cool-down that follows. The state changes in any case
+// but one: it was known already that token has nothing.
 func (s *State) Release(token string, keep time.Duration, now Now) (out driver.Outcome, changed bool) {
 	i := slices.IndexFunc(s.Holds, func(h Hold) bool { return h.Token == token })
 	if i < 0 {

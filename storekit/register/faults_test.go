@@ -97,7 +97,7 @@ func TestLateEffects(t *testing.T) {
 				var late func() error
 				f.next(func(apply func() error) error {
 					late = apply
-					time.Sleep(driver.MaxSilence) // the register ignores its context for a moment
+					<-time.After(driver.MaxSilence) // the register ignores its context for a moment
 					return context.DeadlineExceeded
 				})
 				r, start := request("job"), time.Now()
@@ -219,3 +219,34 @@ func contend(t *testing.T, store driver.Store, shared bool, readers, writers, gr
 		t.Errorf("Release: %v, %v", out, err)
 	}
 }
+
+// A lease is never shorter than it was granted, whichever front end the holder and the next caller
+// use, and not longer than the clock allows.
+func TestLeasesAreNotCutShort(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		late := s.clock.Grain + 2*s.clock.Skew
+		for _, ahead := range [][2]time.Duration{{0, 0}, {0, s.clock.Skew}, {s.clock.Skew, 0}} {
+			for range 10 { // from different moments within a grain
+				<-time.After(7 * time.Millisecond)
+				holder := register.New(&front{shelf: s, ahead: ahead[0]}, register.Options{Clock: s.clock})
+				next := register.New(&front{shelf: s, ahead: ahead[1]}, register.Options{Clock: s.clock})
+				r, start := request(rand.Text()), time.Now()
+				r.TTL = 2 * time.Second
+				g, err := holder.Acquire(t.Context(), r)
+				if err != nil || g.TTL != r.TTL {
+					t.Fatalf("granted %v, %v", g.TTL, err)
+				}
+				for errors.Is(errOf(next.Acquire(t.Context(), request(r.Name))), driver.ErrHeld) {
+					<-time.After(5 * time.Millisecond)
+				}
+				if d := time.Since(start); d < r.TTL || d > r.TTL+late+6*time.Millisecond {
+					t.Errorf("holder ahead by %v, next caller by %v: a lease of %v ended after %v", ahead[0], ahead[1], r.TTL, d)
+				}
+				holder.Close()
+				next.Close()
+			}
+		}
+	})
+}
+
+func errOf(_ driver.Grant, err error) error { return err }

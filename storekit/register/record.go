@@ -38,7 +38,7 @@ type view struct {
 	from    driver.Instant // when the Get was sent
 }
 
-// decode makes a view of what Get has returned.
+// decode makes a view of a value that Get has returned.
 func (s *Store) decode(name string, v Value, from driver.Instant) (*view, error) {
 	w := &view{version: v.Version, from: from, now: s.now(v)}
 	if v.Version != "" {
@@ -64,13 +64,12 @@ func (s *Store) now(v Value) decide.Now {
 	return decide.Now{At: decide.Time(at), Slack: s.opts.Clock.Grain + s.opts.Clock.Skew, Wall: at}
 }
 
-// encode returns the data for the next Put, and the number by which the record is recognised.
+// encode returns the data for the next Put, and the number by which the record is recognised. The
+// view is of no use afterwards.
 func (w *view) encode(observed bool) (data []byte, nonce string, err error) {
 	r := w.record
 	r.Format, r.Nonce = format, rand.Text()
 	if observed {
-		r.Holds = append([]decide.Hold(nil), r.Holds...)
-		r.Spent = append([]decide.Spent(nil), r.Spent...)
 		r.shift(-w.now.At)
 	}
 	data, err = json.Marshal(r)

@@ -1,6 +1,6 @@
 // Package register makes a whole store of a register: a service that keeps one small value for each
-// name and changes it by compare-and-set, such as object storage. Take it if the service has nothing
-// better, as transactions or scripts.
+// name and changes it by compare-and-set, such as object storage. Take it if the service has
+// nothing better, as transactions or scripts.
 //
 //	func (b bucket) Get(ctx context.Context, name string) (register.Value, error) { … }
 //	func (b bucket) Put(ctx context.Context, name string, data []byte, version string) error { … }
@@ -8,24 +8,25 @@
 //	store := register.New(bucket{…}, register.Options{Name: "bucket", Clock: register.Clock{Grain: time.Second}})
 //
 // The store has leases, fences, shared locks, promotion, cool-downs, Inspect and Break. It has no
-// queue: waiters come in any order. If the register is a [Watcher], waiters are woken; otherwise they
-// poll. If it is a [Lister], names can be listed.
+// queue: waiters come in any order. If the register is a [Watcher], waiters are woken; otherwise
+// they poll. If it is a [Lister], names can be listed.
 //
 // # Time
 //
-// A lease needs a clock that all processes share, or none at all. [Clock] says which one the register
-// has, how coarse it is, and how far two front ends of the service may differ. A free name can then
-// be taken later than the lease ends, by Grain plus Skew. With [Clock.Observed] there is no common
-// clock: a process calls a lease ended when the value has not changed for the length of the lease
-// on its own clock. A process that comes anew, or that has not looked before, waits that long.
+// A lease needs a clock that all processes share, or none at all. [Clock] says which one the
+// register has, how coarse it is, and how far two front ends of the service may differ. A free name
+// can then be taken later than the lease ends, by Grain plus Skew. With [Clock.Observed] there is
+// no common clock: a process calls a lease ended when the value has not changed for the length of
+// the lease on its own clock. A process that comes anew, or that has not looked before, waits that
+// long.
 //
 // # Requests
 //
 // A call sends a Get and, if something changes, a Put. If somebody else has written in between, the
-// call begins again, after a short random pause, until ctx ends. If a Put has an unknown outcome, the
-// call reads what is there: each value has a random number, so a process recognises its own. Only if
-// the service stays silent, the error is driver.ErrUncertain. A Release changes the value even if the
-// token has nothing, so that a Put that is still on its way cannot arrive behind it.
+// call begins again, after a short random pause, until ctx ends. If a Put has an unknown outcome,
+// the call reads what is there: each value has a random number, so a process recognises its own.
+// Only if the service stays silent, the error is driver.ErrUncertain. A Release changes the value
+// even if the token has nothing, so that a Put that is still on its way cannot arrive behind it.
 package register
 
 import (
@@ -39,12 +40,12 @@ import (
 // A Register keeps a value for each name. It is safe for concurrent use. Get and Put end soon after
 // their ctx has ended, which happens after driver.MaxSilence at the latest.
 type Register interface {
-	// Get returns the value of a name. A name without a value has the zero Version. Every Get must see
-	// the Put that ended last before it (strong consistency).
+	// Get returns the value of a name. A name without a value has the zero Version. Every Get
+	// must see the Put that ended last before it (strong consistency).
 	Get(ctx context.Context, name string) (Value, error)
 
-	// Put replaces the value of name if its version is still the given one; "" means that there must
-	// be no value. The possible results:
+	// Put replaces the value of name if its version is still the given one; "" means that there
+	// must be no value. The possible results:
 	//
 	//   - nil: the value was written.
 	//   - ErrChanged: the value has another version. Nothing was written.

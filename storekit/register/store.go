@@ -26,8 +26,8 @@ type Store struct {
 	seen map[string]sighting // by name; only with Clock.Observed
 }
 
-// New makes a store of a register. Close closes the register, too. If the register is a Watcher, the
-// store is a driver.Waiter.
+// New makes a store of a register. Close closes the register, too. If the register is a Watcher,
+// the store is a driver.Waiter.
 func New(r Register, o Options) driver.Store {
 	s := &Store{r: r, opts: o, g: o.guarantees(), local: o.Local, seen: map[string]sighting{}}
 	if s.local == nil {
@@ -190,8 +190,8 @@ func (c *call) pause(n int) error {
 	}
 }
 
-// grant returns a hold as the caller gets it: the lease counts from the Get before the decision, and
-// is shorter than in the record by what the clock may be wrong.
+// grant returns a hold as the caller gets it: the lease counts from the Get before the decision,
+// and is shorter than in the record by Slack.
 func (w *view) grant(h *decide.Hold) driver.Grant {
 	return driver.Grant{Fence: h.Fence, From: w.from, TTL: max(h.Until.Sub(w.now.At)-w.now.Slack, time.Microsecond)}
 }
