@@ -1,27 +1,73 @@
 package server
 
 import (
-	"io"
+	"context"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A Proxy stands between a client and its server, and can interfere with the connections. It is
 // safe for concurrent use.
 type Proxy struct {
-	to string
-	l  net.Listener
+	l       net.Listener
+	dialing context.Context // ends with Close
+	stop    context.CancelFunc
 
-	mu     sync.Mutex
-	conns  map[net.Conn]bool         // both ends of all connections
-	lose   func(request []byte) bool // reports whether the reply to a request is to be lost; nil loses no reply
-	refuse func(request []byte) bool // reports whether a connection is to be closed; nil closes none
-	silent bool                      // connections stay open, but nothing passes
-	closed bool
-	wake   *sync.Cond
-	wg     sync.WaitGroup
+	mu      sync.Mutex
+	to      string
+	links   map[*link]bool
+	lose    func(request []byte) bool // reports whether the reply to a request is to be lost; nil loses no reply
+	refuse  func(request []byte) bool // reports whether a connection is to be closed; nil closes none
+	silent  bool                      // connections stay open, but nothing passes
+	trouble [2]Trouble                // by direction
+	calmed  chan struct{}             // closed when the trouble changes, so that delays end
+	closed  bool
+	wake    *sync.Cond
+	wg      sync.WaitGroup
 }
+
+// link is one connection through a Proxy. The Proxy's mu guards its flags.
+type link struct {
+	client, srv net.Conn
+	losing      bool // LoseReply has chosen a request of this connection, so no more replies pass
+	holed       bool // data was lost, so that the rest of the stream would make no sense
+}
+
+// close closes both ends.
+func (l *link) close() {
+	l.client.Close()
+	l.srv.Close()
+}
+
+// reset closes both ends so that their peers see a reset instead of an end.
+func (l *link) reset() {
+	for _, end := range []net.Conn{l.client, l.srv} {
+		if tcp, ok := end.(*net.TCPConn); ok {
+			tcp.SetLinger(0) // if it fails, the connection ends without a reset
+		}
+	}
+	l.close()
+}
+
+// Trouble is what a Proxy does to the data in one direction. The zero value lets the data pass.
+type Trouble struct {
+	// Delay is how long each piece of data is kept back, and Jitter is how much that may differ, up
+	// and down.
+	Delay, Jitter time.Duration
+	Lose          bool // the data does not arrive, and the connection stays open
+	Reset         bool // the connection is reset in place of the data
+}
+
+// direction is the index of a Trouble.
+type direction int
+
+const (
+	requests direction = iota
+	replies
+)
 
 // NewProxy starts a proxy to a server. The proxy ends with the test.
 func NewProxy(t testing.TB, to string) *Proxy {
@@ -29,7 +75,8 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{to: to, l: l, conns: map[net.Conn]bool{}}
+	p := &Proxy{to: to, l: l, links: map[*link]bool{}, calmed: make(chan struct{})}
+	p.dialing, p.stop = context.WithCancel(context.Background())
 	p.wake = sync.NewCond(&p.mu)
 	p.wg.Go(p.accept)
 	t.Cleanup(p.Close)
@@ -42,10 +89,12 @@ func (p *Proxy) Addr() string { return p.l.Addr().String() }
 // Close ends the proxy and its connections.
 func (p *Proxy) Close() {
 	p.l.Close()
+	p.stop()
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.Silence(false)
+	p.Disturb(Trouble{}, Trouble{})
 	p.Cut()
 	p.wg.Wait()
 }
@@ -56,39 +105,55 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		srv, err := net.Dial("tcp", p.to)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		p.join(client, srv)
+		p.wg.Go(func() { p.connect(client) }) // a server that stands still must not keep others waiting
 	}
 }
 
-// join passes data between the two ends of a new connection. If the proxy was closed while it
-// connected to the server, join closes the connection, because Close has not seen it.
-func (p *Proxy) join(client, srv net.Conn) {
+// connect passes on the data of a client's connection until the connection ends.
+func (p *Proxy) connect(client net.Conn) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
+	to := p.to
+	p.mu.Unlock()
+	srv, err := new(net.Dialer).DialContext(p.dialing, "tcp", to)
+	if err != nil {
 		client.Close()
-		srv.Close()
 		return
 	}
-	p.conns[client], p.conns[srv] = true, true
-	lost := make(chan struct{})
-	p.wg.Go(func() { p.requests(client, srv, lost) })
-	p.wg.Go(func() { p.replies(client, srv, lost) })
+	p.join(client, srv)
+}
+
+// join passes data between the two ends of a new connection until it ends. If the proxy was closed
+// while it connected to the server, join closes the connection, because Close has not seen it.
+func (p *Proxy) join(client, srv net.Conn) {
+	l := &link{client: client, srv: srv}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		l.close()
+		return
+	}
+	p.links[l] = true
+	p.wg.Go(func() { p.pass(l, replies, srv, client) })
+	p.mu.Unlock()
+	p.pass(l, requests, client, srv)
 }
 
 // Cut closes all connections without warning. New connections are still possible.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.Close()
-		delete(p.conns, c)
+	for l := range p.links {
+		l.close()
+		delete(p.links, l)
 	}
+}
+
+// Point makes the proxy connect to another server from now on, and closes all connections.
+func (p *Proxy) Point(to string) {
+	p.mu.Lock()
+	p.to = to
+	p.mu.Unlock()
+	p.Cut()
 }
 
 // Silence(true) stops the traffic on all connections, without closing them. Silence(false) lets it
@@ -98,6 +163,23 @@ func (p *Proxy) Silence(on bool) {
 	defer p.mu.Unlock()
 	p.silent = on
 	p.wake.Broadcast()
+}
+
+// Disturb says what happens to the data of present and new connections from now on. Data that is
+// delayed already passes at once. A connection that has lost data is closed, because the rest of
+// its data would make no sense. Two zero values end all trouble.
+func (p *Proxy) Disturb(ofRequests, ofReplies Trouble) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trouble = [2]Trouble{ofRequests, ofReplies}
+	close(p.calmed)
+	p.calmed = make(chan struct{})
+	for l := range p.links {
+		if l.holed {
+			l.close()
+			delete(p.links, l)
+		}
+	}
 }
 
 // LoseReply makes the proxy drop one reply. The proxy calls isChosen with the data of each read
@@ -119,68 +201,72 @@ func (p *Proxy) Refuse(isChosen func(request []byte) bool) {
 	p.Cut()
 }
 
-func (p *Proxy) refuses(request []byte) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refuse != nil && p.refuse(request)
+// pass passes on what one end of a connection sends, until the connection ends.
+func (p *Proxy) pass(l *link, dir direction, from, to net.Conn) {
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		l.close()
+		delete(p.links, l)
+	}()
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		p.wait(dir)
+		arrives, goesOn := p.judge(l, dir, buf[:n])
+		if !goesOn {
+			return
+		}
+		if !arrives {
+			continue
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
 }
 
-// passRequest waits while the proxy is silent. It reports whether the reply to this request is to
-// be lost.
-func (p *Proxy) passRequest(request []byte) bool {
+// wait keeps data back for as long as the trouble says, and while the proxy is silent.
+func (p *Proxy) wait(dir direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	t, calmed := p.trouble[dir], p.calmed
+	if d := t.Delay - t.Jitter + time.Duration(rand.Int64N(int64(2*t.Jitter)+1)); d > 0 {
+		p.mu.Unlock()
+		timer := time.NewTimer(d)
+		select {
+		case <-timer.C:
+		case <-calmed:
+		}
+		timer.Stop()
+		p.mu.Lock()
+	}
 	for p.silent {
 		p.wake.Wait()
 	}
-	if request == nil || p.lose == nil || !p.lose(request) {
-		return false
-	}
-	p.lose = nil
-	return true
 }
 
-func (p *Proxy) requests(client, srv net.Conn, lost chan struct{}) {
-	defer client.Close()
-	defer srv.Close()
-	buf := make([]byte, 1<<16)
-	losing := false
-	for {
-		n, err := client.Read(buf)
-		if err != nil {
-			return
-		}
-		if p.refuses(buf[:n]) {
-			return
-		}
-		if losing {
-			p.passRequest(nil) // the reply to this request is lost as well
-		} else if losing = p.passRequest(buf[:n]); losing {
-			close(lost)
-		}
-		if _, err := srv.Write(buf[:n]); err != nil {
-			return
-		}
+// judge reports whether data arrives, and whether its connection goes on.
+func (p *Proxy) judge(l *link, dir direction, data []byte) (arrives, goesOn bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.trouble[dir]
+	switch {
+	case t.Reset:
+		l.reset()
+		return false, false
+	case t.Lose:
+		l.holed = true
+		return false, true
+	case dir == replies:
+		return true, !l.losing
+	case p.refuse != nil && p.refuse(data):
+		return false, false
+	case p.lose != nil && !l.losing && p.lose(data):
+		l.losing, p.lose = true, nil
 	}
-}
-
-func (p *Proxy) replies(client, srv net.Conn, lost chan struct{}) {
-	defer client.Close()
-	defer srv.Close()
-	buf := make([]byte, 1<<16)
-	for {
-		n, err := srv.Read(buf)
-		if err != nil {
-			return
-		}
-		p.passRequest(nil)
-		select {
-		case <-lost:
-			return
-		default:
-		}
-		if _, err := client.Write(buf[:n]); err != nil && err != io.ErrShortWrite {
-			return
-		}
-	}
+	return true, true
 }

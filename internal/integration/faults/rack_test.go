@@ -1,42 +1,38 @@
 package faults
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/Shopify/toxiproxy/v2"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/quorum"
 	"github.com/padlock-go/padlock/stores/redisstore"
-	"github.com/rs/zerolog"
 )
 
 // patience is how long a test waits for an event.
 const patience = 30 * time.Second
 
-// The faults of a proxy, as toxiproxy's API spells them. The names are those of this test.
-const (
-	cut          = `{"name": "toxic", "type": "limit_data", "stream": "upstream", "attributes": {"bytes": 0}}` // closes connections
-	loseRequests = `{"name": "toxic", "type": "timeout", "stream": "upstream", "attributes": {"timeout": 0}}`
-	loseReplies  = `{"name": "toxic", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`
-	lateRequests = `{"name": "toxic", "type": "latency", "stream": "upstream", "attributes": {"latency": 20000}}`
-	slowReplies  = `{"name": "toxic", "type": "latency", "stream": "downstream", "attributes": {"latency": 20000}}`
-	jitter       = `{"name": "toxic", "type": "latency", "stream": "downstream", "attributes": {"latency": 3, "jitter": 3}}`
+// trouble is what a proxy does to requests and to replies.
+type trouble struct{ requests, replies server.Trouble }
+
+var (
+	cut          = trouble{requests: server.Trouble{Reset: true}}
+	loseRequests = trouble{requests: server.Trouble{Lose: true}}
+	loseReplies  = trouble{replies: server.Trouble{Lose: true}}
+	lateRequests = trouble{requests: server.Trouble{Delay: 20 * time.Second}}
+	slowReplies  = trouble{replies: server.Trouble{Delay: 20 * time.Second}}
+	jitter       = trouble{replies: server.Trouble{Delay: 3 * time.Millisecond, Jitter: 3 * time.Millisecond}}
 )
 
 // rack is some independent servers.
 type rack struct {
 	t       testing.TB
 	servers []*server.Server
-	api     *toxiproxy.ApiServer
 }
 
 // runIDs contains the run ids of servers that one process remembers. The tests of this binary do
@@ -55,7 +51,7 @@ func (r *runIDs) Store(srv, line string) error {
 }
 
 func newRack(t testing.TB, n int) *rack {
-	r := &rack{t: t, api: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
+	r := &rack{t: t}
 	for range n {
 		r.servers = append(r.servers, server.Redis(t, server.RedisOptions{}))
 	}
@@ -67,7 +63,7 @@ type client struct {
 	*quorum.Store
 	t       testing.TB
 	members []*redisstore.Store
-	ways    []*toxiproxy.Proxy
+	ways    []*server.Proxy
 }
 
 // client makes a client of all servers with Majority.
@@ -81,13 +77,9 @@ func (r *rack) clientOf(rule quorum.Rule, servers []*server.Server, opts ...redi
 	c := &client{t: r.t}
 	var stores []driver.Store
 	opts = append([]redisstore.Option{redisstore.RememberRunIDs(&runIDs{})}, opts...)
-	for i, srv := range servers {
-		way := toxiproxy.NewProxy(r.api, fmt.Sprint(i), "127.0.0.1:0", srv.Addr())
-		if err := way.Start(); err != nil {
-			r.t.Fatal(err)
-		}
-		r.t.Cleanup(way.Stop)
-		m := member(r.t, way.Listen, opts...)
+	for _, srv := range servers {
+		way := server.NewProxy(r.t, srv.Addr())
+		m := member(r.t, way.Addr(), opts...)
 		c.ways, c.members, stores = append(c.ways, way), append(c.members, m), append(stores, m)
 	}
 	q, err := quorum.New(rule, stores)
@@ -121,22 +113,15 @@ func (r *rack) direct(i int) *redisstore.Store {
 	return s
 }
 
-// spoil puts a toxic on the ways to some members.
-func (c *client) spoil(toxic string, members ...int) {
-	c.t.Helper()
+// spoil makes trouble on the ways to some members.
+func (c *client) spoil(t trouble, members ...int) {
 	for _, i := range members {
-		if _, err := c.ways[i].Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-			c.t.Fatal(err)
-		}
+		c.ways[i].Disturb(t.requests, t.replies)
 	}
 }
 
-// heal takes toxics away, and closes the connections that they cut.
-func (c *client) heal(members ...int) {
-	for _, i := range members {
-		c.ways[i].Toxics.ResetToxics(context.Background())
-	}
-}
+// heal ends the trouble, and closes the connections that lost data.
+func (c *client) heal(members ...int) { c.spoil(trouble{}, members...) }
 
 func request(name string) driver.Request {
 	b := make([]byte, 32)
