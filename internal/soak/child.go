@@ -68,7 +68,7 @@ func (o *order) play(open Opener, encoding Encoding) error {
 	defer done()
 	watchStalls(watch, monitors[o.Goroutines], o.Worker, o.Life)
 	before := Count()
-	store, err := openPatiently(ctx, open, o.Config)
+	store, err := openPatiently(ctx, open, o.Config, monitors[o.Goroutines].Over)
 	if ctx.Err() != nil && err != nil {
 		return nil // SIGTERM arrived before the store was open
 	}
@@ -78,22 +78,32 @@ func (o *order) play(open Opener, encoding Encoding) error {
 	return o.runWorkers(ctx, store, monitors, before)
 }
 
-// openPatiently opens a store. It tries again after an error, because there may be a fault.
-func openPatiently(ctx context.Context, open Opener, config string) (driver.Store, error) {
-	for end := time.Now().Add(20 * time.Second); ; {
+// openPatiently opens a store. It tries again after an error: while faults happen, the store need
+// not open. After that, which the function over reports, it must open within openPatience.
+func openPatiently(ctx context.Context, open Opener, config string, over func() bool) (driver.Store, error) {
+	for quiet := int64(0); ; pause(ctx, 50*time.Millisecond) {
+		if quiet == 0 && over() {
+			quiet = clockNow()
+		}
 		store, err := open(ctx, config)
-		if err == nil || time.Now().After(end) || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || quiet != 0 && clockNow()-quiet > int64(openPatience) {
 			return store, err
 		}
-		pause(ctx, 50*time.Millisecond)
 	}
 }
+
+// openPatience is how long the opening of a store may fail without a fault. The machine may be
+// busy.
+const openPatience = 20 * time.Second
+
+// always is for calls of openPatiently while there are no faults.
+func always() bool { return true }
 
 // runWorkers runs the workers of this process with a store, and then closes the store. After that,
 // it logs which resources are still in use.
 func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []monitorAPI, before Inventory) error {
 	main := monitors[o.Goroutines]
-	locker := o.locker(store)
+	locker, seen := o.locker(store)
 	note := func(op Op, n Inventory) {
 		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: clockNow(), Fence: uint64(n.Descriptors), Until: int64(n.Goroutines)})
 	}
@@ -106,11 +116,8 @@ func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []m
 	stop := o.candidates(ctx, main, locker)
 	all.Wait()
 	stop()
-	end, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if err := locker.Close(end); err != nil {
-		main.Log(Event{Op: Broken, Worker: o.Worker, At: clockNow(), Err: "I7 Close: " + err.Error()})
-	}
+	o.rest(ctx, main, locker)
+	o.closeLocker(main, locker, seen)
 	after := before.Settle()
 	note(Ended, after)
 	if what := after.Beyond(before); what != "" {
@@ -119,16 +126,60 @@ func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []m
 	return nil
 }
 
+// runShared is like runWorkers, for workers that share a process. It does not look for leaks,
+// because it cannot tell which worker caused them.
+func (o *order) runShared(ctx context.Context, store driver.Store, monitors []monitorAPI) {
+	locker, seen := o.locker(store)
+	main := monitors[o.Goroutines]
+	done := make(chan struct{}, o.Goroutines)
+	for g := range o.Goroutines {
+		w := newWorker(o, g, monitors[g], locker)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			w.work(ctx)
+		}()
+	}
+	stop := o.candidates(ctx, main, locker)
+	for range o.Goroutines {
+		<-done
+	}
+	stop()
+	o.rest(ctx, main, locker)
+	o.closeLocker(main, locker, seen)
+}
+
 // batchFor is a limit for PassLocally. While other processes wait, a process may pass a lock from
 // goroutine to goroutine for at most this time.
 const batchFor = 20 * time.Millisecond
 
-// locker makes a Locker. The workers with odd numbers use PassLocally.
-func (o *order) locker(store driver.Store) *padlock.Locker {
-	if o.Load.Batch > 1 && o.Worker%2 == 1 {
-		return padlock.New(store, padlock.PassLocally(o.Load.Batch, batchFor))
+// locker makes a Locker. The observer is nil if the worker has none.
+func (o *order) locker(store driver.Store) (*padlock.Locker, *observer) {
+	var opts []padlock.LockerOption
+	var seen *observer
+	if o.Load.passes(o.Worker) {
+		opts = append(opts, padlock.PassLocally(o.Load.Batch, batchFor))
 	}
-	return padlock.New(store)
+	if o.Load.observed(o.Worker) {
+		seen = &observer{}
+		opts = append(opts, padlock.Observe(seen))
+	}
+	return padlock.New(store, opts...), seen
+}
+
+// closeLocker closes the Locker and logs what is wrong then.
+func (o *order) closeLocker(monitor monitorAPI, l *padlock.Locker, seen *observer) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	broken := func(what string) {
+		monitor.Log(Event{Op: Broken, Worker: o.Worker, Life: o.Life, At: clockNow(), Err: "I7 " + what})
+	}
+	if err := l.Close(ctx); err != nil {
+		broken("Close: " + err.Error())
+		return
+	}
+	if what := seen.left(); what != "" {
+		broken(what)
+	}
 }
 
 const (

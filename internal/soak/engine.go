@@ -146,10 +146,10 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if len(r.Stages) == 0 {
 		work = r.runGoroutines
 	}
-	err := work(ctx, busy, out)
+	rested, err := work(ctx, busy, out)
 	out.To = clockNow()
 	if err == nil {
-		err = r.lastLook(ctx)
+		err = r.lastLook(ctx, rested)
 	}
 	if out.harm = r.monitor.harm(); out.LostFenced != 0 { // this is logged as an event too, so that the history contains it
 		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: fmt.Sprintf("I3 the registers that check fences lost %d updates", out.LostFenced)})
@@ -163,38 +163,46 @@ const engine = -1
 
 // runGoroutines runs each worker as a group of goroutines in this process. The workers work until
 // all faults are over, and then for the time r.Tail. They stop earlier if the second context ends.
-func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) error {
+func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) (rested bool, err error) {
 	var all sync.WaitGroup
-	errs := make([]error, r.Workers)
 	for id := range r.Workers {
 		store, err := r.Open(ctx, "")
 		if err != nil {
-			return err
+			return false, err
 		}
 		o := r.order(id, 0, "")
 		monitors := make([]monitorAPI, r.Goroutines+1)
 		for i := range monitors {
 			monitors[i] = r.monitor
 		}
-		all.Go(func() { errs[id] = o.runShared(ctx, store, monitors) })
+		all.Go(func() { o.runShared(ctx, store, monitors) })
 	}
-	err := r.faults(busy)
+	rested, err = r.causeFaults(ctx, busy, out)
+	all.Wait()
+	return rested, err
+}
+
+// causeFaults causes the faults and ends the work of the workers a while later.
+func (r *Run) causeFaults(ctx, busy context.Context, out *Outcome) (rested bool, err error) {
+	defer r.monitor.end()
+	err = r.faults(busy)
 	out.Quiet = clockNow()
 	pause(busy, r.Tail)
-	r.monitor.end()
-	all.Wait()
-	return errors.Join(append(errs, err)...)
+	if err != nil {
+		return false, err
+	}
+	return r.rest(ctx)
 }
 
 // runProcesses runs each worker in a process of its own.
-func (r *Run) runProcesses(_, busy context.Context, out *Outcome) error {
+func (r *Run) runProcesses(ctx, busy context.Context, out *Outcome) (rested bool, err error) {
 	dir, err := os.MkdirTemp("", "padlock-soak-")
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer os.RemoveAll(dir)
 	if r.listener, err = net.Listen("unix", filepath.Join(dir, "monitor")); err != nil {
-		return err
+		return false, err
 	}
 	defer r.serving.Wait()
 	defer r.listener.Close()
@@ -203,17 +211,14 @@ func (r *Run) runProcesses(_, busy context.Context, out *Outcome) error {
 	r.workers, r.stage = make([]*process, r.Workers), make([]int, r.Workers)
 	for id := range r.Workers {
 		if err := r.start(id, 0); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := r.awaitAll(); err != nil {
-		return err
+		return false, err
 	}
-	err = r.faults(busy)
-	out.Quiet = clockNow()
-	pause(busy, r.Tail)
-	r.monitor.end()
-	return errors.Join(err, r.join())
+	rested, err = r.causeFaults(ctx, busy, out)
+	return rested, errors.Join(err, r.join())
 }
 
 func (r *Run) accept() {

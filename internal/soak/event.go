@@ -75,6 +75,11 @@ const (
 	// then stay taken for some time after the end of a lease. The field TTL contains the longest
 	// such time.
 	Coarse Op = "coarse"
+	// Used is a call of a function that has no other event. The field With names the feature, such
+	// as "CheckTx".
+	Used Op = "used"
+	// Resting is logged when a worker only waits for one name; see Run.rest.
+	Resting Op = "resting"
 	// Broken: the worker or the monitor noticed a violation. The text in Err begins with the number
 	// of the invariant, for example "I8".
 	Broken Op = "broken"
@@ -99,7 +104,14 @@ type Event struct {
 	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Slots  int    `json:"slots,omitempty"` // how many permits the name has; 0 for a lock without slots
-	Err    string `json:"err,omitempty"`
+	// With lists the features of padlock in use, separated by commas; see pairs.go. Events of a
+	// hold have it only in the first event.
+	With string `json:"with,omitempty"`
+	// Class and Hit are for Faulted: the column of the fault in the table of pairs, and the number
+	// of the only worker that the fault hits plus one, or 0 if it hits all of them.
+	Class string `json:"class,omitempty"`
+	Hit   int    `json:"hit,omitempty"`
+	Err   string `json:"err,omitempty"`
 }
 
 // forever is the value of Until for a hold without a lease.

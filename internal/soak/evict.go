@@ -49,7 +49,7 @@ func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 		return
 	}
 	t := h.turn
-	t.own, t.fixed, t.evict = false, false, false
+	t.own, t.fixed, t.evict, t.detached = false, false, false, false
 	next := w.got(Event{Op: Acquired, Call: begun}, lock, t)
 	defer w.release(next)
 	if fence == 0 {

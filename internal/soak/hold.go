@@ -29,6 +29,7 @@ type Hold struct {
 	// began, and BegunOp says which call it was. Otherwise Begun is 0.
 	Begun   int64
 	BegunOp Op
+	died    int64 // when the worker was killed while it had the hold; 0 if it was not
 	over    bool
 }
 
@@ -118,6 +119,11 @@ func (h *Hold) closeSpan(at int64) {
 // worker died during a call, the store may have carried out that call. So the hold's last span ends
 // with the beginning of the call, even if the span was already closed.
 func (h *Hold) killed(at int64) {
+	switch h.Events[len(h.Events)-1].Op {
+	case Released, Evicted, Lost:
+	default:
+		h.died = at
+	}
 	if h.Begun != 0 {
 		at = h.Begun
 		h.cutSpan(at)

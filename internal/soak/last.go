@@ -13,46 +13,35 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// runShared is like runWorkers, for workers that share a process. It does not look for leaks,
-// because it cannot tell which worker caused them.
-func (o *order) runShared(ctx context.Context, store driver.Store, monitors []monitorAPI) error {
-	locker := o.locker(store)
-	done := make(chan struct{}, o.Goroutines)
-	for g := range o.Goroutines {
-		w := newWorker(o, g, monitors[g], locker)
-		go func() {
-			defer func() { done <- struct{}{} }()
-			w.work(ctx)
-		}()
+// lastLook checks the names after all workers have ended. A name must be free when the longest
+// lease is over. lastLook takes and releases the name. Then the name must be free at once. If all
+// names were checked while the workers rested, lastLook only checks that nothing is left.
+func (r *Run) lastLook(ctx context.Context, rested bool) error {
+	locker, err := r.openAtEnd(ctx)
+	if err != nil {
+		return fmt.Errorf("the last look: %w", err)
 	}
-	stop := o.candidates(ctx, monitors[o.Goroutines], locker)
-	for range o.Goroutines {
-		<-done
+	if err := r.await(ctx, locker); err != nil {
+		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: "I6 the store does not come back: " + err.Error()})
 	}
-	stop()
-	end, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	return locker.Close(end)
+	if !rested {
+		r.lookAtAll(ctx, locker)
+	}
+	r.nothingLeft(ctx, locker)
+	return locker.Close(ctx)
 }
 
-// lastLook checks the names after all workers have ended. A name must be free when the longest
-// lease is over. lastLook takes and releases the name. Then the name must be free at once.
-func (r *Run) lastLook(ctx context.Context) error {
+// openAtEnd opens the store in the configuration of the last stage.
+func (r *Run) openAtEnd(ctx context.Context) (*padlock.Locker, error) {
 	config := ""
 	if n := len(r.Stages); n > 0 {
 		config = r.Stages[n-1][0]
 	}
-	store, err := openPatiently(ctx, r.Open, config)
+	store, err := openPatiently(ctx, r.Open, config, always)
 	if err != nil {
-		return fmt.Errorf("the last look: %w", err)
+		return nil, err
 	}
-	locker := padlock.New(store, padlock.TTL(r.Load.MaxTTL))
-	if err := r.await(ctx, locker); err != nil {
-		r.monitor.Log(Event{Op: Broken, Worker: engine, At: clockNow(), Err: "I6 the store does not come back: " + err.Error()})
-	}
-	r.lookAtAll(ctx, locker)
-	r.nothingLeft(ctx, locker)
-	return locker.Close(ctx)
+	return padlock.New(store, padlock.TTL(r.Load.MaxTTL)), nil
 }
 
 // lookAtAll calls lookAt for all names, a few at the same time.
@@ -98,7 +87,7 @@ func (r *Run) firstLook(ctx context.Context) error {
 	if len(r.Stages) > 0 {
 		config = r.Stages[len(r.Stages)/2][0] // if the locks move from one store to another, the middle stage uses both stores
 	}
-	store, err := openPatiently(ctx, r.Open, config)
+	store, err := openPatiently(ctx, r.Open, config, always)
 	if err != nil {
 		return err
 	}
@@ -144,7 +133,7 @@ func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun 
 	}
 	lock, err := r.askUntilGranted(ctx, patience, func() (*padlock.Lock, error) { return l.Acquire(ctx, name, padlock.Wait(patience)) })
 	if err != nil {
-		return broken("I6 not to be had after all workers have gone", err)
+		return broken("I6 not to be had although no worker has it or waits for it", err)
 	}
 	switch err := lock.Release(); {
 	case err == nil:

@@ -142,8 +142,8 @@ func (c *checker) oneLeader(name string, leads []*leadership) {
 	}
 }
 
-// candidates starts the candidates of a process, which take part in the election. The function stop
-// ends the candidates, and returns when they have ended.
+// candidates starts the candidates of a process, which take part in the election, and the
+// goroutines that wait for long. The function stop ends them, and returns when they have ended.
 func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.Locker) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -151,14 +151,18 @@ func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.L
 		w := newWorker(o, o.Goroutines+i, monitor, l)
 		all.Go(func() { w.campaign(ctx) })
 	}
+	for i := range o.Load.Long {
+		w := newWorker(o, o.Goroutines+o.Load.Elections+i, monitor, l)
+		all.Go(func() { w.waitLong(ctx) })
+	}
 	return func() {
 		cancel()
 		all.Wait()
 	}
 }
 
-// namesOfMany returns three kinds of names: the names of the permits, the name of the election, and
-// the names that workers take with AcquireAll.
+// namesOfMany returns the names of the permits, the name of the election, the names of long and of
+// short waits, and the names that workers take with AcquireAll.
 func (r *Run) namesOfMany() (names []string) {
 	l := &r.Load
 	if l.Slots > 0 {
@@ -167,6 +171,13 @@ func (r *Run) namesOfMany() (names []string) {
 	if l.Elections > 0 {
 		names = append(names, electionName(l.Prefix))
 	}
+	if l.Long > 0 {
+		names = append(names, longName(l.Prefix))
+	}
+	for i := range crowds {
+		names = append(names, crowdName(l.Prefix, i))
+	}
+	names = append(names, busyNames(l.Prefix)...)
 	if l.Several == 0 {
 		return names
 	}

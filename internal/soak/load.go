@@ -29,9 +29,13 @@ type Load struct {
 	// Cool-downs and HoldAtLeast are drawn from this range. The option MaxHold is set to a fifth of
 	// a time that is drawn from this range.
 	MinKeep, MaxKeep time.Duration
-	Slots            int // share of turns that take a permit
-	Several          int // share of turns that take several names at once
-	Elections        int // how many candidates each process has
+	Slots            int  // share of turns that take a permit
+	Several          int  // share of turns that take several names at once
+	Elections        int  // how many candidates each process has
+	Short            int  // share of turns that wait for at most MaxShort, most of them for a name that is held
+	Long             int  // how many goroutines of each process wait for long, one after the other has the name
+	Detached         int  // share of turns with the option Detached
+	Observed         bool // whether every second process has an Observer
 	// If Batch is greater than 1, every second process uses PassLocally. Batch is the number of
 	// holders after which the store gets the lock back.
 	Batch int
@@ -45,9 +49,23 @@ func DefaultLoad() Load {
 		MinHold: time.Millisecond, MaxHold: 6 * time.Millisecond, Wait: 3 * time.Second,
 		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 2, Fixed: 5, Verify: 10, Own: 2, Try: 5,
 		Cool: 1, AtLeast: 1, Limit: 1, Break: 30, MinKeep: 100 * time.Millisecond, MaxKeep: 150 * time.Millisecond, Batch: 4,
-		Slots: 4, Several: 2, Elections: 1,
+		Slots: 4, Several: 2, Elections: 1, Short: 6, Long: 1, Detached: 5, Observed: true,
 	}
 }
+
+// maxShort is the longest time of a short wait.
+const maxShort = 20 * time.Millisecond
+
+// crowds is the number of names that short waits are for. Their holders keep them for longer than
+// the usual ones.
+const crowds = 2
+
+func crowdName(prefix string, i int) string { return fmt.Sprintf("%scrowd:%d", prefix, i) }
+
+// passes reports whether a worker uses PassLocally, and observed whether it has an Observer. Of
+// four workers, one has neither, one has both, and two have one of them.
+func (l *Load) passes(worker int) bool   { return l.Batch > 1 && worker%2 == 1 }
+func (l *Load) observed(worker int) bool { return l.Observed && (worker%4 == 1 || worker%4 == 2) }
 
 // fitTo returns the load without the features that the store does not have.
 func (l Load) fitTo(g *driver.Guarantees) Load {
@@ -57,8 +75,11 @@ func (l Load) fitTo(g *driver.Guarantees) Load {
 	if g.Promotion == driver.NoPromotion {
 		l.Convert = 0
 	}
-	if g.Bound != driver.ToNothing {
-		l.HandOff = 0
+	switch {
+	case g.Bound == driver.ToNothing:
+		l.Detached = 0 // every lock is detached
+	case !g.Detached:
+		l.Detached, l.HandOff = 0, 0
 	}
 	if !g.CoolDown {
 		l.Cool, l.AtLeast = 0, 0
@@ -76,10 +97,10 @@ func (l Load) fitTo(g *driver.Guarantees) Load {
 // turn is one task of a worker.
 type turn struct {
 	name                         string
-	ttl, hold, cancel            time.Duration
+	ttl, hold, cancel, wait      time.Duration
 	shared, convert, handOff     bool
 	fixed, pause, verify, extend bool
-	own, try, evict              bool
+	own, try, evict, detached    bool
 	slots                        int  // how many permits the name has; 0 for a lock without slots
 	several                      bool // the turn takes several names together
 	cool, atLeast, limit         time.Duration
@@ -112,7 +133,7 @@ func (d *dice) draw() turn {
 		name: d.name(), ttl: d.between(l.MinTTL, l.MaxTTL), hold: d.between(l.MinHold, l.MaxHold),
 		shared: d.percent(l.Shared), convert: d.percent(l.Convert), handOff: d.percent(l.HandOff),
 		fixed: d.percent(l.Fixed), verify: d.percent(l.Verify), extend: d.percent(50),
-		own: d.percent(l.Own), try: d.percent(l.Try),
+		own: d.percent(l.Own), try: d.percent(l.Try), wait: l.Wait,
 	}
 	pauses := 4 * l.Pause
 	if strings.HasPrefix(t.name, l.Prefix+"hot:") {
@@ -137,8 +158,30 @@ func (d *dice) draw() turn {
 	case several:
 		t.several, t.shared, t.convert, t.handOff, t.pause = true, false, false, false, false
 	}
+	d.drawShort(&t)
 	d.drawKeep(&t)
+	d.drawDetached(&t)
 	return t
+}
+
+// drawDetached draws whether the hold is bound to nothing although the store binds other holds.
+// Only such a hold can be given away. It cannot be shared.
+func (d *dice) drawDetached(t *turn) {
+	detached := d.percent(d.load.Detached)
+	if d.load.Detached > 0 && !t.several && (detached || t.handOff) {
+		t.detached, t.shared, t.convert = true, false, false
+	}
+}
+
+// drawShort draws whether the turn waits for a short time only.
+func (d *dice) drawShort(t *turn) {
+	short, wait, crowd := d.percent(d.load.Short), d.between(time.Millisecond, maxShort), d.IntN(crowds)
+	if !short || t.own || t.pause {
+		return
+	}
+	if t.wait, t.try = wait, false; t.slots == 0 && !t.several {
+		t.name, t.hold = crowdName(d.load.Prefix, crowd), max(t.hold, wait)
+	}
 }
 
 // drawKeep draws the cool-down, HoldAtLeast or MaxHold of a turn.

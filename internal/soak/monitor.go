@@ -14,6 +14,8 @@ type Monitor struct {
 	events []Event
 	keys   []Key
 	ended  bool
+	rests  bool
+	atRest int
 	grants int
 	faults int
 	atWork map[int]int // by worker: Event.Life of the latest process that has begun to work
@@ -59,7 +61,8 @@ type monitorAPI interface {
 	Write(Write)
 	Offer(Key)
 	Take() (Key, bool)
-	Over() bool // reports whether the run is over
+	Over() bool    // reports whether the work is over
+	Resting() bool // reports whether workers rest after the work
 }
 
 // A holder may send a write just before its own deadline, and the write may arrive after the
@@ -81,6 +84,8 @@ func (c *Monitor) Log(e Event) {
 		c.faults++
 	case Started:
 		c.atWork[e.Worker] = e.Life
+	case Resting:
+		c.atRest++
 	}
 }
 
@@ -181,11 +186,31 @@ func (c *Monitor) Take() (Key, bool) {
 	return k, true
 }
 
-// Over reports whether the workers should end.
+// Over reports whether the workers should end their work.
 func (c *Monitor) Over() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ended
+	return c.ended || c.rests
+}
+
+// Resting reports whether the workers should rest; see Run.rest.
+func (c *Monitor) Resting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rests
+}
+
+// letRest makes the workers rest, and resting returns how many of them do.
+func (c *Monitor) letRest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rests = true
+}
+
+func (c *Monitor) resting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.atRest
 }
 
 func (c *Monitor) end() {

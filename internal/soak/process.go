@@ -12,6 +12,10 @@ import (
 	"time"
 )
 
+// ErrWorker is in the error of Run.Do if the process of a worker failed or did not end. No fault is
+// an excuse for that.
+var ErrWorker = errors.New("the process of a worker failed")
+
 // process is the process of a worker.
 type process struct {
 	cmd    *exec.Cmd
@@ -64,14 +68,17 @@ func (r *Run) program(id, life int) (string, error) {
 // so on.
 const workerTargets = "worker"
 
+// itself is Fault.Worker if the targets are the workers.
+func itself(index int) int { return index }
+
 // KillWorker returns the fault that kills a worker and starts it again.
 func (r *Run) KillWorker() Fault {
-	return Fault{Kind: "kill worker", On: Targets(workerTargets, r.Workers), Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
+	return Fault{Kind: "kill worker", Class: Kill, Worker: itself, On: Targets(workerTargets, r.Workers), Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
 		at := clockNow() // the time is read before the kill, because the worker's locks become free as soon as it is dead
-		if err := p.cmd.Process.Kill(); err != nil {
+		if err := p.signal(id, os.Kill); err != nil {
 			return nil, err
 		}
 		r.monitor.Log(Event{Op: Killed, Worker: id, Life: p.life, At: at})
@@ -86,11 +93,11 @@ func (r *Run) StopWorker() []Fault {
 	if stop == nil {
 		return nil
 	}
-	return []Fault{{Kind: "stop worker", On: Targets(workerTargets, r.Workers), Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
+	return []Fault{{Kind: "stop worker", Class: Stop, Worker: itself, On: Targets(workerTargets, r.Workers), Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		p := r.workers[id].cmd.Process
-		return func() error { return p.Signal(proceed) }, p.Signal(stop)
+		p := r.workers[id]
+		return func() error { return p.signal(id, proceed) }, p.signal(id, stop)
 	}}}
 }
 
@@ -123,16 +130,11 @@ func (r *Run) replace(id, stage int) error {
 	if err := r.awaitWork(id, p); err != nil { // a worker that has not begun to work would not end cleanly
 		return err
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.signal(id, syscall.SIGTERM); err != nil {
 		return err
 	}
-	select {
-	case <-p.done:
-	case <-time.After(time.Minute):
-		return fmt.Errorf("worker %d does not end", id)
-	}
-	if p.err != nil {
-		return fmt.Errorf("worker %d: %w: %s", id, p.err, p.stderr.String())
+	if err := p.join(id, time.Minute); err != nil {
+		return err
 	}
 	r.stage[id] = stage
 	return r.start(id, p.life+1)
@@ -143,11 +145,13 @@ func (r *Run) awaitWork(id int, p *process) error {
 	for end := time.Now().Add(time.Minute); !r.monitor.hasBegun(id, p.life); {
 		select {
 		case <-p.done:
-			return fmt.Errorf("worker %d has ended before it began to work: %v: %s", id, p.err, p.stderr.String())
+			return fmt.Errorf("before it began to work: %w", p.failure(id))
 		case <-time.After(5 * time.Millisecond):
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("worker %d does not begin to work", id)
+			p.cmd.Process.Kill() // the process may have ended already
+			<-p.done
+			return fmt.Errorf("worker %d does not begin to work: %s", id, p.stderr.String())
 		}
 	}
 	return nil
@@ -168,19 +172,39 @@ func (r *Run) awaitAll() error {
 // join waits for the workers to end by themselves.
 func (r *Run) join() error {
 	var errs []error
-	late := time.After(time.Minute)
-	for id, p := range r.workers {
-		select {
-		case <-p.done:
-		case <-late:
-			errs = append(errs, fmt.Errorf("worker %d does not end", id))
-			continue
-		}
-		if p.err != nil {
-			errs = append(errs, fmt.Errorf("worker %d: %w: %s", id, p.err, p.stderr.String()))
-		}
+	for late, id := time.Now().Add(time.Minute), 0; id < len(r.workers); id++ {
+		errs = append(errs, r.workers[id].join(id, max(time.Second, time.Until(late))))
 	}
 	return errors.Join(errs...)
+}
+
+// join waits until the process ends by itself. It returns an error if the process fails, or if it
+// does not end in time.
+func (p *process) join(id int, patience time.Duration) error {
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		return fmt.Errorf("%w: worker %d does not end", ErrWorker, id)
+	}
+	if p.err != nil {
+		return p.failure(id)
+	}
+	return nil
+}
+
+// signal sends a signal to the process. It returns an error if the process has ended by itself.
+func (p *process) signal(id int, s os.Signal) error {
+	err := p.cmd.Process.Signal(s)
+	if errors.Is(err, os.ErrProcessDone) {
+		<-p.done
+		return p.failure(id)
+	}
+	return err
+}
+
+// failure describes how the process ended.
+func (p *process) failure(id int) error {
+	return fmt.Errorf("%w: worker %d: %v: %s", ErrWorker, id, p.err, p.stderr.String())
 }
 
 // killAll kills all workers that still run.

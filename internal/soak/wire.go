@@ -68,6 +68,8 @@ func (c *Monitor) serve(conn net.Conn, encoding Encoding) {
 			r.Key, r.OK = c.Take()
 		case "over":
 			r.OK = c.Over()
+		case "resting":
+			r.OK = c.Resting()
 		}
 		if out.Encode(&r) != nil {
 			return
@@ -114,6 +116,7 @@ func (l *link) Read(name string, fence uint64) Value {
 func (l *link) Write(w Write) { l.askMonitor(call{Do: "write", Write: w}) }
 func (l *link) Offer(k Key)   { l.askMonitor(call{Do: "offer", Key: k}) }
 func (l *link) Over() bool    { return l.askMonitor(call{Do: "over"}).OK }
+func (l *link) Resting() bool { return l.askMonitor(call{Do: "resting"}).OK }
 
 func (l *link) Take() (Key, bool) {
 	r := l.askMonitor(call{Do: "take"})

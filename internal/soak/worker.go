@@ -21,11 +21,13 @@ type worker struct {
 	life    int
 	holds   int64 // number of ids given out
 	first   int64
+
+	passes, observed bool // the Locker has PassLocally, or an Observer
 }
 
 // newWorker makes goroutine g of process id.
 func newWorker(o *order, g int, monitor monitorAPI, l *padlock.Locker) *worker {
-	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life}
+	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life, passes: o.Load.passes(o.Worker), observed: o.Load.observed(o.Worker)}
 	w.first = int64(o.Worker)<<52 | int64(o.Life)<<40 | int64(g)<<32
 	source := rand.NewPCG(o.Seed, uint64(w.first))
 	load := o.Load
@@ -68,12 +70,32 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 		waiting, cancel = context.WithTimeout(ctx, t.cancel)
 		defer cancel()
 	}
-	opts := []padlock.Option{padlock.TTL(t.ttl), padlock.Wait(w.dice.load.Wait)}
+	begun := clockNow()
+	var lock *padlock.Lock
+	var err error
+	if t.try {
+		lock, err = w.locker.TryAcquire(waiting, t.name, t.options()...)
+	} else {
+		lock, err = w.locker.Acquire(waiting, t.name, t.options()...)
+	}
+	if err != nil {
+		w.logRefusal(ctx, begun, t, err)
+		return nil
+	}
+	return w.got(Event{Op: Acquired, Call: begun, Waited: !t.try}, lock, t)
+}
+
+// options returns the options of the turn's acquire.
+func (t *turn) options() []padlock.Option {
+	opts := []padlock.Option{padlock.TTL(t.ttl), padlock.Wait(t.wait)}
 	if t.shared {
 		opts = append(opts, padlock.Shared())
 	}
 	if t.fixed {
 		opts = append(opts, padlock.NoRenewal())
+	}
+	if t.detached {
+		opts = append(opts, padlock.Detached())
 	}
 	if t.atLeast > 0 {
 		opts = append(opts, padlock.HoldAtLeast(t.atLeast))
@@ -84,26 +106,14 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 	if t.slots > 0 {
 		opts = append(opts, padlock.Slots(t.slots))
 	}
-	begun := clockNow()
-	var lock *padlock.Lock
-	var err error
-	if t.try {
-		lock, err = w.locker.TryAcquire(waiting, t.name, opts...)
-	} else {
-		lock, err = w.locker.Acquire(waiting, t.name, opts...)
-	}
-	if err != nil {
-		w.logRefusal(ctx, begun, t, err)
-		return nil
-	}
-	return w.got(Event{Op: Acquired, Call: begun, Waited: !t.try}, lock, t)
+	return opts
 }
 
 // logRefusal logs the error of an acquire. If the name is not held, the store may be down, so
 // logRefusal pauses before the worker sends its next request.
 func (w *worker) logRefusal(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
-	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Err: kind})
+	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Keep: int64(t.atLeast), With: w.with(&t), Err: kind})
 	if kind != "held" {
 		pause(ctx, 20*time.Millisecond)
 	}
@@ -114,7 +124,7 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	h := &held{Lock: lock, turn: t, id: w.first | w.holds}
 	e.At = clockNow()
 	e.Name, e.Slots, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = h.Name(), t.slots, h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed || t.limit > 0
-	e.Until, e.Keep = claim(lock), int64(t.atLeast)
+	e.Until, e.Keep, e.With = claim(lock), int64(t.atLeast), w.with(&t)
 	w.log(e)
 	context.AfterFunc(lock.Context(), func() {
 		if !h.over.Load() {
@@ -191,7 +201,7 @@ func (w *worker) demote(_ context.Context, h *held) bool {
 // logBegin logs the beginning of a call. Other workers may see the effects of the call before its
 // end is logged.
 func (w *worker) logBegin(h *held, op Op) {
-	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Err: string(op)})
+	w.log(Event{Op: Begun, Name: h.Name(), Hold: h.id, Keep: int64(h.cool), Err: string(op)})
 }
 
 // release releases the lock. Once the call begins, the worker no longer claims that it may work.
@@ -216,7 +226,7 @@ func (w *worker) takeAgain(ctx context.Context, h *held) {
 	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))
 	if err == nil {
 		t := h.turn
-		t.own, t.fixed = false, false
+		t.own, t.fixed, t.detached = false, false, false
 		w.release(w.got(Event{Op: Acquired, Call: begun}, lock, t))
 		return
 	}

@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -17,12 +16,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/internal/soak/linear"
 	"github.com/padlock-go/padlock/lab/chaos/judge"
 	"github.com/padlock-go/padlock/lab/chaos/rig"
 )
@@ -38,7 +35,9 @@ type settings struct {
 	append string
 	replay string
 	resume bool
-	broken []string // a few lines for each row that failed, printed at the end
+	play   func(*rig.Row, context.Context, rig.Options) (*soak.Run, *soak.Outcome, error) // runs a row
+	runs   []*run
+	pairs  map[soak.Pair]int
 }
 
 func main() {
@@ -56,7 +55,7 @@ func main() {
 }
 
 func parse() (*settings, error) {
-	s := &settings{}
+	s := &settings{play: (*rig.Row).Run, pairs: map[soak.Pair]int{}}
 	only := flag.String("only", "", "rows whose name matches this")
 	flag.IntVar(&s.most, "most", 0, "run this many rows, drawn by -draw; 0: all")
 	flag.StringVar(&s.draw, "draw", "", "the text that decides which rows -most leaves out, such as a commit")
@@ -86,21 +85,24 @@ func (s *settings) run(ctx context.Context) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("-only %s: no row matches", s.only)
 	}
+	whole := len(rows) == len(rig.Rows()) && s.which == "both"
 	rows = s.drawn(rows)
+	whole = whole && len(rows) == len(rig.Rows())
 	for _, row := range rows {
 		for _, all := range []bool{false, true} {
-			if s.which == "covered" && all || s.which == "all" && !all || ctx.Err() != nil {
+			if s.which == "covered" && all || s.which == "all" && !all {
 				continue
 			}
-			if err := s.runRow(ctx, row, all); err != nil {
-				return fmt.Errorf("%s: %w\n  the same again: %s", row.Name, err, s.repeatCommand(row.Name, all))
-			}
+			s.runs = append(s.runs, &run{row: row, all: all})
 		}
 	}
-	if n := len(s.broken); n > 0 {
-		return fmt.Errorf("%d stores broke what they promise (seed %d):\n%s", n, s.Seed, strings.Join(s.broken, "\n"))
+	s.makeRuns(ctx)
+	s.printTable(os.Stdout)
+	soak.WritePairs(os.Stdout, s.pairs, reasons)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return ctx.Err()
+	return s.verdict(whole)
 }
 
 // drawn returns the rows that -draw selects, as many as -most allows. It prints the names of the
@@ -123,100 +125,6 @@ func (s *settings) drawn(rows []rig.Row) []rig.Row {
 		}
 	}
 	return left
-}
-
-// runRow runs a row. If the row had to pass and did not, runRow adds a summary to s.broken.
-func (s *settings) runRow(ctx context.Context, row rig.Row, all bool) error {
-	if s.done(row, all) {
-		s.Say(row.Name + ": done before")
-		return nil
-	}
-	o := s.Options
-	o.All = all
-	run, out, err := row.Run(ctx, o)
-	for i := 0; i < 2 && errors.Is(err, rig.ErrProxyStuck); i++ {
-		s.Say(row.Name + ": again, since " + err.Error())
-		run, out, err = row.Run(ctx, o)
-	}
-	if err != nil {
-		return err
-	}
-	p := soak.NewReport(run, out)
-	dir := s.dir(row, all)
-	if p.Sum() > 0 {
-		if err := keepHistory(dir, out); err != nil {
-			return err
-		}
-	}
-	v, err := judge.Check(out.Events, "", time.Minute)
-	if err != nil {
-		return err
-	}
-	p.Verdict = v.String()
-	if v.Illegal > 0 {
-		if err := keepHistory(dir, out); err != nil {
-			return err
-		}
-		if _, err := judge.Check(soak.FilterHistory(out.Events, v.Names), dir, time.Minute); err != nil {
-			return err
-		}
-	}
-	s.tell(p, v, dir, row.Name, all)
-	if bad := p.Sum() > 0 || v.Illegal+v.Unknown > 0; bad && !all {
-		s.broken = append(s.broken, s.summary(row.Name, p, v))
-	}
-	return s.publish(row, all, p, v)
-}
-
-// summary describes in a few lines which row failed, how it failed, and how to run it again.
-func (s *settings) summary(row string, p *soak.Report, v linear.Verdict) string {
-	text := fmt.Sprintf("  %s: %s; porcupine: %v\n", row, p.Measured(), v)
-	if len(p.Of) > 0 {
-		text += fmt.Sprintf("    first: %v\n", p.Of[0])
-	}
-	return text + "    the same again: " + s.repeatCommand(row, false)
-}
-
-// repeatCommand returns the command that runs the soak of one row again, with the seed and the
-// settings of this run.
-func (s *settings) repeatCommand(row string, all bool) string {
-	faults := map[bool]string{false: "covered", true: "all"}[all]
-	return fmt.Sprintf("cd internal/integration && go run ./chaos -seed %d -only '^%s$' -faults %s -for %v -tail %v -every %v -lanes %d -workers %d",
-		s.Seed, regexp.QuoteMeta(row), faults, s.For, s.Tail, s.Every, s.Lanes, s.Workers)
-}
-
-// tell prints the report. If the run failed, it also stores the report next to the history.
-func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all bool) {
-	kind := map[bool]string{false: "covered faults", true: "all faults"}[all]
-	fmt.Printf("== %s\n", kind)
-	p.Write(os.Stdout)
-	if p.Sum() == 0 && v.Illegal == 0 {
-		return
-	}
-	again := s.repeatCommand(row, all)
-	fmt.Printf("  no lock's history: %v\n  kept in %s; the same again: %s\n", v.Names, dir, again)
-	if f, err := os.Create(filepath.Join(dir, "report.txt")); err == nil { // an error is ignored, because the history is enough
-		p.Write(f)
-		fmt.Fprintln(f, again)
-		f.Close()
-	}
-}
-
-func (s *settings) dir(row rig.Row, all bool) string {
-	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(row.Name), "-")
-	return filepath.Join(s.keep, fmt.Sprintf("%s-%v-%d", name, all, s.Seed))
-}
-
-func keepHistory(dir string, out *soak.Outcome) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.Create(filepath.Join(dir, "history.jsonl"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return soak.WriteHistory(f, out.Events)
 }
 
 // judgeKept judges the history of an earlier run.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,5 +108,78 @@ func TestSummaryOfFailure(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+}
+
+// fake returns settings that play each row by a function, without servers.
+func fake(runs []*run, play func(name string, all bool) (events []soak.Event, err error)) *settings {
+	s := &settings{runs: runs, pairs: map[soak.Pair]int{}, keep: os.DevNull}
+	s.Say = func(string) {}
+	s.play = func(row *rig.Row, _ context.Context, o rig.Options) (*soak.Run, *soak.Outcome, error) {
+		events, err := play(row.Name, o.All)
+		return &soak.Run{Name: row.Name}, &soak.Outcome{Events: events, To: 1}, err
+	}
+	return s
+}
+
+// A rig that fails does not stop the other rows. It is tried again after them, and left out if it
+// fails again.
+func TestRigThatFails(t *testing.T) {
+	t.Parallel()
+	var order []string
+	runs := []*run{{row: rig.Row{Name: "dead"}}, {row: rig.Row{Name: "flaky"}}, {row: rig.Row{Name: "good"}}}
+	s := fake(runs, func(name string, _ bool) ([]soak.Event, error) {
+		order = append(order, name)
+		if name == "dead" || name == "flaky" && len(order) < 4 {
+			return nil, errors.New("the server did not start")
+		}
+		return nil, nil
+	})
+	s.makeRuns(t.Context())
+	if want := []string{"dead", "flaky", "good", "dead", "flaky"}; !slices.Equal(order, want) {
+		t.Errorf("the rows ran in the order %v, want %v", order, want)
+	}
+	if runs[0].result != rigFailed || runs[1].result != ok || runs[2].result != ok {
+		t.Errorf("results: %q, %q and %q", runs[0].result, runs[1].result, runs[2].result)
+	}
+	var table strings.Builder
+	s.printTable(&table)
+	for _, line := range []string{"NO RIG       covered                    dead", "ok           covered         0       0  flaky", "ok           covered         0       0  good"} {
+		if !strings.Contains(table.String(), line) {
+			t.Errorf("the table lacks %q\n%s", line, &table)
+		}
+	}
+	err := s.verdict(false)
+	if err == nil || !strings.Contains(err.Error(), "the server did not start") || !strings.Contains(err.Error(), "-only '^dead$'") {
+		t.Errorf("the verdict is %v", err)
+	}
+}
+
+// A worker that fails is a broken promise, and is not tried again.
+func TestWorkerThatFails(t *testing.T) {
+	t.Parallel()
+	runs := []*run{{row: rig.Row{Name: "crashes"}, all: true}, {row: rig.Row{Name: "good"}}}
+	tries := 0
+	s := fake(runs, func(name string, _ bool) ([]soak.Event, error) {
+		if tries++; name == "crashes" {
+			return nil, fmt.Errorf("%w: worker 2: panic", soak.ErrWorker)
+		}
+		return nil, nil
+	})
+	s.makeRuns(t.Context())
+	if err := s.verdict(false); tries != 2 || runs[0].result != broken || err == nil || !strings.Contains(err.Error(), "worker 2: panic") {
+		t.Errorf("after %d runs the result is %q and the verdict %v", tries, runs[0].result, err)
+	}
+}
+
+// Only in a whole run must every pair meet.
+func TestPairsOfAWholeRun(t *testing.T) {
+	t.Parallel()
+	s := fake(nil, nil)
+	if err := s.verdict(false); err != nil {
+		t.Errorf("a part of the rows: %v", err)
+	}
+	if err := s.verdict(true); err == nil || !strings.Contains(err.Error(), "{Slots kill}") || strings.Contains(err.Error(), "{LockTx clock step}") {
+		t.Errorf("all rows: %v", err)
 	}
 }

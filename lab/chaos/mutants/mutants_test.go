@@ -74,6 +74,9 @@ var mutants = []mutant{
 		open: func(s driver.Store, k *shared) driver.Store {
 			return orphaned{lossyPass{passing{onServer{wrap{s}}}, k}}
 		}},
+	{name: "a waiter that gave up and keeps its place while its process waits for another name", within: 200_000, seen: []string{"I6"}, saying: "not to be had", load: impatient,
+		open:  func(s driver.Store, k *shared) driver.Store { return &haunted{onServer: onServer{wrap{s}}, shared: k} },
+		fault: func(*shared) {}}, // there is always a fault that would excuse a waiter's late grant
 	{name: "a reservation never reclaimed", within: 2000, seen: []string{"I6"}, load: func(l *soak.Load) { l.Cancel = 10 },
 		open: func(s driver.Store, _ *shared) driver.Store { return keeping{wrap{s}} }},
 }
@@ -97,6 +100,9 @@ func orphaning(l *soak.Load) {
 	crowded(l)
 	l.Cancel, l.MaxHold, l.MinTTL, l.MaxTTL = 30, time.Millisecond, 2500*time.Millisecond, 3*time.Second
 }
+
+// impatient makes many waiters give up while another one waits for long.
+func impatient(l *soak.Load) { l.Short, l.Pause, l.Cool, l.AtLeast = 40, 0, 0, 0 }
 
 // paused makes holders outlive their leases often.
 func paused(l *soak.Load) { l.Pause, l.MaxTTL = 200, 800*time.Millisecond }

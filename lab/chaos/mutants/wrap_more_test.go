@@ -3,6 +3,7 @@ package mutants
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -93,4 +94,31 @@ func (s orphaned) Release(ctx context.Context, name, token string, keep time.Dur
 		return driver.Gone, nil
 	}
 	return s.lossyPass.Release(ctx, name, token, keep)
+}
+
+// haunted keeps the place of some waiters that gave up. When it is their turn, the name goes to
+// nobody. The places last for as long as any waiter of the process waits for any name.
+type haunted struct {
+	onServer
+	*shared
+	waiters atomic.Int32
+}
+
+func (s *haunted) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	s.waiters.Add(1)
+	defer s.waiters.Add(-1)
+	g, err := s.onServer.Wait(ctx, r, reserve)
+	if err != nil && ctx.Err() != nil && !r.Shared && s.every(10, "given up") {
+		go s.haunt(driver.Request{Name: r.Name, Token: r.Token + "ghost", TTL: 2 * time.Second, Holder: r.Holder})
+	}
+	return g, err
+}
+
+func (s *haunted) haunt(r driver.Request) {
+	ctx := context.Background()
+	for s.waiters.Load() > 0 {
+		s.Store.Acquire(ctx, r) // with the same token it also extends the lease
+		<-time.After(20 * time.Millisecond)
+	}
+	s.Store.Release(ctx, r.Name, r.Token, 0)
 }

@@ -129,7 +129,7 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 		}
 		var stage []string
 		for _, worker := range links {
-			stage = append(stage, d.url(worker[0].Listen))
+			stage = append(stage, d.url(worker[0].Addr()))
 		}
 		alive := func() error { return d.revive(d.admin(srv.Addr()), srv) }
 		faults := append(networkFaults(links), supervised(alive, d.serverFaults(srv, dir))...)

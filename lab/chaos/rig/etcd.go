@@ -24,7 +24,7 @@ func etcdMembers(s *Site) (*setup, error) {
 	for _, worker := range links {
 		var hosts []string
 		for _, p := range worker {
-			hosts = append(hosts, p.Listen)
+			hosts = append(hosts, p.Addr())
 		}
 		stage = append(stage, "etcd://"+strings.Join(hosts, ",")+"/soak/")
 	}

@@ -125,7 +125,7 @@ func TestFailover(t *testing.T) {
 	if f.servers[0].Addr() == before {
 		t.Error("the primary is as before")
 	}
-	if role := ask(t, links[0][0].Listen, "ROLE", 3); role != "master" {
+	if role := ask(t, links[0][0].Addr(), "ROLE", 3); role != "master" {
 		t.Errorf("workers come to a %s", role)
 	}
 	if role := ask(t, f.servers[1].Addr(), "ROLE", 3); role != "slave" {
@@ -146,7 +146,7 @@ func TestEveryFaultEnds(t *testing.T) {
 		if !strings.Contains(f.Kind, "clock") {
 			once(t, f)
 		}
-		for _, addr := range []string{links[0][0].Listen, servers[0].Addr()} { // the client replaces a broken connection
+		for _, addr := range []string{links[0][0].Addr(), servers[0].Addr()} { // the client replaces a broken connection
 			if pong := ask(t, addr, "SET x y", 1); pong != "+OK" {
 				t.Errorf("after %s: %q", f.Kind, pong)
 			}

@@ -26,7 +26,7 @@ func memcached(s *Site) (*setup, error) {
 	}
 	var stage []string
 	for _, worker := range links {
-		stage = append(stage, "memcached://"+worker[0].Listen)
+		stage = append(stage, "memcached://"+worker[0].Addr())
 	}
 	faults := append(networkFaults(links), flushMemcached(srv), restart("restart without data", servers, false, 4*time.Second))
 	return &setup{stages: [][]string{stage}, open: Open, faults: faults, log: srv.Log}, nil

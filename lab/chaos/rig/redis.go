@@ -73,9 +73,9 @@ func restart(kind string, servers []*server.Server, keep bool, grace time.Durati
 const guardTTL = 2 * time.Second
 
 // urls returns the URL of server i for each worker. The URL leads through the worker's own proxy.
-func urls(links [][]proxy, i int, query string) (out []string) {
+func urls(links [][]*server.Proxy, i int, query string) (out []string) {
 	for _, worker := range links {
-		out = append(out, fmt.Sprintf("redis://%s?max-ttl=%v&%s", worker[i].Listen, guardTTL, query))
+		out = append(out, fmt.Sprintf("redis://%s?max-ttl=%v&%s", worker[i].Addr(), guardTTL, query))
 	}
 	return out
 }
@@ -132,19 +132,17 @@ func jump(file string) soak.Fault {
 // old primary comes back as the replica, without data.
 type failover struct {
 	servers []*server.Server // the first one is the primary
-	links   [][]proxy
-	between proxy
+	links   [][]*server.Proxy
+	between *server.Proxy
 }
 
 func (f *failover) fault() soak.Fault {
 	return soak.Fault{Kind: "failover", Last: 300 * time.Millisecond, Grace: 5 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
-		heal, err := f.between.poison([3]string{"timeout", down, `"timeout": 0`}, [3]string{"timeout", up, `"timeout": 0`})
+		f.between.Disturb(server.Trouble{Lose: true}, server.Trouble{Lose: true})
 		return func() error {
-			if err := f.promote(); err != nil {
-				return err
-			}
-			return heal()
-		}, err
+			defer f.between.Disturb(server.Trouble{}, server.Trouble{})
+			return f.promote()
+		}, nil
 	}}
 }
 
@@ -157,9 +155,7 @@ func (f *failover) promote() error {
 		return err
 	}
 	for _, worker := range f.links {
-		if err := worker[0].point(next.Addr()); err != nil {
-			return err
-		}
+		worker[0].Point(next.Addr())
 	}
 	f.servers[0], f.servers[1] = next, old
 	if err := try(func() { old.Restart(false) }); err != nil {
@@ -170,10 +166,8 @@ func (f *failover) promote() error {
 
 // follow makes the second server a replica of the first.
 func (f *failover) follow() error {
-	if err := f.between.point(f.servers[0].Addr()); err != nil {
-		return err
-	}
-	host, port, err := net.SplitHostPort(f.between.Listen)
+	f.between.Point(f.servers[0].Addr())
+	host, port, err := net.SplitHostPort(f.between.Addr())
 	if err != nil {
 		return err
 	}

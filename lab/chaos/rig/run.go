@@ -26,10 +26,17 @@ type Options struct {
 // Covered reports whether the store's guarantees include this kind of fault.
 func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
 
-// immortal lists functions. Goroutines that these functions have started may go on after a run.
-// Some of these goroutines start child processes. The others belong to toxiproxy: if a connection
-// ends while a toxic is added or removed, the goroutine of the connection may never end.
-var immortal = []string{"internal/soak.init", "internal/server.init", "Shopify/toxiproxy"}
+// classes are the columns of the faults in the table of pairs.
+var classes = map[string]string{
+	"lost requests": soak.LostRequest, "lost replies": soak.LostReply,
+	"cut": soak.Silence, "stop server": soak.Silence, "member stopped": soak.Silence, "table locked": soak.Silence,
+	"restart without data": soak.Restart, "restart with data": soak.Restart, "member killed": soak.Restart, "immediate shutdown": soak.Restart, "failover": soak.Restart,
+	"clock jump": soak.ClockStep,
+}
+
+// immortal lists functions. The goroutines that these functions have started go on after a run,
+// because they start child processes.
+var immortal = []string{"internal/soak.init", "internal/server.init"}
 
 // Run runs the soak once, with workers that use the Row's store while faults happen.
 func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outcome, err error) {
@@ -58,6 +65,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 		faults = append(append(faults, kill), r.StopWorker()...)
 	}
 	for _, f := range faults {
+		f.Class = cmp.Or(f.Class, classes[f.Kind])
 		if o.All || row.Covered(f.Kind) {
 			r.Faults = append(r.Faults, f)
 		}
@@ -68,7 +76,10 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 		err = fmt.Errorf("%w; the server said: %s", err, said[max(0, len(said)-4000):])
 	}
 	if err == nil && set.check != nil {
-		err = set.check(out)
+		var broken string
+		if broken, err = set.check(out); broken != "" {
+			out.Events = append(out.Events, soak.Event{Op: soak.Broken, At: out.To, Err: "I7 " + broken})
+		}
 	}
 	if err == nil && len(set.programs) > 0 {
 		if this, older := out.GrantsOfBoth(); this == 0 || older == 0 {

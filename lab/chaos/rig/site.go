@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Shopify/toxiproxy/v2"
-
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/soak"
@@ -25,7 +23,6 @@ import (
 type Site struct {
 	Workers int
 	host    host
-	toxic   *toxiproxy.ApiServer
 	dir     string
 	build   func(commit string) (binary string, err error) // replaces Site.buildCommit in a test; may be nil
 	shim    string                                         // path of the file with the offset of the servers' clocks; "" if there is no shim
@@ -151,8 +148,8 @@ func (s *Site) useShim() error {
 }
 
 // links puts a proxy between each worker and each server.
-func (s *Site) links(servers []*server.Server) ([][]proxy, error) {
-	all := make([][]proxy, s.Workers)
+func (s *Site) links(servers []*server.Server) ([][]*server.Proxy, error) {
+	all := make([][]*server.Proxy, s.Workers)
 	for w := range all {
 		for _, srv := range servers {
 			p, err := s.proxy(srv.Addr())

@@ -19,7 +19,7 @@ import (
 type takeover struct {
 	site             *Site
 	primary, standby *server.Server
-	links            [][]proxy
+	links            [][]*server.Proxy
 }
 
 // withStandby returns the setup of a Row whose locks are in a PostgreSQL server with a standby.
@@ -37,7 +37,7 @@ func withStandby(s *Site) (*setup, error) {
 	}
 	var stage []string
 	for _, worker := range t.links {
-		stage = append(stage, postgreSQL.url(worker[0].Listen))
+		stage = append(stage, postgreSQL.url(worker[0].Addr()))
 	}
 	faults := append(networkFaults(t.links), t.fault())
 	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, load: longLeases, log: func() string { return t.primary.Log() }}
@@ -78,9 +78,7 @@ func (t *takeover) promote() error {
 		return err
 	}
 	for _, worker := range t.links {
-		if err := worker[0].point(t.primary.Addr()); err != nil {
-			return err
-		}
+		worker[0].Point(t.primary.Addr())
 	}
 	return t.addStandby()
 }

@@ -39,9 +39,11 @@ type setup struct {
 	voting    bool // a majority of servers decides
 	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
 	goroutines int
-	load       func(*soak.Load)          // changes the load; may be nil
-	check      func(*soak.Outcome) error // looks at the servers after the run; may be nil
-	log        func() string             // returns the server's log; may be nil
+	load       func(*soak.Load) // changes the load; may be nil
+	// check looks at the servers after the run and returns what is left behind there, or "". It may
+	// be nil.
+	check func(*soak.Outcome) (broken string, err error)
+	log   func() string // returns the server's log; may be nil
 }
 
 // Rows returns the table of stores. For a new store, add a line.
@@ -119,7 +121,7 @@ func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
 }
 
 // serverFaults returns the faults of Redis servers and their connections.
-func (s *Site) serverFaults(servers []*server.Server, links [][]proxy, o server.RedisOptions) []soak.Fault {
+func (s *Site) serverFaults(servers []*server.Server, links [][]*server.Proxy, o server.RedisOptions) []soak.Fault {
 	faults := append(networkFaults(links), redisFaults(servers)...)
 	grace := guardTTL + 4*time.Second
 	faults = append(faults, flush(servers), restart("restart without data", servers, false, grace))
@@ -152,7 +154,7 @@ func replicated(s *Site) (*setup, error) {
 
 // compose returns one configuration for each worker. A configuration is a rule ("majority" or
 // "all"), followed by the URLs of all servers.
-func compose(rule string, links [][]proxy, query string) []string {
+func compose(rule string, links [][]*server.Proxy, query string) []string {
 	out := slices.Repeat([]string{rule}, len(links))
 	for i := range links[0] {
 		for w, u := range urls(links, i, query) {
@@ -193,7 +195,7 @@ func mixed(s *Site) (*setup, error) {
 	}
 	var stage []string
 	for w, u := range urls(links, 0, "restart-guard=strict") {
-		members := url.Values{"store": {u, postgresURL(links[w][1].Listen), "etcd://" + links[w][2].Listen + "/soak/"}}
+		members := url.Values{"store": {u, postgresURL(links[w][1].Addr()), "etcd://" + links[w][2].Addr() + "/soak/"}}
 		stage = append(stage, "quorum:?"+members.Encode())
 	}
 	faults := append(s.serverFaults(servers, links, server.RedisOptions{}), postgreSQL.serverFaults(pg, "")...)

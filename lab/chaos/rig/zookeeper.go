@@ -25,7 +25,7 @@ func zooKeepers(s *Site) (*setup, error) {
 	for _, worker := range links {
 		var hosts []string
 		for _, p := range worker {
-			hosts = append(hosts, p.Listen)
+			hosts = append(hosts, p.Addr())
 		}
 		stage = append(stage, fmt.Sprintf("zookeeper://%s/soak?session-timeout=3s", strings.Join(hosts, ",")))
 	}
