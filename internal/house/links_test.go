@@ -34,11 +34,18 @@ var (
 	fenced = regexp.MustCompile("(?ms)^```.*?^```")
 	spans  = regexp.MustCompile("`[^`\n]*`")
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	module = regexp.MustCompile(`\.\./padlock/([a-z/]+)`) // in a reader's workspace
 )
 
-// checkLinks reports links of one page that lead nowhere. Links to other sites are not followed.
+// checkLinks reports links and workspace lines of one page that lead nowhere. Links to other sites
+// are not followed.
 func checkLinks(name, text string, pages map[string]string, exists func(string) bool) []string {
 	var found []string
+	for _, m := range module.FindAllStringSubmatch(text, -1) {
+		if !exists(m[1] + "/go.mod") {
+			found = append(found, fmt.Sprintf("%s: %s is no module of this tree", name, m[0]))
+		}
+	}
 	prose := spans.ReplaceAllString(fenced.ReplaceAllString(text, ""), "")
 	for _, m := range link.FindAllStringSubmatch(prose, -1) {
 		target, anchor, _ := strings.Cut(m[1], "#")
@@ -84,7 +91,7 @@ func anchorOf(heading string) string {
 }
 
 func TestLinksBite(t *testing.T) {
-	pages := map[string]string{"docs/a.md": "# A page\n\n## My lock is `stuck`: what now?\n", "README.md": ""}
+	pages := map[string]string{"docs/a.md": "# A page\n\n## My lock is `stuck`: what now?\n", "README.md": "", "stores/zkstore/go.mod": ""}
 	exists := func(name string) bool { _, ok := pages[name]; return ok }
 	check := func(text string) []string { return checkLinks("docs/b.md", text, pages, exists) }
 	expect(t, check("[a](a.md) [b](../README.md) [c](a.md#my-lock-is-stuck-what-now) [d](https://example.org/x)"), "")
@@ -92,4 +99,6 @@ func TestLinksBite(t *testing.T) {
 	expect(t, check("see [a](a.md#stuck)"), "the link a.md#stuck leads to no heading")
 	expect(t, check("```\n[a](c.md)\n```\n and `As[T](store)`"), "")
 	expect(t, check("see [`a`](c.md)"), "the link c.md leads to no file")
+	expect(t, check("`go work init . ../padlock ../padlock/stores/zkstore`"), "")
+	expect(t, check("`go work init . ../padlock ../padlock/zkstore`"), "../padlock/zkstore is no module of this tree")
 }

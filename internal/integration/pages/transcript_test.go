@@ -23,10 +23,10 @@ func TestReadmeTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := filepath.Join(dir, "work")
-	if err := os.MkdirAll(work, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(work, "examples"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(work, "report.sh"), report, 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(work, "examples", "report.sh"), report, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var shown strings.Builder
