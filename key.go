@@ -192,21 +192,21 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 //   - ErrLost: another client has taken the name, the lock was released or adopted before, or the
 //     store cannot tell;
 //   - ErrUncertain: the lock is released, or will end with its lease;
-//   - errors.ErrUnsupported: the locks of the store are bound to a process or a connection.
+//   - ErrInvalid: the key is not valid here, or the cool-down is out of range. A wrong cool-down is
+//     cut or left out, and the lock is released;
+//   - errors.ErrUnsupported: the locks of the store are bound to a process or a connection, or the
+//     store has no cool-downs. Without cool-downs the lock is released.
 //
 // ReleaseKey is safe for concurrent use.
 func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption) error {
-	keep := coolDownOf(0, opts)
-	err := driver.CheckKeep("CoolDown", keep, &l.guarantees)
-	if err == nil {
-		err = l.beginKey(ctx, key)
-	}
+	keep, wrong := l.coolDownOf(0, opts)
+	err := l.beginKey(ctx, key)
 	if err == nil {
 		err = l.releaseKey(ctx, key, keep)
 		l.endKey()
 	}
-	if err != nil {
-		return failed(OpRelease, key.name, err)
+	if err != nil || wrong != nil {
+		return failed(OpRelease, key.name, err, wrong)
 	}
 	return nil
 }

@@ -185,10 +185,11 @@ func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 //   - ErrMaxHold: the time of MaxHold was over before the release;
 //   - ErrUncertain, ErrUnavailable: the store did not confirm the release. The Locker repeats it in
 //     the background until the lease has ended;
-//   - ErrInvalid, errors.ErrUnsupported: the cool-down is not possible. These are the only errors
-//     after which the lock is still held.
+//   - ErrInvalid: the cool-down is out of range. The lock is released, and cools down for the
+//     nearest time that is possible. If the cool-down was negative, there is none;
+//   - errors.ErrUnsupported: the store has no cool-downs. The lock is released without one.
 //
-// A second Release does nothing and returns the result of the first one.
+// The lock is over after every error. A second Release does nothing and returns the result of the first one.
 func (k *Lock) Release(opts ...ReleaseOption) error {
 	err := k.holdOf().giveUp(context.Background(), opts)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten while it is released

@@ -335,7 +335,7 @@ func (s *lockSet) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), rollBackPatience)
 	defer cancel()
 	for i := len(s.holds) - 1; i >= 0; i-- {
-		s.holds[i].giveBack(ctx, 0)
+		s.holds[i].giveBack(ctx, 0, nil)
 		if s.within {
 			s.l.mu.Lock()
 			s.l.attemptOver()

@@ -12,39 +12,43 @@ import (
 // giveUp implements Lock.Release. If ctx has ended, giveUp sends nothing, and the cleaner releases
 // h.
 func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
-	keep := h.coolDown
+	keep, wrong := h.coolDown, error(nil)
 	if len(opts) > 0 {
-		keep = coolDownOf(keep, opts)
-	}
-	if keep != 0 {
-		if err := driver.CheckKeep("CoolDown", keep, &h.locker.guarantees); err != nil {
-			return failed(OpRelease, h.name, err)
-		}
+		keep, wrong = h.locker.coolDownOf(keep, opts)
 	}
 	h.claimFor(ctx, keep)
-	return h.giveBack(ctx, keep)
+	return h.giveBack(ctx, keep, wrong)
 }
 
-// coolDownOf is a function of its own, so that a Release without options allocates nothing.
-func coolDownOf(keep time.Duration, opts []ReleaseOption) time.Duration {
+// coolDownOf returns the cool-down that opts ask for, or else keep. If the store cannot keep the
+// name for so long, coolDownOf returns the nearest time that is possible, and an error. It is a
+// function of its own, so that a Release without options allocates nothing.
+func (l *Locker) coolDownOf(keep time.Duration, opts []ReleaseOption) (time.Duration, error) {
 	set := releaseSettings{coolDown: keep}
 	for _, o := range opts {
 		o.applyRelease(&set)
 	}
-	return set.coolDown
+	keep, err := driver.NearestKeep("CoolDown", set.coolDown, &l.guarantees)
+	switch {
+	case err != nil && keep == 0:
+		err = fmt.Errorf("%w; the lock is released without a cool-down", err)
+	case err != nil:
+		err = fmt.Errorf("%w; the lock is released with a cool-down of %v", err, keep)
+	}
+	return keep, err
 }
 
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
-// and returns its result. If ctx ends, the requests to the store end too, and the cleaner releases
+// and returns its result. If wrong is not nil, it is joined to the result. If ctx ends, the requests to the store end too, and the cleaner releases
 // h. ctx is never the caller's context, because a program must be able to release its locks when
 // its own context has ended.
-func (h *hold) giveBack(ctx context.Context, keep time.Duration) error {
+func (h *hold) giveBack(ctx context.Context, keep time.Duration, wrong error) error {
 	if !h.released.CompareAndSwap(nil, releaseBegun) {
 		return h.awaitRelease()
 	}
 	done := releasedWell
-	if err := h.release(ctx, keep); err != nil {
-		done = &releaseState{err: failed(OpRelease, h.name, err)}
+	if err := h.release(ctx, keep); err != nil || wrong != nil {
+		done = &releaseState{err: failed(OpRelease, h.name, err, wrong)}
 	}
 	if others := h.released.Swap(done); others != releaseBegun {
 		others.err = done.err

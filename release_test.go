@@ -304,15 +304,54 @@ func TestCoolDown(t *testing.T) {
 				t.Errorf("cooled down for %v, want %v", d, c.want)
 			}
 		}
-		h := acquire(t, l, "job")
-		for _, bad := range []time.Duration{-1, 1, 25 * time.Hour} {
-			wantOnly(t, h.Release(padlock.CoolDown(bad)), "release", padlock.ErrInvalid)
-		}
-		if err := h.Check(t.Context()); err != nil {
-			t.Errorf("a refused Release has ended the lock: %v", err)
-		}
-		release(t, h)
 	})
+}
+
+// A cool-down that is out of range does not keep Release from releasing the lock. A cool-down that
+// is too short or too long is cut, and the error says so.
+func TestCoolDownOutOfRange(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		for bad, want := range map[time.Duration]time.Duration{
+			-1: 0, 1: driver.MinTTL, 40 * time.Millisecond: driver.MinTTL, 25 * time.Hour: driver.MaxTTL,
+		} {
+			h := acquire(t, l, "job")
+			start := time.Now()
+			err := h.Release(padlock.CoolDown(bad))
+			wantOnly(t, err, "release", padlock.ErrInvalid)
+			if again := h.Release(); again != err {
+				t.Errorf("a second Release: %v", again)
+			}
+			wantOnly(t, h.Check(t.Context()), "check", padlock.ErrReleased)
+			acquire(t, l, "job").Release()
+			if d := time.Since(start); d < want || d > want+50*time.Millisecond {
+				t.Errorf("cool-down of %v: the name was free after %v, want %v", bad, d, want)
+			}
+		}
+		all, err := l.AcquireAll(t.Context(), []string{"a", "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := all.Release(padlock.CoolDown(-time.Second)); !errors.Is(err, padlock.ErrInvalid) {
+			t.Error(err)
+		}
+		if all, err = l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.Wait(0)); err != nil {
+			t.Error(err)
+		} else if err := all.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// ReleaseKey releases the lock even if the cool-down is out of range.
+func TestCoolDownOfAKeyOutOfRange(t *testing.T) {
+	l := newLocker(t, newRemote())
+	key, err := acquire(t, l, "job").Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOnly(t, l.ReleaseKey(t.Context(), key, padlock.CoolDown(-time.Second)), "release", padlock.ErrInvalid)
+	release(t, acquire(t, l, "job", padlock.Wait(0)))
 }
 
 func TestHoldAtLeast(t *testing.T) {
@@ -329,7 +368,8 @@ func TestHoldAtLeast(t *testing.T) {
 	})
 }
 
-// A cool-down at a store that has none is refused at once and not ignored.
+// A cool-down at a store that has none is not ignored: Acquire refuses it, and Release says that
+// there is none.
 func TestCoolDownThatAStoreDoesNotHave(t *testing.T) {
 	store := newRemote()
 	store.guarantees.CoolDown = false
@@ -343,10 +383,7 @@ func TestCoolDownThatAStoreDoesNotHave(t *testing.T) {
 	}
 	h := acquire(t, l, "job")
 	wantOnly(t, h.Release(padlock.CoolDown(time.Second)), "release", errors.ErrUnsupported)
-	if err := h.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-	release(t, h)
+	release(t, acquire(t, l, "job", padlock.Wait(0)))
 }
 
 // Inside Do and out: Release takes no context, so that a cancelled caller releases too.

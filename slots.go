@@ -359,7 +359,7 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	defer stop()
 	h, err := p.watch(ctx)
 	// The call does not wait for the store's reply. Close does, because the gate is a hold.
-	go gate.giveBack(context.Background(), 0)
+	go gate.giveBack(context.Background(), 0, nil)
 	return h, err
 }
 

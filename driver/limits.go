@@ -171,14 +171,20 @@ func CheckFence(fence uint64) error {
 // CheckTTL checks that a lease of length ttl is neither too short nor too long, by the limits of
 // this package and by those of g. The error is ErrInvalid, and its text contains param.
 func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
-	low, high := max(MinTTL, g.MinTTL), MaxTTL
-	if g.MaxTTL > 0 {
-		high = min(MaxTTL, g.MaxTTL)
-	}
+	low, high := ttlRange(g)
 	if ttl < low || ttl > high {
 		return invalid(param, fmt.Sprintf("is %v, allowed are %v to %v", ttl, low, high))
 	}
 	return nil
+}
+
+// ttlRange returns the shortest and the longest lease that CheckTTL allows.
+func ttlRange(g *Guarantees) (low, high time.Duration) {
+	low, high = max(MinTTL, g.MinTTL), MaxTTL
+	if g.MaxTTL > 0 {
+		high = min(MaxTTL, g.MaxTTL)
+	}
+	return low, high
 }
 
 // CheckKeep checks a cool-down or an AtLeast. 0 means none and is always allowed. Any other value
@@ -192,6 +198,21 @@ func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 		return fmt.Errorf("%s: this store has no cool-downs: %w", param, errors.ErrUnsupported)
 	}
 	return CheckTTL(param, keep, g)
+}
+
+// NearestKeep returns keep if CheckKeep allows it. Otherwise it returns the nearest time that
+// CheckKeep allows, together with the error of CheckKeep. If keep is negative, or if the store has
+// no cool-downs, that time is 0.
+func NearestKeep(param string, keep time.Duration, g *Guarantees) (time.Duration, error) {
+	err := CheckKeep(param, keep, g)
+	switch {
+	case err == nil:
+		return keep, nil
+	case keep < 0 || !g.CoolDown:
+		return 0, err
+	}
+	low, high := ttlRange(g)
+	return min(max(keep, low), high), err
 }
 
 func invalid(param, why string) error {

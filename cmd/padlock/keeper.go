@@ -175,7 +175,7 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 	case written := <-kept:
 		if written {
 			_ = os.Stdout.Close()
-			serveKeeper(lock, token, ttl, socket, ended.Done())
+			serveKeeper(lock, l.Guarantees(), token, ttl, socket, ended.Done())
 		}
 	case <-ended.Done():
 	}
@@ -183,7 +183,7 @@ func (a *app) holdForCaller(from context.Context, order *keepOrder, in *bufio.Re
 }
 
 // serveKeeper answers requests until the lock has ended or was released.
-func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net.Listener, ended <-chan struct{}) {
+func serveKeeper(lock *padlock.Lock, g padlock.Guarantees, token string, ttl time.Duration, socket net.Listener, ended <-chan struct{}) {
 	type asked struct {
 		conn net.Conn
 		keeping
@@ -229,13 +229,11 @@ func serveKeeper(lock *padlock.Lock, token string, ttl time.Duration, socket net
 				}
 				answer.Left = time.Until(end)
 				answer.judge(lock.Check(lock.Context()))
+			} else if err := driver.CheckKeep("CoolDown", r.CoolDown, &g); err != nil {
+				answer.Problem = reason(err)
 			} else {
-				err := lock.Release(padlock.CoolDown(r.CoolDown))
-				if done = !errors.Is(err, padlock.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported); done {
-					answer.judge(err)
-				} else {
-					answer.Problem = reason(err)
-				}
+				done = true
+				answer.judge(lock.Release(padlock.CoolDown(r.CoolDown)))
 			}
 			_ = json.NewEncoder(r.conn).Encode(answer)
 			_ = r.conn.Close()

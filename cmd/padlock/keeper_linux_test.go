@@ -58,7 +58,7 @@ func keeperAt(t *testing.T, l *padlock.Locker, token string) (socket net.Listene
 	start = func(listener net.Listener) {
 		go func() {
 			defer close(ended)
-			serveKeeper(lock, token, time.Hour, listener, signalled)
+			serveKeeper(lock, l.Guarantees(), token, time.Hour, listener, signalled)
 		}()
 	}
 	return socket, start, func() {

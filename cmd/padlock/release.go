@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 const releaseLong = `release releases a lock by its key. Exit status 79 means that the lock was lost
@@ -98,7 +99,12 @@ func (a *app) releaseKey(ctx context.Context, l *padlock.Locker, key padlock.Key
 		_, err := a.askKeeper(key, "released", keeping{CoolDown: coolDown})
 		return err
 	}
-	if err := l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown)); err != nil {
+	g := l.Guarantees()
+	err := driver.CheckKeep("CoolDown", coolDown, &g) // the person can choose another time, so the lock is kept
+	if err == nil {
+		err = l.ReleaseKey(ctx, key, padlock.CoolDown(coolDown))
+	}
+	if err != nil {
 		return a.unsuccessful(key.Name(), "released", err)
 	}
 	return nil
