@@ -148,23 +148,6 @@ func TestAdoptWithoutAReply(t *testing.T) {
 	})
 }
 
-// The exporter's release gets no reply, and the repeated one finds nothing. The exporter cannot
-// know whether its own request ended the lock or an adoption did.
-func TestLostReplyToAReleaseAfterTheAdoption(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newRemote()
-		store.reply("release", first(1, lost))
-		l, other := newLocker(t, store), newLocker(t, store.Store.Open())
-		h := acquire(t, l, "job")
-		adopted, err := other.Adopt(t.Context(), travel(t, h))
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantOnly(t, h.Release(), "release", padlock.ErrLost)
-		release(t, adopted)
-	})
-}
-
 func TestBoundStoresRefuseToExport(t *testing.T) {
 	for _, bound := range []driver.Bound{driver.ToConnection, driver.ToProcess} {
 		key := travel(t, acquire(t, newLocker(t, memstore.New()), "job"))

@@ -217,7 +217,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 		out, err := l.store.Release(ctx, key.name, key.token, keep)
 		switch {
 		case err == nil && out == driver.Gone && unsure:
-			return withUncertain(ErrLost) // either the lock was lost, or the previous request released it
+			return errGoneUnsure
 		case err == nil:
 			return verdict(nil, out, false, nil)
 		case errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid):

@@ -117,7 +117,11 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 			before = ErrMaxHold // MaxHold ended before the lease
 		}
 	}
-	err = verdict(before, out, unsure && !exported, err)
+	if err == nil && out == driver.Gone && unsure && exported && before == nil {
+		err = errGoneUnsure // another program may have adopted or released the lock
+	} else {
+		err = verdict(before, out, unsure, err)
+	}
 	if events != nil && !events.counts() {
 		h.announceRelease(err, p.by)
 	}
@@ -211,6 +215,10 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 	return out, 0, unsure, err
 }
 
+// errGoneUnsure is the error of a release without a reply that was repeated, if the store then has
+// nothing to release, and another program knows the token.
+var errGoneUnsure = fmt.Errorf("%w: a reply was lost; either that request released the lock, or the lock was lost before", ErrUncertain)
+
 var errNotSent = fmt.Errorf("%w: it did not answer the requests before this one", ErrUnavailable)
 
 // verdict returns the error of Release. endedBy is the reason why the lock was over before the
@@ -231,8 +239,8 @@ func verdict(endedBy error, out driver.Outcome, unsure bool, err error) error {
 	case out == driver.Gone && !(unsure && endedBy == nil):
 		// The store does not have the lock, so the lock was lost. There is one exception: unsure is
 		// true and endedBy is nil. Then an earlier request released the lock, and its reply was
-		// lost. Nothing else can have ended the lock: the lease and the connection lasted, and the
-		// lock was not exported.
+		// lost. Nothing else can have ended the lock: the lease and the connection lasted, and no
+		// other program knows the token.
 		return ErrLost
 	case errors.Is(endedBy, ErrMaxHold):
 		return ErrMaxHold

@@ -151,6 +151,28 @@ func TestALostReplyToARelease(t *testing.T) {
 	}
 }
 
+// The reply to the release of an exported lock is lost, and the repeated request finds nothing.
+// Release cannot know whether its own request ended the lock or an adoption did.
+func TestALostReplyToAReleaseAfterExport(t *testing.T) {
+	for _, adopted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newRemote()
+			store.reply("release", first(1, lost))
+			l, other := newLocker(t, store), newLocker(t, store.Store.Open())
+			h := acquire(t, l, "job")
+			key := travel(t, h)
+			if adopted {
+				k, err := other.Adopt(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer release(t, k)
+			}
+			wantOnly(t, h.Release(), "release", padlock.ErrUncertain)
+		})
+	}
+}
+
 func TestReleaseWhenTheStoreDoesNotAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		trouble trouble
