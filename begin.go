@@ -64,8 +64,8 @@ func (a *attempt) prepare(name string) error {
 			return err
 		}
 	}
-	if l.handover.invalid != nil {
-		return l.handover.invalid
+	if l.invalid != nil {
+		return l.invalid
 	}
 	l.mu.Lock()
 	token, closed := a.several.nextToken(), l.closed

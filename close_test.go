@@ -364,6 +364,7 @@ func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 				if err := l.Close(t.Context()); err != nil {
 					t.Errorf("Close: %v", err)
 				}
+				synctest.Wait() // the call ends at the same moment as Close
 				select {
 				case err := <-done:
 					if err != nil {

@@ -164,11 +164,10 @@ type handoverState struct {
 	queuer  driver.QueuePasser // passes a lock on, or else puts the waiter into the store's queue; may be nil
 	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
 	holders map[string]*hold   // the holds that may be passed on, by name; nil if this Locker never passes locks on
-	invalid error              // the error in the parameters of PassLocally, or nil
 }
 
 func (l *Locker) initHandover() {
-	if l.handover.invalid = l.cfg.checkPassing(); l.handover.invalid != nil || l.guarantees.InProcess {
+	if l.guarantees.InProcess || l.invalid != nil {
 		return // the queue of a store in this process is just as fast
 	}
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)

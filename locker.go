@@ -45,7 +45,8 @@ type Locker struct {
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
-	owned      bool // Close closes the store
+	owned      bool  // Close closes the store
+	invalid    error // the error in the parameters of a LockerOption, or nil
 	host       string
 	pid        int
 	closing    context.Context // ends when Close begins, so that all waiters give up
@@ -92,8 +93,11 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l := &Locker{store: store, guarantees: store.Guarantees(), pid: os.Getpid(), queues: make(map[string]*queue)}
 	l.cfg = config{defaults: settings{ttl: l.defaultTTL(), wait: waitForContext}, maxWaiters: DefaultMaxWaiters}
 	for _, o := range opts {
-		o.applyLocker(&l.cfg)
+		if o != nil {
+			o.applyLocker(&l.cfg)
+		}
 	}
+	l.invalid = l.cfg.check()
 	if l.clock = l.cfg.clock; l.clock == nil {
 		l.clock = driver.SystemClock()
 	}

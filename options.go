@@ -20,7 +20,7 @@ const DefaultTTL = 30 * time.Second
 const DefaultMaxWaiters = 10000
 
 // Option sets how a lock is taken. An Option given to New is the default for all locks of the
-// Locker. An Option given to a call overrides that default.
+// Locker. An Option given to a call overrides that default. A nil Option does nothing.
 type Option interface {
 	LockerOption
 	apply(*settings)
@@ -115,8 +115,10 @@ func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }
 func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or
-// the process dies. It is for a job that should run once, although many machines start it at the
-// same time of day. A machine whose clock is a little late then finds the name taken.
+// the process dies. Together with Wait(0) or TryAcquire, it is for a job that should run once,
+// although many machines start it at the same time of day: a machine whose clock is a little late
+// then finds the name taken and gets ErrHeld. Without Wait(0), that machine waits until d is over,
+// and does the job again.
 func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
 
 // Detached takes a lock that is not bound to this process, even on a store that otherwise binds its
@@ -193,7 +195,7 @@ func Logger(l *slog.Logger) LockerOption {
 }
 
 // MaxWaiters bounds how many goroutines may wait for one name in this Locker. Further callers get
-// ErrTooManyWaiters. With 0, no caller can wait.
+// ErrTooManyWaiters. With 0, no caller can wait. If n is negative, each Acquire returns ErrInvalid.
 func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.maxWaiters = n }) }
 
 // WithClock makes the Locker measure leases by c instead of driver.SystemClock. It is for tests;
@@ -227,13 +229,13 @@ func PassLocally(n int, d time.Duration) LockerOption {
 	return lockerOption(func(c *config) { c.passes, c.passMost, c.passFor = true, n, d })
 }
 
-// checkPassing returns the error in the parameters of PassLocally, or nil.
-func (c *config) checkPassing() error {
-	if !c.passes {
-		return nil
-	}
-	if c.passMost < 2 || c.passMost > 100_000 || c.passFor <= 0 || c.passFor > time.Hour {
-		return fmt.Errorf("%w: PassLocally is %d, %v", ErrInvalid, c.passMost, c.passFor)
+// check returns the error in the parameters of MaxWaiters and PassLocally, or nil.
+func (c *config) check() error {
+	switch {
+	case c.maxWaiters < 0:
+		return fmt.Errorf("%w: MaxWaiters is %d, 0 or more is allowed", ErrInvalid, c.maxWaiters)
+	case c.passes && (c.passMost < 2 || c.passMost > 100_000 || c.passFor <= 0 || c.passFor > time.Hour):
+		return fmt.Errorf("%w: PassLocally is %d, %v; 2 to 100000 and up to 1h0m0s are allowed", ErrInvalid, c.passMost, c.passFor)
 	}
 	return nil
 }
@@ -243,7 +245,9 @@ func (c *config) checkPassing() error {
 func (s *settings) withOptions(opts []Option) settings {
 	changed := *s
 	for _, o := range opts {
-		o.apply(&changed)
+		if o != nil {
+			o.apply(&changed)
+		}
 	}
 	return changed
 }
@@ -264,9 +268,9 @@ func (s *settings) plannedHold() time.Duration {
 func (s *settings) check(g *driver.Guarantees) error {
 	switch {
 	case s.wait == invalidWait:
-		return fmt.Errorf("%w: Wait is negative", ErrInvalid)
+		return fmt.Errorf("%w: Wait is negative, 0 or more is allowed", ErrInvalid)
 	case s.maxHold < 0:
-		return fmt.Errorf("%w: MaxHold is %v", ErrInvalid, s.maxHold)
+		return fmt.Errorf("%w: MaxHold is %v, 0 or more is allowed", ErrInvalid, s.maxHold)
 	case s.holdAtLeast == 0 && s.coolDown == 0:
 		return nil
 	}

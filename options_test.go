@@ -54,6 +54,48 @@ func TestParametersOutOfRange(t *testing.T) {
 	}
 }
 
+// A message has the number that the program gave.
+func TestMessagesOfParameters(t *testing.T) {
+	l := newLocker(t, memstore.New())
+	for want, o := range map[string]padlock.Option{
+		"Slots is less than 1; 1 to 1024 are allowed": padlock.Slots(0),
+		"MaxHold is -1ns, 0 or more is allowed":       padlock.MaxHold(-1),
+		"Wait is negative, 0 or more is allowed":      padlock.Wait(-time.Second),
+	} {
+		_, err := l.Acquire(t.Context(), "job", o)
+		wantOnly(t, err, "acquire", padlock.ErrInvalid)
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q, want %q in it", err, want)
+		}
+	}
+}
+
+// A negative number of waiters is an error of every call, as with PassLocally.
+func TestMaxWaitersBelowZero(t *testing.T) {
+	l := newLocker(t, memstore.New(), padlock.MaxWaiters(-1))
+	_, err := l.Acquire(t.Context(), "job")
+	wantOnly(t, err, "acquire", padlock.ErrInvalid)
+	if !strings.Contains(err.Error(), "MaxWaiters is -1") {
+		t.Error(err)
+	}
+}
+
+// A nil option does nothing: an option that an if chooses is easily nil.
+func TestNilOptions(t *testing.T) {
+	l := newLocker(t, memstore.New(), nil, padlock.TTL(time.Minute))
+	release(t, acquire(t, l, "job", nil, padlock.Label("x")), nil)
+	if err := l.Do(t.Context(), "job", func(context.Context) error { return nil }, nil); err != nil {
+		t.Error(err)
+	}
+	all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all.Release(nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTTLRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()

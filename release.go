@@ -26,7 +26,9 @@ func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 func (l *Locker) coolDownOf(keep time.Duration, opts []ReleaseOption) (time.Duration, error) {
 	set := releaseSettings{coolDown: keep}
 	for _, o := range opts {
-		o.applyRelease(&set)
+		if o != nil {
+			o.applyRelease(&set)
+		}
 	}
 	keep, err := driver.NearestKeep("CoolDown", set.coolDown, &l.guarantees)
 	switch {

@@ -115,7 +115,11 @@ func SlotPrefix(name string) string { return name + slotMark }
 // CheckSlots returns ErrInvalid if a name cannot have n slots in a store with the guarantees g.
 func CheckSlots(name string, n int, g *Guarantees) error {
 	if n < 1 || n > MaxSlots {
-		return invalid("Slots", "is "+strconv.Itoa(n)+"; 1 to "+strconv.Itoa(MaxSlots)+" are allowed")
+		is := "is " + strconv.Itoa(n)
+		if n < 1 {
+			is = "is less than 1"
+		}
+		return invalid("Slots", is+"; 1 to "+strconv.Itoa(MaxSlots)+" are allowed")
 	}
 	most := MaxName
 	if g.MaxName > 0 {

@@ -178,6 +178,10 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 	if err != nil {
 		return false, true, err
 	}
+	if lock.Shared() || lock.Slot() >= 0 {
+		lock.Release()
+		return false, false, fmt.Errorf("%w: election: with Shared or Slots, several candidates would lead", padlock.ErrInvalid)
+	}
 	inside, resign := context.WithCancelCause(lock.Context())
 	stop := context.AfterFunc(ctx, func() { resign(context.Cause(ctx)) })
 	t := &term{lock: lock, resign: resign, over: make(chan struct{})}

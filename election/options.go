@@ -22,8 +22,9 @@ type settings struct {
 //   - padlock.Label: a text that Leader shows
 //   - padlock.MaxHold: how long a candidate may lead; then the context of its function ends
 //
-// padlock.Wait has no effect. Do not use padlock.Shared and padlock.Slots, because several
-// candidates would lead at the same time.
+// padlock.Wait has no effect. With padlock.Shared or padlock.Slots, Run returns padlock.ErrInvalid,
+// because several candidates would lead at the same time. That is also true if they are defaults of
+// the Locker.
 func LockOptions(opts ...padlock.Option) Option {
 	return func(s *settings) { s.lock = append(s.lock[:len(s.lock):len(s.lock)], opts...) }
 }
