@@ -173,6 +173,9 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 		sent := h.locker.clock.Now()
 		g, err := c.Convert(ctx, r)
 		if err == nil {
+			err = h.locker.checkLease(h.detached, &g)
+		}
+		if err == nil {
 			return h.converted(shared, sent, g)
 		}
 		h.noticeLoss(err)

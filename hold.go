@@ -207,6 +207,9 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	}
 	sent := h.locker.clock.Now()
 	g, err := h.locker.store.Extend(ctx, h.name, h.token, ttl)
+	if err == nil {
+		err = h.locker.checkLease(h.detached, &g)
+	}
 	if err != nil {
 		h.noticeLoss(err)
 		return failed(OpExtend, h.name, callerError(ctx, err))

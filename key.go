@@ -173,6 +173,9 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 	for i := 0; ; i++ {
 		sent := l.clock.Now()
 		g, err := l.store.Extend(ctx, key.name, key.token, ttl)
+		if err == nil {
+			err = l.checkLease(true, &g) // only holds that are bound to nothing have keys, and all of them have leases
+		}
 		switch {
 		case err == nil:
 			return max(0, usableFor(sent, g).Sub(l.clock.Now())), nil

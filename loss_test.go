@@ -177,6 +177,7 @@ func TestTheEndOfTheConnectionEndsTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
 		bound, hangUp := context.WithCancelCause(context.Background())
+		store.guarantees.Lease = false
 		store.grant = func(g *driver.Grant) { g.Bound, g.TTL = bound, 0 }
 		l := newLocker(t, store)
 		a, b := acquire(t, l, "a"), acquire(t, l, "b")
@@ -216,6 +217,7 @@ func TestAReleaseOverAConnectionThatEnded(t *testing.T) {
 			store := newRemote()
 			bound, hangUp := context.WithCancelCause(context.Background())
 			defer hangUp(errReset)
+			store.guarantees.Lease = false
 			store.grant = func(g *driver.Grant) { g.Bound, g.TTL = bound, 0 }
 			store.reply("release", first(1, func(context.Context, int) error {
 				if ended {
@@ -334,6 +336,7 @@ func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newRemote()
+				store.guarantees.Lease = false
 				store.grant = func(g *driver.Grant) { g.TTL = 0 }
 				renewed := 0
 				l := newLocker(t, store, padlock.OnEvent(func(e padlock.Event) {

@@ -285,6 +285,9 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 	if h.cause != nil {
 		return
 	}
+	if err == nil {
+		err = k.l.checkLease(h.detached, &g)
+	}
 	leased := !claims && g.TTL > 0 || err != nil && !r.brokenOff
 	if leased {
 		k.l.stats.renewals++

@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -53,6 +54,18 @@ func usableFor(sentAt driver.Instant, g driver.Grant) driver.Instant {
 	}
 	margin := g.TTL/100 + min(2*time.Millisecond, g.TTL/20)
 	return sentAt.Add(g.TTL - margin - min(50*time.Millisecond, g.TTL/10))
+}
+
+// errNoLease is the error for a store that should have granted a lease and granted none. Otherwise
+// the lock would never end in this process, and the lease in the store might.
+var errNoLease = fmt.Errorf("%w: the store granted no lease", ErrUncertain)
+
+// checkLease returns errNoLease if a hold must have a lease and g has none.
+func (l *Locker) checkLease(detached bool, g *driver.Grant) error {
+	if g.TTL < 0 || g.TTL == 0 && (detached || l.guarantees.Lease) {
+		return errNoLease
+	}
+	return nil
 }
 
 // lookEvery is the time between two checks of a hold that has no lease and no Grant.Bound. The
@@ -139,7 +152,7 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant, offset float
 	if h.noRenewal || g.TTL == 0 {
 		return
 	}
-	ttl := min(h.ttl, g.TTL)
+	ttl := max(min(h.ttl, g.TTL), time.Millisecond) // shorter leases would be renewed without a pause
 	third := ttl / 3
 	at := sent.Add(third)
 	if g.TTL > h.ttl {

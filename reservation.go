@@ -48,5 +48,9 @@ func (h *hold) request(shared bool) driver.Request {
 func (h *hold) askToClaim(ctx context.Context) (driver.Grant, error) {
 	r := h.request(false)
 	r.Replaces = h.token
-	return h.locker.store.Acquire(ctx, r)
+	g, err := h.locker.store.Acquire(ctx, r)
+	if err == nil {
+		err = h.locker.checkLease(h.detached, &g)
+	}
+	return g, err
 }

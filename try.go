@@ -118,10 +118,11 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 		now = l.clock.Now()
 	}
 	l.mu.Lock()
-	var err error
+	err := l.checkLease(a.h.detached, &g)
 	switch {
 	case l.closed:
 		err = errClosedMeanwhile
+	case err != nil:
 	case !l.renewer.recordGrant(a.h, sent, now, g, a.set.maxHold):
 		err = errTooLate
 	default:
