@@ -29,7 +29,8 @@ var (
 	// ErrPromotionConflict: another reader asked for its promotion first. That reader waits until
 	// all other readers have left. Release the shared lock and take an exclusive one.
 	ErrPromotionConflict = driver.ErrPromotionConflict
-	// ErrInvalid: a parameter is out of range. No request was sent.
+	// ErrInvalid: a parameter is out of range. No request was sent, except for a Release with a
+	// cool-down that is out of range: Release always releases.
 	ErrInvalid = driver.ErrInvalid
 	// ErrAlreadyHeld: the caller's context comes from a lock of this Locker on the same name, so
 	// the caller would wait for itself.

@@ -189,7 +189,8 @@ func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 //     nearest time that is possible. If the cool-down was negative, there is none;
 //   - errors.ErrUnsupported: the store has no cool-downs. The lock is released without one.
 //
-// The lock is over after every error. A second Release does nothing and returns the result of the first one.
+// The lock is over after every error. A second Release does nothing and returns the result of the
+// first one.
 func (k *Lock) Release(opts ...ReleaseOption) error {
 	err := k.holdOf().giveUp(context.Background(), opts)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten while it is released
