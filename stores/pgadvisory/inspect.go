@@ -15,7 +15,7 @@ import (
 // Inspect implements driver.Inspector. The server knows only the process and the host of a holder
 // that uses padlock, so Inspect reports nothing else about it.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if err := driver.CheckName(name, &s.promises); err != nil {
+	if err := s.checkName(name); err != nil {
 		return driver.State{}, err
 	}
 	return calls.Do(ctx, &s.calls, func() (driver.State, error) {

@@ -11,14 +11,38 @@ import (
 // A keyring turns names into the numbers that PostgreSQL locks.
 type keyring struct {
 	namespace string
-	symfony   bool
+	layout    layout
 }
 
-// lockNumber returns the number for a name. It is 64 bits of a hash of the name. With
+// A layout says how a name becomes a number.
+type layout int
+
+const (
+	hashLayout    layout = iota
+	symfonyLayout        // see SymfonyLayout
+	numberLayout         // see NumberLayout
+)
+
+// check returns an error for a name that has no number.
+func (k *keyring) check(name string) error {
+	if k.layout != numberLayout {
+		return nil
+	}
+	if n, err := strconv.ParseInt(name, 10, 64); err != nil || strconv.FormatInt(n, 10) != name {
+		return invalid("the name %q is not a whole number of 64 bits such as 7, and layout=number locks the number itself", name)
+	}
+	return nil
+}
+
+// lockNumber returns the number for a name that has one. It is 64 bits of a hash of the name. With
 // SymfonyLayout, it is the CRC-32 of the name, because PHP's Symfony locks that number.
 func (k *keyring) lockNumber(name string) int64 {
-	if k.symfony {
+	switch k.layout {
+	case symfonyLayout:
 		return int64(crc32.ChecksumIEEE([]byte(name)))
+	case numberLayout:
+		n, _ := strconv.ParseInt(name, 10, 64)
+		return n
 	}
 	return k.hashOf("lock", name)
 }

@@ -33,10 +33,15 @@ func NoFences() Option { return func(c *config) { c.noFences = true } }
 // SymfonyLayout uses the same locks as the PostgreSqlStore of PHP's Symfony, which locks the CRC-32
 // of the name. Two names with the same CRC-32 exclude each other. Among 10,000 names, there are two
 // such names with a probability of 1 %.
-func SymfonyLayout() Option { return func(c *config) { c.keys.symfony = true } }
+func SymfonyLayout() Option { return func(c *config) { c.keys.layout = symfonyLayout } }
+
+// NumberLayout makes each name the number that the server locks: the name "7" is the lock of
+// pg_try_advisory_lock(7) in any other program. A name is a whole number of 64 bits in its usual
+// form. For any other name, the methods return driver.ErrInvalid.
+func NumberLayout() Option { return func(c *config) { c.keys.layout = numberLayout } }
 
 // Namespace separates the names from those of other namespaces in the same database. It cannot be
-// combined with SymfonyLayout.
+// combined with SymfonyLayout or NumberLayout.
 func Namespace(name string) Option { return func(c *config) { c.keys.namespace = name } }
 
 // InSchema puts the table of fences into a schema other than public.
@@ -76,8 +81,8 @@ func (c *config) check() error {
 		return invalid("LossDelay is %v; it is 1 s to 1 h", c.lossDelay)
 	case c.maxHolds < 1:
 		return invalid("MaxHolds is %d; it is at least 1", c.maxHolds)
-	case c.keys.symfony && c.keys.namespace != "":
-		return invalid("Namespace: Symfony's layout has none; leave it out")
+	case c.keys.layout != hashLayout && c.keys.namespace != "":
+		return invalid("Namespace: layout=symfony and layout=number have none; leave it out")
 	}
 	_, err := fenceTable(c.schema)
 	return err
@@ -114,8 +119,11 @@ func (c *config) guarantees() driver.Guarantees {
 	if c.noFences {
 		g.Fence, g.SharedFence = driver.NoFence, driver.No
 	}
-	if c.keys.symfony {
+	switch c.keys.layout {
+	case symfonyLayout:
 		g.Notes = append(g.Notes, "Names whose CRC-32 is the same exclude each other.")
+	case numberLayout:
+		g.Notes = append(g.Notes, "A name is a whole number, which is the key of the lock.")
 	}
 	return g
 }

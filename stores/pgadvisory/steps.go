@@ -1,6 +1,7 @@
 package pgadvisory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,12 @@ func (s *Store) check(r *driver.Request) error {
 	if r.Replaces != "" {
 		return fmt.Errorf("%w: a hold that ends with its connection cannot be handed to another process", errors.ErrUnsupported)
 	}
-	return nil
+	return s.cfg.keys.check(r.Name)
+}
+
+// checkName rejects a name that no lock can have.
+func (s *Store) checkName(name string) error {
+	return cmp.Or(driver.CheckName(name, &s.promises), s.cfg.keys.check(name))
 }
 
 // enterHeld is like holds.enter, but the token must have a live hold.

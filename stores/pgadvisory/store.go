@@ -124,9 +124,9 @@ func (s *Store) Close() error {
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
 // Location implements driver.Locator. It returns the number that the server locks: 64 bits of a
-// hash, or 32 bits with SymfonyLayout.
+// hash, or 32 bits with SymfonyLayout. With NumberLayout it is the name.
 func (s *Store) Location(name string) (string, error) {
-	if err := driver.CheckName(name, &s.promises); err != nil {
+	if err := s.checkName(name); err != nil {
 		return "", err
 	}
 	return strconv.FormatInt(s.cfg.keys.lockNumber(name), 10), nil

@@ -20,7 +20,7 @@ import (
 // somebody else has the name, and driver.ErrAlreadyHeld if this store has it. A rollback to a
 // savepoint ends the lock if LockTx was called after the savepoint.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
-	if err := driver.CheckName(name, &s.promises); err != nil {
+	if err := s.checkName(name); err != nil {
 		return err
 	}
 	if err := s.calls.Begin(ctx); err != nil {

@@ -27,6 +27,7 @@ var libpqParams = []string{
 // The URL may have these parameters:
 //
 //	layout=symfony       SymfonyLayout; hash is the default
+//	layout=number        NumberLayout
 //	fences=no            NoFences
 //	namespace=TEXT       Namespace
 //	schema=NAME          InSchema
@@ -58,7 +59,7 @@ type target struct {
 var form = storeurl.Form[Option]{
 	Schemes: schemes, Example: example, Others: libpqParams,
 	Params: map[string]storeurl.Param[Option]{
-		"layout":        storeurl.Symfony("hash", SymfonyLayout()),
+		"layout":        readLayout,
 		"fences":        storeurl.IfNo(NoFences()),
 		"lazy":          storeurl.IfYes(Lazy()),
 		"namespace":     storeurl.Text(Namespace),
@@ -71,6 +72,19 @@ var form = storeurl.Form[Option]{
 			return err
 		},
 	},
+}
+
+func readLayout(r *storeurl.Reading[Option], _, v string) error {
+	switch v {
+	case "hash":
+	case "symfony":
+		r.Add(SymfonyLayout())
+	case "number":
+		r.Add(NumberLayout())
+	default:
+		return invalid("layout: it is hash, symfony or number")
+	}
+	return nil
 }
 
 // parseURL reads a URL. It opens no connection.

@@ -33,7 +33,7 @@ func TestURLErrors(t *testing.T) {
 		at + "db.example/shop?sslmode=prefer":                   "sslmode=verify-full",
 		at + "db.example/shop?sslmode=allow":                    "sslmode=verify-full",
 		at + "localhost/shop?colour=red":                        `there is no parameter "colour"; there are channel_binding`,
-		at + "localhost/shop?layout=canary":                     "hash or symfony",
+		at + "localhost/shop?layout=canary":                     "hash, symfony or number",
 		at + "localhost/shop?fences=maybe":                      "yes or no",
 		at + "localhost/shop?fences=no&fences=no":               "more than once",
 		at + "localhost/shop?loss-delay=soon":                   "a duration",

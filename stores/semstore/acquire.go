@@ -57,13 +57,17 @@ func (s *Store) check(r *driver.Request) (key int32, err error) {
 // a new semaphore, so the lock would exclude nobody.
 func (s *Store) keyOf(name string) (int32, error) {
 	key := s.config.key(name)
-	if key == 0 {
+	switch {
+	case key == 0 && s.hash == NoHash:
+		return 0, invalid("the name %q is not a whole number of 32 bits such as 1 (0 is the key of no semaphore), and hash=none takes the number for the key", name)
+	case key == 0:
 		return 0, invalid("name: the %v of %q begins with four zero bytes, which are the key of no semaphore; rename the lock", s.hash, name)
 	}
 	return key, nil
 }
 
 // Location implements driver.Locator. It returns the key of the semaphore, 32 bits of a hash.
+// With NoHash it is the name.
 func (s *Store) Location(name string) (string, error) {
 	if err := driver.CheckName(name, &guarantees); err != nil {
 		return "", err
@@ -101,7 +105,7 @@ func (s *Store) try(ctx context.Context, key int32, name string) (set int, err e
 			return set, nil
 		case err == errBusy:
 			held := s.heldError(set, name)
-			leaveSet(set)
+			s.leaveSet(set)
 			return 0, held
 		case err != errRemoved:
 			return 0, err

@@ -4,6 +4,7 @@ package semstore
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
@@ -11,7 +12,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
-	for hash := range hashes {
+	for _, hash := range symfonys {
 		t.Run(hash.String(), func(t *testing.T) {
 			p := php(t, hash)
 			drivertest.Run(t, drivertest.Harness{
@@ -25,6 +26,30 @@ func TestContract(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestContractOfKeptSemaphores runs the contract with semaphores that a release keeps, as with
+// NoHash.
+func TestContractOfKeptSemaphores(t *testing.T) {
+	prefix := unique(t, "")
+	var names sync.Map
+	t.Cleanup(func() {
+		for name := range names.Range {
+			if set, err := find(MD5.key(name.(string)), false); err == nil {
+				_ = remove(set)
+			}
+		}
+	})
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(context.Context) (driver.Store, error) {
+			s, err := Open(MD5)
+			s.config.keep = true
+			s.config.key = func(name string) int32 { names.Store(name, nil); return MD5.key(name) }
+			return s, err
+		},
+		Prefix:    prefix,
+		Anonymous: true,
+	})
 }
 
 // TestContractWithoutThreads runs the contract with waiters that the kernel does not wake.

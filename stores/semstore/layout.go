@@ -27,7 +27,8 @@ import "errors"
 //
 // A process that is not killed leaves no set behind: a release removes the set, and so does a
 // caller that gives up while the lock is free (leaveSet). But a set that another Unix user made
-// cannot be removed, so its state becomes "left".
+// cannot be removed, so its state becomes "open", and "left" when nobody uses it any more. The same
+// is true for every set of a store with NoHash, which removes none, as PHP's sem_release does not.
 const (
 	semLock  = 0 // 1 if the lock is free
 	semUsers = 1 // how many programs have the set open

@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -17,12 +18,17 @@ const (
 	MD5 Hash = iota + 1
 	// XXH128 is the hash of Symfony since 6.3.
 	XXH128
+	// NoHash means that the name of a lock is the key itself: the name "1" is the semaphore of
+	// PHP's sem_get(1). A name is a whole number of 32 bits in its usual form, and not 0. For any
+	// other name, the methods return driver.ErrInvalid. A release keeps the semaphore, as PHP's
+	// sem_release does.
+	NoHash
 )
 
 // hashes maps each Hash to its name in the parameter "hash" of a URL.
-var hashes = map[Hash]string{MD5: "md5", XXH128: "xxh128"}
+var hashes = map[Hash]string{MD5: "md5", XXH128: "xxh128", NoHash: "none"}
 
-// String returns "md5" or "xxh128".
+// String returns "md5", "xxh128" or "none".
 func (h Hash) String() string {
 	if s, ok := hashes[h]; ok {
 		return s
@@ -32,8 +38,15 @@ func (h Hash) String() string {
 
 // key returns the key of the semaphore. It is the first four bytes of the digest in the byte order
 // of this machine, as PHP's unpack('i', …) reads them. All systems that this package supports are
-// little-endian.
+// little-endian. With NoHash, key returns 0 for a name that is not a number.
 func (h Hash) key(name string) int32 {
+	if h == NoHash {
+		n, err := strconv.ParseInt(name, 10, 32)
+		if err != nil || strconv.FormatInt(n, 10) != name {
+			return 0
+		}
+		return int32(n)
+	}
 	var digest [16]byte
 	if h == MD5 {
 		digest = md5.Sum([]byte(name))
@@ -49,6 +62,7 @@ type Option func(*config)
 type config struct {
 	threads int
 	key     func(name string) int32
+	keep    bool // a release keeps the set, as PHP's sem_release does
 }
 
 // DefaultMaxThreads is how many waiters wait in the kernel, unless MaxThreads sets another number.

@@ -10,6 +10,7 @@ import (
 
 const (
 	whichHash  = "say how PHP names semaphores: hash=md5 (Symfony up to 6.2) or hash=xxh128 (since 6.3), as in semaphore:?hash=xxh128"
+	orNoHash   = "; for sem_get with a number, write hash=none"
 	noProjects = "padlock does not share the semaphores of a project (semaphore://PROJECT, since Symfony 8.1); use files (flock) in both programs"
 )
 
@@ -35,10 +36,10 @@ func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, e
 	return s, nil
 }
 
-// FromURL opens the store that a URL names: semaphore:?hash=md5 or semaphore:?hash=xxh128. The
-// parameter is required, since stores with different hashes do not see each other's locks. For any
-// other URL FromURL returns driver.ErrInvalid. FromURL fails if ctx has ended; apart from that it
-// does not use ctx. See Open for the other errors.
+// FromURL opens the store that a URL names: semaphore:?hash=md5, semaphore:?hash=xxh128 or
+// semaphore:?hash=none. The parameter is required, since stores with different hashes do not see
+// each other's locks. For any other URL FromURL returns driver.ErrInvalid. FromURL fails if ctx has
+// ended; apart from that it does not use ctx. See Open for the other errors.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -65,15 +66,15 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 			return Open(h, opts...)
 		}
 	}
-	return nil, invalid(whichHash)
+	return nil, invalid(whichHash + orNoHash)
 }
 
 // fromSymfony reads a DSN of PHP with the hash appended: semaphore:?hash=md5. The result and the
 // errors contain no other part of the DSN.
 func fromSymfony(dsn string) (*url.URL, error) {
 	rest, _ := strings.CutPrefix(dsn, "semaphore")
-	for _, text := range hashes {
-		if rest == ":?hash="+text {
+	for h, text := range hashes {
+		if h != NoHash && rest == ":?hash="+text {
 			return &url.URL{Scheme: "semaphore", RawQuery: "hash=" + text, OmitHost: true}, nil
 		}
 	}

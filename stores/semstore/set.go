@@ -31,6 +31,10 @@ func join(key int32, maxWait time.Duration, checkEnd func() error) (id int, err 
 	if failed := operate(id, 0, operation{semGuard, -1, flagUndo | flagNoWait}); err == nil {
 		err = failed
 	}
+	if places, _ := value(id, semLock); err == nil && places > 1 {
+		_ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait})
+		return 0, fmt.Errorf("%w: semaphore %#x has several places: another program opened it with a higher max_acquire; use another key", driver.ErrUnavailable, uint32(key))
+	}
 	return id, inSet(key, err)
 }
 
@@ -68,18 +72,21 @@ func await(id int, maxWait time.Duration) error {
 // leaveSet closes the set for a caller that gives up without having the lock. If the lock is free,
 // this caller may be the last program that has the set open. Nobody else would remove the set then.
 // So leaveSet takes the lock if it is free, and removes the set as a release does.
-func leaveSet(id int) {
-	if takeLock(id) == nil {
-		_ = giveBack(id) // an error means that somebody else removed the set
+func (s *Store) leaveSet(id int) {
+	if !s.config.keep && takeLock(id) == nil {
+		_ = s.giveBack(id) // an error means that somebody else removed the set
 		return
 	}
 	_ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait})
 }
 
-// giveBack releases the lock as PHP does, by removing the set. If another Unix user made the set,
-// this process is not allowed to remove it. Then giveBack keeps the set, and marks the lock in it
-// as free.
-func giveBack(id int) error {
+// giveBack releases the lock as PHP's Symfony does, by removing the set. If another Unix user made
+// the set, this process is not allowed to remove it. Then, and with NoHash, giveBack keeps the set,
+// and marks the lock in it as free.
+func (s *Store) giveBack(id int) error {
+	if s.config.keep {
+		return putBack(id)
+	}
 	err := remove(id)
 	if err == errNotAllowed {
 		err = putBack(id)

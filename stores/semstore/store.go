@@ -51,18 +51,19 @@ var _ interface {
 
 // Open returns a store that keeps its locks in the same semaphores as PHP's Symfony. Symfony finds
 // the semaphore of a lock by a hash of the lock's name. The argument hash must be the hash function
-// that the installed version of Symfony uses. Open opens no semaphore.
+// that the installed version of Symfony uses. With NoHash, the store shares its locks with programs
+// in PHP that call sem_get with a number. Open opens no semaphore.
 //
 // Open returns driver.ErrInvalid for an unknown hash. It returns errors.ErrUnsupported on systems
 // other than 64-bit Linux.
 func Open(hash Hash, opts ...Option) (*Store, error) {
 	if _, ok := hashes[hash]; !ok {
-		return nil, invalid("%v: the hash is semstore.MD5 or semstore.XXH128", hash)
+		return nil, invalid("%v: the hash is semstore.MD5, semstore.XXH128 or semstore.NoHash", hash)
 	}
 	if !supported {
 		return nil, fmt.Errorf("semaphores are kept on Linux only: %w", errors.ErrUnsupported)
 	}
-	c := config{threads: DefaultMaxThreads, key: hash.key}
+	c := config{threads: DefaultMaxThreads, key: hash.key, keep: hash == NoHash}
 	for _, o := range opts {
 		o(&c)
 	}
@@ -87,7 +88,7 @@ var guarantees = driver.Guarantees{
 		"Every user of the machine can hold and free any lock, because PHP makes semaphores that everybody may use.",
 		"A key has 32 bits: two names whose keys are equal exclude each other, and the error says so if one process uses both.",
 		"A reboot frees every hold.",
-		"A waiter that is stopped (SIGSTOP) may get the lock when its holder is killed, and then keeps it until it continues or ends.",
+		"A waiter that is stopped (SIGSTOP) may get the lock when its holder is killed or, with hash=none, releases it. The waiter then keeps the lock until it continues or ends.",
 		"Of a hold of another process only the number of the process is known, and whether it uses padlock.",
 	},
 }
@@ -191,7 +192,7 @@ func (s *Store) live(h *hold) bool {
 
 // freeLock releases the lock of h. The store has already forgotten h (see drop).
 func (s *Store) freeLock(h *hold) (driver.Outcome, error) {
-	switch err := giveBack(h.set); err {
+	switch err := s.giveBack(h.set); err {
 	case nil:
 		return driver.Released, nil
 	case errRemoved:
@@ -223,8 +224,9 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	return driver.Grant{}, nil
 }
 
-// Release implements driver.Store. As in PHP, it removes the semaphore, so every waiter has to open
-// a new one. For a hold that was lost, it returns Gone.
+// Release implements driver.Store. As in PHP's Symfony, it removes the semaphore, so every waiter
+// has to open a new one. With NoHash the semaphore stays. For a hold that was lost, Release returns
+// Gone.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
 		return driver.Gone, err

@@ -97,7 +97,7 @@ func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	for {
 		set, err = join(key, guardForever, checkEnd)
 		if err == nil {
-			err = awaitUntil(set, checkEnd)
+			err = s.awaitUntil(set, checkEnd)
 		}
 		if err != errRemoved {
 			return set, err
@@ -110,7 +110,7 @@ func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 
 // awaitUntil waits for the lock of a set, until checkEnd returns an error. The caller has opened
 // the set with join. If awaitUntil does not get the lock, it closes the set (leaveSet).
-func awaitUntil(set int, checkEnd func() error) error {
+func (s *Store) awaitUntil(set int, checkEnd func() error) error {
 	for {
 		err := checkEnd()
 		if err == nil {
@@ -122,7 +122,7 @@ func awaitUntil(set int, checkEnd func() error) error {
 		case errBusy, errInterrupted:
 			continue
 		}
-		leaveSet(set)
+		s.leaveSet(set)
 		return err
 	}
 }

@@ -106,6 +106,10 @@ func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.
 
 // reportRefusal reports an operation that failed.
 func (v *visit) reportRefusal(check string, err error) {
+	if errors.Is(err, padlock.ErrInvalid) { // the store does not take the names of doctor
+		v.unknown(check, plain(err), "nothing is known about the rights of the user", "accept this (--accept "+check+"), or try the store with a name of yours: padlock run NAME -- true")
+		return
+	}
 	do := "check that the server runs and can be reached from here"
 	for _, denied := range []string{"NOPERM", "permission", "can't run this command"} {
 		if strings.Contains(plain(err), denied) {
