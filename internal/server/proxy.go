@@ -25,6 +25,7 @@ type Proxy struct {
 	trouble [2]Trouble                // by direction
 	calmed  chan struct{}             // closed when the trouble changes, so that delays end
 	closed  bool
+	cuts    int // how often all connections were closed
 	wake    *sync.Cond
 	wg      sync.WaitGroup
 }
@@ -112,22 +113,23 @@ func (p *Proxy) accept() {
 // connect passes on the data of a client's connection until the connection ends.
 func (p *Proxy) connect(client net.Conn) {
 	p.mu.Lock()
-	to := p.to
+	to, cuts := p.to, p.cuts
 	p.mu.Unlock()
 	srv, err := new(net.Dialer).DialContext(p.dialing, "tcp", to)
 	if err != nil {
 		client.Close()
 		return
 	}
-	p.join(client, srv)
+	p.join(client, srv, cuts)
 }
 
-// join passes data between the two ends of a new connection until it ends. If the proxy was closed
-// while it connected to the server, join closes the connection, because Close has not seen it.
-func (p *Proxy) join(client, srv net.Conn) {
+// join passes data between the two ends of a new connection until it ends. If all connections were
+// closed while the proxy connected to the server, join closes the connection, because Cut has not
+// seen it. The argument cuts is p.cuts from before.
+func (p *Proxy) join(client, srv net.Conn, cuts int) {
 	l := &link{client: client, srv: srv}
 	p.mu.Lock()
-	if p.closed {
+	if p.closed || p.cuts != cuts {
 		p.mu.Unlock()
 		l.close()
 		return
@@ -142,6 +144,7 @@ func (p *Proxy) join(client, srv net.Conn) {
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.cuts++
 	for l := range p.links {
 		l.close()
 		delete(p.links, l)

@@ -10,19 +10,21 @@ import (
 	"time"
 )
 
-// A connection that is made while the proxy closes ends too. Otherwise Close would wait for its
-// client.
+// A connection that is made while the proxy closes or cuts connections ends too. Otherwise Close
+// would wait for its client, and Point would leave a connection to the old server.
 func TestProxyClosesLateConnections(t *testing.T) {
-	p := NewProxy(t, "127.0.0.1:1")
-	p.Close()
-	client, srv := net.Pipe()
-	p.join(client, srv)
-	if n := len(p.links); n > 0 {
-		t.Fatalf("a closed proxy has %d connections", n)
-	}
-	for _, end := range []net.Conn{client, srv} {
-		if _, err := end.Write(nil); !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("an end of the connection is open: %v", err)
+	for _, end := range []func(*Proxy){(*Proxy).Close, (*Proxy).Cut, func(p *Proxy) { p.Point("127.0.0.1:2") }} {
+		p := NewProxy(t, "127.0.0.1:1")
+		client, srv := net.Pipe()
+		end(p)
+		p.join(client, srv, 0)
+		if n := len(p.links); n > 0 {
+			t.Fatalf("the proxy has %d connections", n)
+		}
+		for _, end := range []net.Conn{client, srv} {
+			if _, err := end.Write(nil); !errors.Is(err, io.ErrClosedPipe) {
+				t.Errorf("an end of the connection is open: %v", err)
+			}
 		}
 	}
 }

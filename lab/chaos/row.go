@@ -47,6 +47,9 @@ func (s *settings) runRow(ctx context.Context, r *run) error {
 	o := s.Options
 	o.All = all
 	ran, out, err := s.play(&row, ctx, o)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if errors.Is(err, soak.ErrWorker) {
 		r.result, r.why = broken, s.crash(r, err)
 		return nil
