@@ -27,6 +27,7 @@ type core struct {
 	failed      *lru[failure]
 	local       *lru[localValue]
 	generations generations
+	spare       spare
 }
 
 func newCore(locker *padlock.Locker, values Values, prefix string, s settings) *core {
@@ -35,6 +36,7 @@ func newCore(locker *padlock.Locker, values Values, prefix string, s settings) *
 		pending: make(map[string]*pendingValue), refreshing: make(map[string]time.Time),
 		failed: newLRU[failure](maxRemembered), local: newLRU[localValue](maxRemembered),
 		generations: generations{seed: maphash.MakeSeed()},
+		spare:       spare{entries: newLRU[spareEntry](maxRemembered)},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c

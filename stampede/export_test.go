@@ -38,3 +38,10 @@ func Remember[T any](ctx context.Context, f *Family, key string, ttl time.Durati
 	}
 	return getTyped(ctx, f.core, s, key, fn)
 }
+
+// SpareBytes is the size of the copies that are used while Values cannot be reached.
+func (f *Family) SpareBytes() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.spare.bytes
+}

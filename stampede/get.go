@@ -16,11 +16,14 @@ func (j *job) getValue(ctx context.Context) (any, error) {
 	if v, ok := j.c.fromLocal(j.name); ok {
 		return v, nil
 	}
-	e, err := j.load(ctx)
+	began := time.Now()
+	e, err := j.loadOrSpare(ctx)
 	if err != nil && (j.s.strict || ctx.Err() != nil) {
 		return nil, err
 	}
-	j.s.report(ctx, j.key, err)
+	if err != errSilent {
+		j.s.report(ctx, j.key, err)
+	}
 	j.old = e
 	switch {
 	case e.fresh():
@@ -37,7 +40,7 @@ func (j *job) getValue(ctx context.Context) (any, error) {
 			return v, nil
 		}
 	}
-	return j.awaitPending(ctx)
+	return j.awaitPending(ctx, began)
 }
 
 // drawEarly decides at random whether a fresh value is renewed now.
@@ -49,16 +52,17 @@ func (j *job) drawEarly(e *Entry) bool {
 	return ahead >= float64(e.Fresh-e.Age)
 }
 
-// awaitPending waits for the pendingValue of the key. After MaxWait it returns the stale value that
-// the caller found before, if there is one.
-func (j *job) awaitPending(ctx context.Context) (any, error) {
+// awaitPending waits for the pendingValue of the key. When the call, which began at the given time,
+// has taken MaxWait, awaitPending returns the stale value that the caller found before, if there is
+// one.
+func (j *job) awaitPending(ctx context.Context, began time.Time) (any, error) {
 	f, err := j.joinPending(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var late <-chan time.Time
 	if j.s.maxWait < forever {
-		t := time.NewTimer(j.s.maxWait)
+		t := time.NewTimer(j.s.maxWait - time.Since(began))
 		defer t.Stop()
 		late = t.C
 	}

@@ -45,6 +45,9 @@ func (l *lru[V]) putEntry(key string, v V) (forgotten *V) {
 	return &gone.value
 }
 
+// oldest returns the key that has not been used for the longest time. The map must not be empty.
+func (l *lru[V]) oldest() string { return l.recent.Back().Value.(*lruItem[V]).key }
+
 func (l *lru[V]) remove(key string) {
 	if el := l.entries[key]; el != nil {
 		l.recent.Remove(el)

@@ -39,6 +39,28 @@ func (j *job) load(ctx context.Context) (found, error) {
 	return found{e, gen}, nil
 }
 
+// loadOrSpare loads the value from Values. If that fails, it returns this process's copy together
+// with the error. If the caller waits only for MaxWait, so does loadOrSpare.
+func (j *job) loadOrSpare(ctx context.Context) (found, error) {
+	if j.c.isSilent() {
+		return j.c.fromSpare(j.name), errSilent
+	}
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if j.s.maxWait < forever {
+		within, cancel = context.WithTimeout(ctx, j.s.maxWait)
+	}
+	defer cancel()
+	e, err := j.load(within)
+	if err == nil {
+		j.c.toSpare(j.name, &e)
+		return e, nil
+	}
+	if within.Err() != nil && ctx.Err() == nil {
+		j.c.noteSilence()
+	}
+	return j.c.fromSpare(j.name), err
+}
+
 // read decodes the stored value. A value that cannot be decoded counts as absent. That happens, for
 // example, after the program has changed.
 func (j *job) read(ctx context.Context, e *found) (v any, ok bool) {
@@ -102,25 +124,41 @@ func (j *job) fill(ctx context.Context, mayWait bool) (v any, err error) {
 	}
 }
 
-// makeWithoutLock makes a value when the lock store cannot be reached. The value is not kept,
-// because without a fence it could overwrite a newer value.
+// makeWithoutLock makes a value when the lock store cannot be reached, or grants no locks because
+// it has restarted. In this process nobody else makes it at the same time; other processes may. The
+// value gets the fence of the value that was there. So it does not replace a value that somebody
+// has made under the lock meanwhile, and none that is newer than an Invalidate.
 func (j *job) makeWithoutLock(ctx context.Context) (any, error) {
+	e, down := j.loadOrSpare(ctx)
+	j.s.report(ctx, j.key, down)
+	if e.fresh() && !(j.isEarly && e.Age >= j.seenAge) {
+		if v, ok := j.read(ctx, &e); ok {
+			return v, nil
+		}
+	}
+	began := time.Now()
 	v, err := j.call(ctx)
+	took := time.Since(began)
+	var data []byte
+	if err == nil {
+		data, err = j.encode(v)
+	}
 	switch {
 	case err == nil:
 		j.c.succeeded(j.name)
+		j.storeValue(ctx, v, Entry{Value: data, Fence: e.Fence, Version: e.Version, Took: took}, e.gen, down == nil)
 		return v, nil
 	case ctx.Err() != nil:
 		return nil, err
 	}
-	return j.handleFailure(ctx, &j.old, failure{err: err})
+	return j.handleFailure(ctx, &e, failure{err: err})
 }
 
 // makeWithLock is called when this process has the lock. It checks Values again, makes the value if
 // it is still needed, and releases the lock.
 func (j *job) makeWithLock(ctx context.Context, lock *padlock.Lock) (any, error) {
 	defer func() { j.s.report(ctx, j.key, lock.Release()) }()
-	e, down := j.load(ctx)
+	e, down := j.loadOrSpare(ctx)
 	if down != nil && (j.s.strict || ctx.Err() != nil) {
 		return nil, down
 	}
@@ -149,9 +187,7 @@ func (j *job) makeValue(ctx context.Context, lock *padlock.Lock, e *found, maySt
 		var data []byte
 		if data, err = j.encode(v); err == nil {
 			j.c.succeeded(j.name)
-			if mayStore {
-				j.storeValue(ctx, v, Entry{Value: data, Fence: lock.Fence(), Version: e.Version, Took: took}, e.gen)
-			}
+			j.storeValue(ctx, v, Entry{Value: data, Fence: lock.Fence(), Version: e.Version, Took: took}, e.gen, mayStore)
 			return v, nil
 		}
 	}
@@ -186,20 +222,27 @@ func (j *job) encode(v any) (data []byte, err error) {
 // storeTimeout bounds how long callers wait while a finished value is stored.
 const storeTimeout = 5 * time.Second
 
-// storeValue stores v, even if no caller waits for it any more. If storing fails, OnError gets an
-// error, and the callers still get v.
-func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
+// storeValue stores v, even if no caller waits for it any more. If storing fails, or if reachable
+// is false because Values did not answer before, only this process keeps a copy of v. OnError gets
+// the error, and the callers still get v.
+func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64, reachable bool) {
 	e.Fresh, e.Keep = j.s.times()
-	kept, err := j.c.values.Store(ctx, j.name, e)
-	switch {
-	case err != nil:
-		j.s.report(ctx, j.key, err)
-	case kept:
-		j.c.toLocal(j, v, e.Fresh, gen)
-	default:
-		j.s.report(ctx, j.key, ErrNotKept)
+	kept := true
+	if reachable {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		var err error
+		if kept, err = j.c.values.Store(ctx, j.name, e); err != nil {
+			j.s.report(ctx, j.key, err)
+			kept = true
+		} else if kept {
+			j.c.toLocal(j, v, e.Fresh, gen)
+		} else {
+			j.s.report(ctx, j.key, ErrNotKept)
+		}
+	}
+	if kept {
+		j.c.toSpare(j.name, &found{e, gen})
 	}
 }
 

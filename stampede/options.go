@@ -132,10 +132,10 @@ func TimeLimit(d time.Duration) SharedOption {
 	return sharedOption(func(s *settings) { s.timeLimit = d })
 }
 
-// MaxWait bounds how long a caller waits for a value that is being made. After that the caller gets
-// a stale value if there is one, else ErrNotReady. The function still runs to its end, even if no
-// caller waits any more, and its value is kept. Without MaxWait only the caller's context bounds
-// the wait.
+// MaxWait bounds how long a call takes, also while a store does not answer. After that the caller
+// gets a stale value if this process knows one, else ErrNotReady. The function still runs to its
+// end, even if no caller waits any more, and its value is kept. Without MaxWait only the caller's
+// context bounds the wait.
 func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.maxWait = d }) }
 
 // Local keeps a copy of each value in this process, for at most d. If a key is popular, most calls
@@ -143,9 +143,9 @@ func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *setting
 // kept. This process may serve a copy for up to d after another process has called Invalidate.
 func Local(d time.Duration) Option { return cacheOption(func(s *settings) { s.localFor = d }) }
 
-// Strict makes Get fail if Values or the lock store fails. Without Strict, Get calls the function
-// of the Cache even then, for one caller of this process at a time. So the site stays up while the
-// cache is down.
+// Strict makes Get fail if Values or the lock store fails. Without Strict, Get then serves a value
+// that this process knows, or calls the function of the Cache, for one caller of this process at a
+// time. So the site stays up while the cache is down.
 func Strict() Option { return cacheOption(func(s *settings) { s.strict = true }) }
 
 // ValueCodec sets how values are encoded; JSON is the default. Values of type []byte and string are

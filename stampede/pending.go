@@ -79,4 +79,5 @@ func (c *core) forget(name string) {
 	delete(c.pending, name)
 	c.failed.remove(name)
 	c.local.remove(name)
+	c.spare.drop(name)
 }
