@@ -20,7 +20,8 @@ also ends with that process, and the keys work in stores of semaphores and advis
 locks too. adopt cannot take over such a lock.
 
 The key is a secret: it is all that is needed to release the lock. It goes to
-standard output or, with --key-file, into a file that only you can read.
+standard output or, with --key-file, into a file that only you can read. That file is
+new, or holds an old key: no other file is replaced.
 
 Exit status:
 ` + verbStatuses

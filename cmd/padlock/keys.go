@@ -86,7 +86,7 @@ func newKeyPlace(file string) (*keyPlace, error) {
 		signal.Ignore(syscall.SIGPIPE)
 		return &keyPlace{}, nil
 	}
-	target, err := regularFile(file)
+	target, err := fileOfKey(file)
 	if err != nil {
 		return nil, fail(exitUsage, "usage", "", "--key-file %s: %s", show(file), err)
 	}
@@ -102,26 +102,58 @@ func newKeyPlace(file string) (*keyPlace, error) {
 	return place, nil
 }
 
-// regularFile follows links to the file for a key. It refuses a device, a pipe or a directory,
-// because writing the key would replace it.
-func regularFile(file string) (string, error) {
-	st, err := os.Stat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Lstat(file); err == nil {
+// maxLinks is how many links may lead to the file of a key.
+const maxLinks = 40
+
+// fileOfKey follows links to the file for a key. It returns an error for a file that must not be
+// replaced or removed, because it is not the file of a key, and for a link that another user may
+// have put there.
+func fileOfKey(file string) (string, error) {
+	target := file
+	for range maxLinks {
+		st, err := os.Lstat(target)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && target == file:
+			return file, nil // it will be created, or its directory is missing
+		case errors.Is(err, fs.ErrNotExist):
 			return "", errors.New("the link leads nowhere")
+		case err != nil:
+			return "", errors.New(pathReason(err))
+		case st.Mode().IsRegular():
+			return target, holdsOnlyKey(target)
+		case st.Mode()&fs.ModeSymlink == 0:
+			return "", errors.New("not a regular file; without --key-file the key goes to standard output")
+		case ofOthers(st):
+			return "", errors.New("it is a link of another user")
 		}
-		return file, nil // it will be created, or its directory is missing
-	case err != nil:
-		return "", errors.New(pathReason(err))
-	case !st.Mode().IsRegular():
-		return "", errors.New("not a regular file; without --key-file the key goes to standard output")
+		next, err := os.Readlink(target)
+		if err != nil {
+			return "", errors.New(pathReason(err))
+		}
+		if !filepath.IsAbs(next) {
+			next = filepath.Join(filepath.Dir(target), next)
+		}
+		target = next
 	}
-	target, err := filepath.EvalSymlinks(file)
+	return "", errors.New("too many links lead to it")
+}
+
+// holdsOnlyKey returns an error if the file holds something other than a key. An empty file is
+// good.
+func holdsOnlyKey(file string) error {
+	f, err := os.Open(file)
 	if err != nil {
-		return "", errors.New(pathReason(err))
+		return errors.New(pathReason(err))
 	}
-	return target, nil
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKey+1))
+	if err != nil {
+		return errors.New(pathReason(err))
+	}
+	if text = bytes.TrimSpace(text); len(text) > 0 && new(padlock.Key).UnmarshalText(text) != nil {
+		return errors.New("it holds something other than a key; name a new file, or one with a key")
+	}
+	return nil
 }
 
 // stillHeld returns an error if the file contains the key of a lock that is still held. If the key

@@ -115,13 +115,13 @@ func (a *app) releaseKey(ctx context.Context, l *padlock.Locker, key padlock.Key
 // that new key must stay.
 type usedKey struct{ file, aside string }
 
-// setAside moves the file of a key away. It follows links. A file that is not regular, such as
-// /dev/stdin or a pipe, stays where it is.
+// setAside moves the file of a key away. It follows links of this user. A file that is not regular,
+// such as /dev/stdin or a pipe, stays where it is.
 func setAside(file string) (usedKey, error) {
 	if file == "" || strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/") {
 		return usedKey{}, nil
 	}
-	file, err := regularFile(file)
+	file, err := fileOfKey(file)
 	if err != nil {
 		return usedKey{}, nil
 	}

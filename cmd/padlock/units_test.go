@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -100,7 +101,15 @@ func TestKeyFileReturnsWithoutHardLinks(t *testing.T) {
 	t.Cleanup(func() { linkFile = os.Link })
 	linkFile = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} }
 	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte("a key"), 0o600); err != nil {
+	key, err := padlock.KeyFor("deploy", "a token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := key.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, want, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	used, err := setAside(file)
@@ -108,7 +117,36 @@ func TestKeyFileReturnsWithoutHardLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	used.settle(false)
-	if text, err := os.ReadFile(file); string(text) != "a key" {
+	if text, err := os.ReadFile(file); string(text) != string(want) {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// A link that another user has put at the place of a key file leads to a file that this user did
+// not mean.
+func TestKeyFileIsNoLinkOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a link of another user")
+	}
+	dir := t.TempDir()
+	victim, own, link := filepath.Join(dir, "victim"), filepath.Join(dir, "own"), filepath.Join(dir, "link")
+	if err := os.WriteFile(victim, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink(victim, link), os.Symlink("link", own)); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{link, own} {
+		if target, err := fileOfKey(file); err != nil || target != victim {
+			t.Errorf("%s is %q, %v", file, target, err)
+		}
+	}
+	if err := os.Lchown(link, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{link, own} {
+		if target, err := fileOfKey(file); err == nil {
+			t.Errorf("%s leads to %s", file, target)
+		}
 	}
 }
