@@ -195,8 +195,12 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 	return ""
 }
 
-// cost returns a text about the work that the page causes at the store.
+// cost returns a text about the work that the page causes at the store. It is empty while the store
+// cannot be read.
 func cost(s *sampler.Snapshot) string {
+	if s.Err != nil {
+		return ""
+	}
 	return fmt.Sprintf("One look every %s reads %s and makes %s requests a second.",
 		span(s.Cost.Interval), count(s.Cost.Names, "name", "names"), strconv.FormatFloat(s.Cost.Requests, 'f', 1, 64))
 }

@@ -12,12 +12,13 @@ import (
 
 const (
 	eventPatience = 10 * time.Second // how long a slow reader may take for an event
-	heartbeat     = 15 * time.Second // a stream sends something at least this often, see beat
+	heartbeat     = 5 * time.Second  // a stream sends something at least this often, see beat
 )
 
 // stream sends server-sent events. The event "locks" contains the part of the page that changes,
-// and is sent whenever this part has changed. The event "bye" says that the visitor must open a new
-// stream. A stream ends when the Handler is closed, when the visitor loses the right to read, or
+// and is sent whenever this part has changed. The event "beat" says that nothing has changed; without
+// it, the page could not tell that from a server that hangs. The event "bye" says that the visitor
+// must open a new stream. A stream ends when the Handler is closed, when the visitor loses the right to read, or
 // when the reader is too slow.
 func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	values := r.URL.Query()
@@ -152,13 +153,13 @@ func (s *stream) sendEvent(event string, data []byte) error {
 // maxKept is the largest buffer that a stream keeps between two events.
 const maxKept = 4 << 10
 
-// beat sends an empty comment if nothing was sent for a while. If the reader has gone, sending
+// beat sends an event without data if nothing was sent for a while. If the reader has gone, sending
 // fails, and the stream ends.
 func (s *stream) beat(at time.Time) error {
 	if at.Sub(s.sent) < heartbeat {
 		return nil
 	}
-	return s.flush([]byte(":\n\n"))
+	return s.sendEvent("beat", nil)
 }
 
 // flush sends text, with a deadline for slow readers.

@@ -33,9 +33,10 @@ func hostPage(c *content) markup.Part {
 	}
 }
 
-// warnings returns the notes about what the page may lack.
+// warnings returns the notes about what the page may lack. The first note changes each second, so a
+// screen reader speaks a sentence instead that does not.
 func warnings(c *content) markup.Part {
-	return markup.Group{noteBox("bad", c.Trouble, alert), noteBox("", c.Partial)}
+	return markup.Group{noteBox("bad", c.Trouble, markup.Data("stale", "The store cannot be read.")), noteBox("", c.Partial)}
 }
 
 // foot says when the store was read, and what that costs.

@@ -8,21 +8,49 @@ const state = document.getElementById("connection");
 let source = null;
 let failures = 0;
 let retry = 0;
+let heard = 0; // when the server last sent something
 
-// show replaces the locks and keeps the keyboard where it was.
+const silence = 15; // seconds without an event, of which the server sends one in five
+
+// show replaces the locks and keeps the keyboard where it was. If the store cannot be read, the
+// locks are those of the last time at which it could be.
 function show(html) {
 	const focused = region.contains(document.activeElement) ? document.activeElement.id : "";
 	region.innerHTML = html;
 	if (focused) {
 		document.getElementById(focused)?.focus({ preventScroll: true });
 	}
-	tell(region.querySelector("[data-summary]")?.textContent.trim() ?? "");
+	alive();
 }
 
-// tell lets a screen reader speak the summary, but only if it has changed.
-function tell(summary) {
-	if (news.textContent !== summary) {
-		news.textContent = summary;
+// alive is called for each event: the server answers.
+function alive() {
+	failures = 0;
+	heard = Date.now();
+	const stale = region.querySelector("[data-stale]");
+	connected(stale ? "stale" : "live", stale ? "lost" : "live");
+	tell(stale ? stale.dataset.stale : region.querySelector("[data-summary]")?.textContent.trim() ?? "");
+}
+
+// watch notices that the server hangs, or that the network is cut: then a stream does not end for
+// a long time. A new stream may find the way that the old one has lost.
+function watch() {
+	const quiet = Math.floor((Date.now() - heard) / 1000);
+	if (!source || quiet < silence) {
+		return;
+	}
+	connected(`no answer for ${quiet} s`, "lost");
+	tell("The server does not answer.");
+	if (quiet % silence === 0) {
+		close();
+		open();
+	}
+}
+
+// tell lets a screen reader speak a sentence, but only if it has changed.
+function tell(sentence) {
+	if (news.textContent !== sentence) {
+		news.textContent = sentence;
 	}
 }
 
@@ -37,11 +65,8 @@ function open() {
 	}
 	clearTimeout(retry);
 	source = new EventSource(region.dataset.live);
-	source.addEventListener("locks", (event) => {
-		failures = 0;
-		connected("live", "live");
-		show(event.data);
-	});
+	source.addEventListener("locks", (event) => show(event.data));
+	source.addEventListener("beat", alive);
 	source.addEventListener("bye", () => { // the server stops, or this visit has ended
 		close();
 		connected("paused", "lost");
@@ -91,6 +116,7 @@ document.addEventListener("visibilitychange", () => {
 		connected("paused", "lost");
 	} else {
 		failures = 0;
+		heard = Date.now();
 		open();
 	}
 });
@@ -106,5 +132,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 if (region) {
+	heard = Date.now();
 	open();
+	setInterval(watch, 1000);
 }
