@@ -304,3 +304,46 @@ func answers(addr string) bool {
 	}
 	return err == nil
 }
+
+// The page of docs/web.md is shown to somebody who knows the password, and to nobody else. A browser
+// asks for it.
+func TestWebProgram(t *testing.T) {
+	cmd, addr := build(t, "docs/web.md"), freeAddress(t)
+	open := program(cmd.Dir)
+	open.Env = append(os.Environ(), "LISTEN=nowhere") // a program that goes on ends there
+	if out, err := open.CombinedOutput(); err == nil || !strings.Contains(string(out), "LOCKS_PASSWORD") {
+		t.Errorf("without a password it says %q, %v", out, err)
+	}
+	cmd.Env = append(os.Environ(), "PADLOCK_STORE=file://"+filepath.Join(cmd.Dir, "locks"), "LISTEN="+addr, "LOCKS_PASSWORD=a secret")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	for tries := 0; !answers(addr); tries++ {
+		if tries > 3000 {
+			t.Fatalf("the program serves nothing at %s", addr)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	for _, c := range []struct {
+		user, password string
+		want           int
+	}{{"", "", 401}, {"u", "p", 401}, {"ann", "", 401}, {"ann", "another", 401}, {"u", "a secret", 401}, {"ann", "a secret", 200}} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/locks/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.user != "" {
+			r.SetBasicAuth(c.user, c.password)
+		}
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if asks := reply.Header.Get("WWW-Authenticate") != ""; reply.StatusCode != c.want || asks != (c.want == 401) {
+			t.Errorf("%q with %q: %d, asks for a password: %v", c.user, c.password, reply.StatusCode, asks)
+		}
+	}
+}
