@@ -14,32 +14,43 @@ import (
 )
 
 func (a *app) lsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "ls [PREFIX]",
+	prometheus := false
+	c := &cobra.Command{
+		Use:   "ls [FLAGS] [PREFIX]",
 		Short: "List the locks that are held",
 		Long: `ls lists the locks that are held, are cooling down or have waiters, sorted by name.
 With PREFIX it lists only names that begin with PREFIX. If there are none it prints
 nothing and exits with 0. A name with slots (run --slots) has a line for each slot that
 is held; WAITING counts the callers that wait for a slot. With --json it prints one
 object per line. If the store knows only some of the locks, ls prints these, says why
-and exits with 69.`,
+and exits with 69.
+
+--prometheus prints whether each name is held and how many callers wait for it, in the
+text format of Prometheus, for example for the textfile collector of node_exporter.`,
 		Example: `  padlock ls
   padlock ls deploy/
-  padlock ls --json | jq -r .name`,
+  padlock ls --json | jq -r .name
+  padlock ls --prometheus >/var/lib/node_exporter/padlock_locks.new`,
 		DisableFlagsInUseLine: true,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
+			switch {
+			case len(args) > 1:
 				return usage("one prefix at a time; see %s --help", c.CommandPath())
+			case a.json && prometheus:
+				return usage("--prometheus and --json contradict each other; use one of them")
 			}
 			return nil
 		},
+		ValidArgsFunction: a.completeName,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.list(c.Context(), strings.Join(args, ""))
+			return a.list(c.Context(), strings.Join(args, ""), prometheus)
 		},
 	}
+	c.Flags().BoolVar(&prometheus, "prometheus", false, "print figures in the text format of Prometheus")
+	return c
 }
 
-func (a *app) list(ctx context.Context, prefix string) error {
+func (a *app) list(ctx context.Context, prefix string, prometheus bool) error {
 	l, err := a.looker(ctx, "")
 	if err != nil {
 		return err
@@ -55,6 +66,10 @@ func (a *app) list(ctx context.Context, prefix string) error {
 			if err := a.print(a.stdout, newSlotted(&names[i])); err != nil {
 				return err
 			}
+		}
+	case prometheus:
+		if err := writeFigures(a.stdout, names, a.placeLabel()); err != nil {
+			return err
 		}
 	default:
 		if err := a.table(names); err != nil {

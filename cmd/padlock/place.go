@@ -45,6 +45,16 @@ func (a *app) place() string {
 	return "the store " + a.storeName()
 }
 
+// placeLabel returns the name of the store for figures and for the history, or "" for the built-in
+// store of this user.
+func (a *app) placeLabel() string {
+	place := a.storeName()
+	if usual, err := open.DefaultURL(); err == nil && place == open.Redacted(usual, schemes) {
+		return ""
+	}
+	return place
+}
+
 // urlSource returns the source of the store's URL as a text, or "" for the default.
 func (a *app) urlSource() string {
 	if a.storeURL != "" {

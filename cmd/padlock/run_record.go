@@ -27,11 +27,7 @@ func (a *app) history(store driver.Store) *history.Log {
 	if err != nil {
 		dir = ""
 	}
-	place := a.storeName()
-	if usual, err := open.DefaultURL(); err == nil && place == open.Redacted(usual, schemes) {
-		place = "" // its own history is in the same directory
-	}
-	return history.Open(dir, place, store)
+	return history.Open(dir, a.placeLabel(), store) // the built-in store has its own history in the same directory
 }
 
 // recordPatience is how long the history may delay the end of padlock.

@@ -16,10 +16,10 @@ const (
 )
 
 // stream sends server-sent events. The event "locks" contains the part of the page that changes,
-// and is sent whenever this part has changed. The event "beat" says that nothing has changed; without
-// it, the page could not tell that from a server that hangs. The event "bye" says that the visitor
-// must open a new stream. A stream ends when the Handler is closed, when the visitor loses the right to read, or
-// when the reader is too slow.
+// and is sent whenever this part has changed. The event "beat" says that nothing has changed;
+// without it, the page could not tell that from a server that hangs. The event "bye" says that the
+// visitor must open a new stream. A stream ends when the Handler is closed, when the visitor loses
+// the right to read, or when the reader is too slow.
 func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	values := r.URL.Query()
 	kind := values.Get("view")

@@ -305,8 +305,8 @@ func answers(addr string) bool {
 	return err == nil
 }
 
-// The page of docs/web.md is shown to somebody who knows the password, and to nobody else. A browser
-// asks for it.
+// The page of docs/web.md is shown to somebody who knows the password, and to nobody else. A
+// browser asks for it.
 func TestWebProgram(t *testing.T) {
 	cmd, addr := build(t, "docs/web.md"), freeAddress(t)
 	open := program(cmd.Dir)

@@ -3,6 +3,7 @@
 package texts
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"time"
@@ -23,6 +24,12 @@ func Show(s string) string {
 
 // Visible escapes control characters, which a terminal would obey.
 func Visible(s string) string { return printable.Message(s) }
+
+// Label returns a label of a figure of Prometheus. It escapes what cannot be printed, so that only
+// the escapes of that format are left for %q.
+func Label(name, value string) string {
+	return fmt.Sprintf("%s=%q", name, printable.Name(value))
+}
 
 // Clock returns a time of day, with the date unless it is today.
 func Clock(t, now time.Time) string {

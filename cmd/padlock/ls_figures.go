@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
+)
+
+// writeFigures writes figures of the names in the text format of Prometheus. The place is the label
+// of the store, or "".
+func writeFigures(w io.Writer, names []slotted, place string) error {
+	var held, waiting bytes.Buffer
+	held.WriteString("# HELP padlock_held 1 if the name or one of its slots is held or cools down.\n# TYPE padlock_held gauge\n")
+	waiting.WriteString("# HELP padlock_waiters Callers that wait, where the store knows it.\n# TYPE padlock_waiters gauge\n")
+	written := map[string]bool{}
+	for i := range names {
+		f := &names[i]
+		label := texts.Label("name", f.Name)
+		if place != "" {
+			label += "," + texts.Label("place", place)
+		}
+		if written[label] {
+			continue // Prometheus refuses a page that has the same labels twice
+		}
+		written[label] = true
+		taken := 0
+		if len(f.Holds) > 0 || f.takenSlots() > 0 {
+			taken = 1
+		}
+		fmt.Fprintf(&held, "padlock_held{%s} %d\n", label, taken)
+		if f.Waiters >= 0 {
+			fmt.Fprintf(&waiting, "padlock_waiters{%s} %d\n", label, f.Waiters+f.waiting)
+		}
+	}
+	_, err := w.Write(append(held.Bytes(), waiting.Bytes()...))
+	return err
+}
