@@ -26,8 +26,9 @@ type Store struct {
 	mu      sync.Mutex     // protects the next field, and must be locked to call work.Add
 	closed  bool
 
-	checked atomic.Bool // check has succeeded
-	waits   waits       // the waiters of this process
+	checked atomic.Bool            // check has succeeded
+	id      atomic.Pointer[string] // the store's id, as it was last read
+	waits   waits                  // the waiters of this process
 	crowd   crowd
 	handed  recentNames // the names in the state "handed"; see advice.go
 	samples samples

@@ -147,8 +147,10 @@ func (t *table) loadState(ctx context.Context, name string) (*state, micros, err
 			return nil, 0, err
 		}
 	}
-	return nil, 0, errors.New("the row of the name is removed again and again")
+	return nil, 0, errRemoved
 }
+
+var errRemoved = errors.New("the row of the name is removed again and again")
 
 // peekState reads the state of a name. It creates neither a row nor a table.
 func (t *table) peekState(ctx context.Context, name string) (*state, micros, error) {
@@ -159,7 +161,23 @@ func (t *table) peekState(ctx context.Context, name string) (*state, micros, err
 	return st, now, err
 }
 
+// peekBoth is like peekState, and reports whether the name has both of its rows. It is for
+// PostgreSQL and MySQL.
+func (t *table) peekBoth(ctx context.Context, name string) (st *state, now micros, both bool, err error) {
+	_, st, now, err = scan(t.queryRow(ctx, t.sql.loadBoth, []byte(name)), &both)
+	if errors.Is(err, sql.ErrNoRows) {
+		return &state{}, 0, false, nil
+	}
+	return st, now, both, err
+}
+
+// makeRows makes the rows of a name that are missing. On MySQL, the process may die after the first
+// of the two statements, so one row may be missing.
 func (t *table) makeRows(ctx context.Context, name string) error {
+	if t.dialect == dialects[PostgreSQL] {
+		_, err := t.db.ExecContext(ctx, t.sql.ensure, []byte(name), []byte(name), []byte{})
+		return err
+	}
 	if t.dialect.grants {
 		if _, err := t.db.ExecContext(ctx, t.sql.ensureGrant, []byte(name)); err != nil {
 			return err
@@ -167,6 +185,17 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 	}
 	_, err := t.db.ExecContext(ctx, t.sql.ensure, []byte(name), []byte{})
 	return err
+}
+
+// isKept reports whether a transaction has checked or taken the lock on a name that has both rows.
+// It may also be another call of isKept, or a grant on MySQL, which lock the row for a moment.
+func (t *table) isKept(ctx context.Context, name string) (bool, error) {
+	var fence, locked int64
+	err := t.db.QueryRowContext(ctx, t.sql.tx.probe, []byte(name)).Scan(&fence, &locked)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	return false, err
 }
 
 // errRowLocked means that a row of the name is locked: by a transaction (CheckTx or LockTx), or for

@@ -189,5 +189,9 @@ func (s *Store) readID(ctx context.Context) (string, error) {
 		}
 		id, err = s.setting(ctx, "id")
 	}
-	return id, failure(ctx, err, false)
+	if err != nil {
+		return "", failure(ctx, err, false)
+	}
+	s.id.Store(&id)
+	return id, nil
 }

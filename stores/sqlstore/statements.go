@@ -27,35 +27,37 @@ import (
 // MySQL and PostgreSQL have a second table, of grants. It has one row for each name, which is
 // called the row of the last grant.
 //
-// A program can check a padlock lock in its own transaction (CheckTx). The transaction then locks a
-// row in the database, and every grant of the name needs the same row. So nobody else gets the name
-// until the transaction ends:
+// A program can check a padlock lock in its own transaction (CheckTx), or hold a padlock lock there
+// (LockTx). Until the transaction ends, nobody else gets the name:
 //
-//	engine      a grant                              CheckTx
-//	PostgreSQL  locks the row FOR UPDATE             locks the row FOR KEY SHARE
-//	MySQL       writes to the row of the last grant  locks the row of the last grant
-//	SQLite      writes, as only one writer can       writes
+//	                    lock row of PostgreSQL  grant row of PostgreSQL  grant row of MySQL   row of SQLite
+//	a grant             FOR UPDATE                                       writes               writes
+//	CheckTx             FOR KEY SHARE           FOR KEY SHARE            LOCK IN SHARE MODE   writes
+//	LockTx              FOR KEY SHARE           FOR UPDATE, writes       FOR UPDATE, writes   writes
+//	renewal, Release,   FOR NO KEY UPDATE                                                     writes
+//	Break, a waiter
 //
-// On PostgreSQL and MySQL, renewal, Release and Break do not wait for the transaction. On SQLite,
-// every write waits for it.
+// Here "lock row" is the row in the table of locks, and "grant row" is the row of the last grant. Of
+// two steps in a column, only those go together that lock in a shared way: FOR KEY SHARE goes with
+// itself and with FOR NO KEY UPDATE, and LOCK IN SHARE MODE goes with itself. On MySQL a renewal
+// writes to the lock row, which transactions leave alone. On SQLite there is only one writer.
 //
-// A program can also hold a padlock lock in its own transaction (LockTx). LockTx locks the same row
-// as CheckTx, and also writes to the row of the last grant. So two transactions with LockTx exclude
-// each other. A transaction that works on an older snapshot fails when it writes.
+// LockTx writes to the grant row so that a transaction that works on an older snapshot fails.
 
 // statements holds the SQL texts of one store. They are made once.
 type statements struct {
-	load, ensure, ensureGrant, save, saveGrant, saveBoth, lockGrant string
-	list, readGrant                                                 string
-	awaitWriter                                                     string // MySQL only: waits while a statement writes to the row of a name
-	acquire, acquireBoth                                            string // saveBoth and acquireBoth write to both tables
-	claim, pass, extend, release                                    string
-	notify                                                          [3]string // by the number of notifications
-	contended                                                       contendedStatements
-	batch                                                           batchStatements
-	prune                                                           pruneStatements
-	records                                                         recordStatements
-	tx                                                              txStatements
+	load, loadBoth, save, saveGrant, saveBoth, lockGrant string
+	ensure, ensureGrant                                  string // make rows; on PostgreSQL, ensure makes both
+	list, readGrant                                      string
+	awaitWriter                                          string // MySQL only: waits while a statement writes to the row of a name
+	acquire, acquireBoth                                 string // saveBoth and acquireBoth write to both tables
+	claim, pass, extend, release                         string
+	notify                                               [3]string // by the number of notifications
+	contended                                            contendedStatements
+	batch                                                batchStatements
+	prune                                                pruneStatements
+	records                                              recordStatements
+	tx                                                   txStatements
 }
 
 // noLockWait makes a MariaDB statement fail instead of waiting for a row that is locked.
@@ -75,13 +77,21 @@ func newStatements(d *dialect, t tables) statements {
 	}
 	insert := func(table, cols, values string) string {
 		if d == dialects[MySQL] {
-			return b("INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON DUPLICATE KEY UPDATE name = name")
+			return "INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON DUPLICATE KEY UPDATE name = name"
 		}
-		return b("INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON CONFLICT (name) DO NOTHING")
+		return "INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON CONFLICT (name) DO NOTHING"
 	}
-	st.ensure = insert(t.locks, columns, "?, 1, 0, ?, 0, "+d.now+", 0, 0, '', 0, ''")
+	ensure, ensureGrant := insert(t.locks, columns, "?, 1, 0, ?, 0, "+d.now+", 0, 0, '', 0, ''"), insert(t.grants, "name, fence, locked", "?, 0, 0")
+	switch d {
+	case dialects[PostgreSQL]:
+		st.ensure = b("WITH g AS (" + ensureGrant + ") " + ensure)
+	case dialects[MySQL]:
+		st.ensure, st.ensureGrant = ensure, ensureGrant
+	case dialects[SQLite]:
+		st.ensure = ensure
+	}
 	if d.grants {
-		st.ensureGrant = insert(t.grants, "name, fence, locked", "?, 0, 0")
+		st.loadBoth = b("SELECT EXISTS (SELECT 1 FROM " + t.grants + " AS g WHERE g.name = l.name), " + columns + ", " + d.now + " FROM " + t.locks + " AS l WHERE name = ?")
 		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
 		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
 	}
@@ -138,34 +148,4 @@ func (st *statements) fast(d *dialect, t tables) {
 	if d != dialects[MySQL] {
 		st.claim = d.bind(claim + " RETURNING fence, busy > " + d.now)
 	}
-}
-
-// txStatements are the statements that run in the caller's transactions. They use the row in the
-// table of grants, with two exceptions. The field "share" on PostgreSQL and the field "write" on
-// SQLite use the row in the table of locks.
-type txStatements struct {
-	plain string // reads the row as the transaction sees it; "" if not needed
-	share string // reads and locks the row, so that nobody gets the name until the transaction ends
-	write string // makes a new version of the row
-	own   string // reads the row and locks it for this transaction alone
-}
-
-func newTxStatements(d *dialect, t tables) txStatements {
-	b := d.bind
-	switch d {
-	case dialects[PostgreSQL]:
-		return txStatements{
-			share: b("SELECT fence, 0 FROM " + t.locks + " WHERE name = ? FOR KEY SHARE"),
-			own:   b("SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED"),
-			write: b("UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?"),
-		}
-	case dialects[MySQL]:
-		return txStatements{
-			plain: "SELECT fence, locked FROM " + t.grants + " WHERE name = ?",
-			share: "SELECT fence, locked FROM " + t.grants + " WHERE name = ? " + d.share,
-			own:   "SELECT fence, locked FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED",
-			write: "UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?",
-		}
-	}
-	return txStatements{write: "UPDATE " + t.locks + " SET fence = fence WHERE name = ?"}
 }

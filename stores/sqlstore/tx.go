@@ -31,7 +31,8 @@ type Granted interface {
 // renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so keep tx
 // shorter than a third of the TTL.
 //
-// A rollback to an earlier savepoint ends the protection, and CheckTx has to be called again.
+// A rollback to an earlier savepoint ends the protection, and CheckTx has to be called again. If
+// the database ends tx itself, the protection ends too; see ConfirmTx.
 //
 // The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, and another
 // error if the database cannot tell. After any error, roll tx back. The lock must come from this
@@ -50,33 +51,44 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 		return fmt.Errorf("check in a transaction: %w", err)
 	}
 	defer done()
-	saw, err := s.pinRow(ctx, tx, name, s.rows.sql.tx.share)
-	if errors.Is(err, errNoRow) {
-		err = driver.ErrLost
+	st, now, err := s.pinShared(ctx, tx, name)
+	for try := 0; errors.Is(err, errPinned); try++ {
+		// Another transaction has called LockTx. If it has got the name, the lock of this caller is
+		// over. If it is refused, it ends soon.
+		if st, now, err = s.rows.peekState(ctx, name); err != nil {
+			err = failure(ctx, err, false)
+		} else if st.checkFence(fence, now) == nil {
+			if !s.retryPause(ctx, try) {
+				return st.lockedByTx()
+			}
+			st, now, err = s.pinShared(ctx, tx, name)
+		}
+	}
+	if err == nil {
+		err = st.checkFence(fence, now)
 	}
 	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", err)
 	}
-	st, now, err := s.peekBesideTx(ctx, tx, name)
-	if err != nil {
-		return fmt.Errorf("check in a transaction: %w", failure(ctx, err, false))
-	}
-	if saw != 0 && saw != st.fence {
-		return fmt.Errorf("check in a transaction: %w", errStale)
-	}
-	for i := range st.holds {
-		h := &st.holds[i]
+	return nil
+}
+
+// checkFence returns nil if the grant with this fence has the name now. Otherwise it returns
+// driver.ErrLost or driver.ErrExpired.
+func (s *state) checkFence(fence uint64, now micros) error {
+	for i := range s.holds {
+		h := &s.holds[i]
 		// An exclusive reservation counts as a hold, because its waiter may use the name before it
 		// claims the reservation.
 		if h.Fence != fence || h.Reserved && h.Shared {
 			continue
 		}
 		if h.Until <= now {
-			return fmt.Errorf("check in a transaction: %w", driver.ErrExpired)
+			return driver.ErrExpired
 		}
 		return nil
 	}
-	return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
+	return driver.ErrLost
 }
 
 // LockTx takes the lock on name until tx ends. Such a lock has no lease and no fence. To break it,
@@ -84,10 +96,13 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 // written. LockTx never waits. It returns driver.ErrAlreadyHeld if this process has the name. If
 // somebody else has the name or waits for it, LockTx returns a *driver.HeldError.
 //
-// While tx is open, others who try the name get a *driver.HeldError. A rollback to an earlier
-// savepoint ends the lock. Call LockTx at the start of the transaction. With the isolation level
-// REPEATABLE READ or SERIALIZABLE, tx sees the data as they were at its first read. Another process
-// may have held the lock after that read, and changed data that tx does not see. LockTx then fails.
+// While tx is open, others who try the name get a *driver.HeldError. If a holder's lease has ended
+// before LockTx, that holder gets driver.ErrLost from then on. A rollback to an earlier savepoint
+// ends the lock. If the database ends tx itself, the lock ends too; see ConfirmTx.
+//
+// Call LockTx at the start of the transaction. With the isolation level REPEATABLE READ or
+// SERIALIZABLE, tx sees the data as they were at its first read. Another process may have held the
+// lock after that read, and changed data that tx does not see. LockTx then fails.
 func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -97,163 +112,121 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
 	defer done()
-	if err := s.makeRowsFor(ctx, tx, name); err != nil {
-		return fmt.Errorf("lock in a transaction: %w", failure(ctx, err, false))
+	if s.rows.dialect.grants {
+		err = s.lockRow(ctx, tx, name)
+	} else {
+		err = s.lockFile(ctx, tx, name)
 	}
-	_, err = s.pinRow(ctx, tx, name, s.rows.sql.tx.own)
-	if err == nil && s.rows.dialect.numbers {
-		_, err = s.pinRow(ctx, tx, name, s.rows.sql.tx.share)
+	if held := new(driver.HeldError); err == nil || errors.As(err, &held) {
+		return err
 	}
-	if err == nil && s.rows.dialect.grants {
-		_, err = tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name))
-		err = s.staleError(ctx, err)
-	}
+	return fmt.Errorf("lock in a transaction: %w", err)
+}
+
+// lockRow does the work of LockTx on PostgreSQL and MySQL.
+//
+// It first looks at the name on another connection. If the name is taken, lockRow refuses it, and
+// locks nothing in tx. If leases have ended, it marks them there as lost. It cannot do that in tx,
+// because renewals and waiters would have to wait until tx ends.
+func (s *Store) lockRow(ctx context.Context, tx *sql.Tx, name string) error {
+	st, now, err := s.peekForTx(ctx, name)
 	if err != nil {
-		return fmt.Errorf("lock in a transaction: %w", err)
+		return failure(ctx, err, false)
 	}
-	st, now, err := s.loadCurrent(ctx, tx, name)
-	if err != nil {
-		return fmt.Errorf("lock in a transaction: %w", err)
-	}
+	lapsed := st.lapse(now) < now
 	st.trim(now)
-	if !st.isExcluded("", false, now) && len(st.queue) == 0 {
+	if !st.isFree(now) {
+		return st.refuseTx(now)
+	}
+	if lapsed {
+		if err := s.markLapsed(ctx, name); err != nil {
+			return err
+		}
+	}
+	st, now, err = s.pinAlone(ctx, tx, name)
+	for try := 0; errors.Is(err, errPinned) && try < 3 && s.retryPause(ctx, try+2); try++ {
+		st, now, err = s.pinAlone(ctx, tx, name) // Inspect locks the row too, for a moment
+	}
+	if errors.Is(err, errPinned) {
+		return (&state{}).lockedByTx()
+	}
+	if err != nil {
+		return err
+	}
+	now = st.lapse(now) // a lease that has ended since the first look is not marked, so it still counts
+	st.trim(now)
+	if !st.isFree(now) {
+		return st.refuseTx(now)
+	}
+	return nil
+}
+
+// lockFile does the work of LockTx on SQLite, which has only one writer.
+func (s *Store) lockFile(ctx context.Context, tx *sql.Tx, name string) error {
+	if _, err := tx.ExecContext(ctx, s.rows.sql.ensure, []byte(name), []byte{}); err != nil {
+		return failure(ctx, err, false)
+	}
+	st, now, err := s.pinFile(ctx, tx, name)
+	if err != nil {
+		return err
+	}
+	lapsed := st.lapse(now) < now
+	st.trim(now)
+	if !st.isFree(now) {
+		return st.refuseTx(now)
+	}
+	if !lapsed {
 		return nil
 	}
-	for _, h := range st.holdsExcept("", now) {
-		if host, _ := os.Hostname(); h.PID == os.Getpid() && h.Host == host && !h.Cooling {
-			return fmt.Errorf("lock in a transaction: %w", driver.ErrAlreadyHeld)
-		}
+	st.dropLapsed(now)
+	values, err := st.values()
+	if err != nil {
+		return err
 	}
-	return st.heldError("", now)
-}
-
-// peekBesideTx reads the state of a name after tx has locked a row of the name. On PostgreSQL and
-// MySQL it reads on another connection, because a SERIALIZABLE transaction of MySQL locks every row
-// that it reads. On SQLite it reads in tx, because the pool may have only one connection.
-func (s *Store) peekBesideTx(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
-	if s.rows.dialect.grants {
-		return s.rows.peekState(ctx, name)
-	}
-	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
-	return st, now, err
-}
-
-var (
-	errNoRow = errors.New("there is no row for the name")
-	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
-)
-
-// pinRow locks a row of the name until the transaction ends, with the statement lockText. If pinRow
-// notices that the transaction sees an older version of the row, it returns errStale.
-//
-// For CheckTx on PostgreSQL, pinRow cannot notice an older version. So it returns the fence in the
-// row as sawFence, and CheckTx compares sawFence with the current fence. Otherwise sawFence is 0.
-func (s *Store) pinRow(ctx context.Context, tx *sql.Tx, name, lockText string) (sawFence uint64, err error) {
-	if lockText == "" { // on SQLite, any write keeps all other writers out
-		ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
-		if err == nil && !ok {
-			return 0, errNoRow
-		}
-		return 0, s.staleError(ctx, err)
-	}
-	type row struct {
-		fence  uint64
-		locked int64
-	}
-	var seen, is row
-	err = tx.QueryRowContext(ctx, lockText, []byte(name)).Scan(&is.fence, &is.locked)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, s.whyNoRow(ctx, name)
-	case err != nil:
-		return 0, s.staleError(ctx, err)
-	}
-	// The row is locked. If a plain SELECT finds other values, the snapshot is old.
-	if s.rows.sql.tx.plain != "" {
-		err := tx.QueryRowContext(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked)
-		switch {
-		case err != nil && !errors.Is(err, sql.ErrNoRows):
-			return 0, failure(ctx, err, false)
-		case seen != is:
-			return 0, errStale
-		}
-	}
-	if s.rows.dialect.numbers && lockText == s.rows.sql.tx.share {
-		sawFence = is.fence
-	}
-	return sawFence, nil
-}
-
-// whyNoRow is called if the statement that locks a row has found none. It finds out whether another
-// transaction has locked the row or there is no row.
-func (s *Store) whyNoRow(ctx context.Context, name string) error {
-	switch there, err := s.rows.hasGrant(ctx, name); {
-	case err != nil:
-		return failure(ctx, err, false)
-	case !there:
-		return errNoRow
-	}
-	return (&state{}).lockedByTx()
-}
-
-// staleError returns the error of a statement that locks a row for a transaction. The database
-// refuses such a statement, for instance, if the row has changed since the transaction took its
-// snapshot. staleError then returns errStale, which tells the caller what to do.
-func (s *Store) staleError(ctx context.Context, err error) error {
-	if err != nil && judge(err) == again {
-		return fmt.Errorf("%w: %w", errStale, err)
-	}
+	_, err = tx.ExecContext(ctx, s.rows.sql.save, append(values, []byte(name), st.version)...)
 	return failure(ctx, err, false)
 }
 
-// loadCurrent reads the state of a name in the transaction. It returns errStale if the transaction
-// does not see the current version of the lock's row.
+// markLapsed records that LockTx has taken the name after leases of it have ended. Extend and
+// Release of their holders return driver.ErrLost from then on.
 //
-// To find out, loadCurrent compares the version with the one that another connection sees. At READ
-// COMMITTED, they may differ because the holder has just written to the row. The transaction then
-// sees another version at the next read. A REPEATABLE READ or SERIALIZABLE transaction sees the
-// same old version at each read.
-func (s *Store) loadCurrent(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
-	for last := int64(-1); ; {
-		_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return nil, 0, errStale
-		case err != nil:
-			return nil, 0, failure(ctx, err, false)
-		case !s.rows.dialect.grants:
-			return st, now, nil
-		}
-		is, _, err := s.rows.peekState(ctx, name)
-		switch {
-		case err != nil:
-			return nil, 0, failure(ctx, err, false)
-		case is.version == st.version:
-			return st, now, nil
-		case st.version == last:
-			return nil, 0, errStale
-		}
-		last = st.version
+// If another transaction keeps the name, markLapsed does nothing, because LockTx will not get it.
+func (s *Store) markLapsed(ctx context.Context, name string) error {
+	if kept, err := s.rows.isKept(ctx, name); kept || err != nil {
+		return failure(ctx, err, false)
 	}
+	_, _, _, err := s.changeRow(ctx, name, func(st *state, now micros) result {
+		st.dropLapsed(now)
+		return result{write: true, quiet: true}
+	})
+	return err
 }
 
-// makeRowsFor makes the rows of a name before a transaction locks them. On MySQL, a transaction
-// that looks for a missing row locks the gap where the row would be, and nobody else can insert it.
-// The new rows stay even if the transaction is rolled back. On SQLite, which has only one writer,
-// the transaction itself makes the row.
-func (s *Store) makeRowsFor(ctx context.Context, tx *sql.Tx, name string) error {
-	if !s.rows.dialect.grants {
-		_, err := tx.ExecContext(ctx, s.rows.sql.ensure, []byte(name), []byte{})
-		return err
+// dropLapsed removes the holds whose leases have ended. They count as lost after that.
+func (s *state) dropLapsed(now micros) { s.dropHolds(func(h hold) bool { return h.Until > now }) }
+
+// lapse returns a time just before the first of the leases and reservations ended that have ended.
+// If none has ended, it returns now.
+func (s *state) lapse(now micros) micros {
+	for _, h := range s.holds {
+		now = min(now, h.Until-1)
 	}
-	there, err := s.rows.hasGrant(ctx, name)
-	if judge(err) == noTable {
-		err = s.rows.make(ctx)
+	return now
+}
+
+// isFree reports whether a caller without a place in the queue may take the name.
+func (s *state) isFree(now micros) bool {
+	return !s.isExcluded("", false, now) && s.isTurn(len(s.queue), now)
+}
+
+// refuseTx returns the error of LockTx for a name that is taken.
+func (s *state) refuseTx(now micros) error {
+	for _, h := range s.holdsExcept("", now) {
+		if host, _ := os.Hostname(); h.PID == os.Getpid() && h.Host == host && !h.Cooling {
+			return driver.ErrAlreadyHeld
+		}
 	}
-	if there || err != nil {
-		return err
-	}
-	return s.rows.makeRows(ctx, name)
+	return s.heldError("", now)
 }
 
 // lockedByTx returns the error for an attempt to get the name while a transaction keeps it.

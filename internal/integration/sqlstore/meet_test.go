@@ -19,7 +19,6 @@ func meetings(e sqlstore.Engine, start func(t *testing.T) *party) txtest.Harness
 		},
 		Levels:    []sql.IsolationLevel{sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable},
 		EndLease:  "UPDATE padlock_locks SET version = version + 1, until = since WHERE name = ?",
-		Forget:    "DELETE FROM padlock_grants WHERE name = ?",
 		OneWriter: e == sqlstore.SQLite,
 	}
 	switch e {
@@ -27,7 +26,7 @@ func meetings(e sqlstore.Engine, start func(t *testing.T) *party) txtest.Harness
 		h.EndLease = "UPDATE padlock_locks SET version = version + 1, until = since WHERE name = $1"
 		h.Forget = "DELETE FROM padlock_grants WHERE name = $1"
 	case sqlstore.SQLite:
-		h.Levels, h.Forget = []sql.IsolationLevel{sql.LevelDefault}, ""
+		h.Levels = []sql.IsolationLevel{sql.LevelDefault}
 	}
 	return h
 }

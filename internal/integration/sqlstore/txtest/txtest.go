@@ -41,7 +41,8 @@ type Harness struct {
 	EndLease string
 
 	// Forget is a statement that removes the row of the name in its parameter, in a table that only
-	// transactions need. It is "" if there is no such table.
+	// transactions need. It is "" if there is no such table. Without the row, the first CheckTx may
+	// return ErrUnavailable, if it makes the row and its transaction cannot see it.
 	Forget string
 }
 
@@ -137,8 +138,8 @@ func (m *meeting) run(first, second way) {
 		m.noError("remove the row", err)
 	}
 	if first == checkTx {
-		m.tx = m.begin(m.a)
-		m.noError("CheckTx under a lock", m.a.Store.CheckTx(m.t.Context(), m.tx, m.lock))
+		m.tx, err = m.check(m.t.Context(), m.a)
+		m.noError("CheckTx under a lock", err)
 	}
 	ended := m.endLock()
 	if first == lockTx {
@@ -235,10 +236,24 @@ func (m *meeting) get(w way) error {
 		_, err := m.b.Store.Release(ctx, m.lock.name, r.Token, 0)
 		return err
 	}
+	if w == checkTx {
+		tx, err := m.check(ctx, m.b)
+		tx.Rollback()
+		return err
+	}
 	tx := m.begin(m.b)
 	defer tx.Rollback()
-	if w == checkTx {
-		return m.b.Store.CheckTx(ctx, tx, m.lock)
-	}
 	return m.b.Store.LockTx(ctx, tx, m.lock.name)
+}
+
+// check lets a process check the lock of process a in a new transaction.
+func (m *meeting) check(ctx context.Context, p Process) (*sql.Tx, error) {
+	tx := m.begin(p)
+	err := p.Store.CheckTx(ctx, tx, m.lock)
+	if m.forget && errors.Is(err, driver.ErrUnavailable) {
+		tx.Rollback()
+		tx = m.begin(p)
+		err = p.Store.CheckTx(ctx, tx, m.lock)
+	}
+	return tx, err
 }

@@ -92,6 +92,16 @@ func Denied(err error) bool {
 	return SQLState(err) == "42501" || n == 1142 || n == 1143
 }
 
+// IsInTransaction reports whether MySQL or SQLite has refused a statement because a transaction is
+// open: SET TRANSACTION or BEGIN.
+func IsInTransaction(err error) bool {
+	if mysqlNumber(err) == 1568 {
+		return true
+	}
+	_, ok := sqliteCode(err) // SQLITE_ERROR; SQLite has no code of its own for this
+	return ok && strings.Contains(err.Error(), "within a transaction")
+}
+
 // SQLState returns the SQLSTATE of an error of PostgreSQL's drivers, or "".
 func SQLState(err error) string {
 	var coded interface{ SQLState() string }
