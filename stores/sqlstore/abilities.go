@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -153,13 +152,17 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	defer done()
 	var out driver.State
+	known := false // the name has a row
 	err = s.reread(ctx, func() error {
 		st, now, err := s.rows.peekState(ctx, name)
 		if err == nil {
-			out = st.report(name, now)
+			out, known = st.report(name, now), st.version > 0
 		}
 		return err
 	})
+	if err == nil && len(out.Holds) == 0 && known {
+		out.Holds = s.keptHold(ctx, name)
+	}
 	return out, failure(ctx, err, false)
 }
 
@@ -170,16 +173,23 @@ func (s *Store) List(ctx context.Context, prefix string) (out []driver.State, er
 		return nil, err
 	}
 	defer done()
+	from, to := rangeOf(prefix)
 	err = s.reread(ctx, func() error {
-		out, err = s.list(ctx, prefix)
+		out, err = s.list(ctx, from, to)
 		return err
 	})
-	return out, failure(ctx, err, false)
+	if err != nil {
+		return nil, failure(ctx, err, false)
+	}
+	if kept, err := s.keptNames(ctx, from, to); err == nil {
+		out = addKept(out, kept)
+	}
+	return out, nil
 }
 
-// list reads the rows whose names begin with prefix.
-func (s *Store) list(ctx context.Context, prefix string) (out []driver.State, err error) {
-	rows, err := s.rows.db.QueryContext(ctx, s.rows.sql.list, []byte(prefix), []byte{})
+// list reads the rows of the names from one to another, without the name "to".
+func (s *Store) list(ctx context.Context, from, to []byte) (out []driver.State, err error) {
+	rows, err := s.rows.db.QueryContext(ctx, s.rows.sql.list, from, to, []byte{})
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +198,6 @@ func (s *Store) list(ctx context.Context, prefix string) (out []driver.State, er
 		name, st, now, err := scan(rows)
 		if err != nil {
 			return nil, err
-		}
-		if !strings.HasPrefix(name, prefix) {
-			break
 		}
 		if state := st.report(name, now); !st.idle(now) {
 			out = append(out, state)

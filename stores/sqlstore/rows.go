@@ -190,8 +190,8 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 // isKept reports whether a transaction has checked or taken the lock on a name that has both rows.
 // It may also be another call of isKept, or a grant on MySQL, which lock the row for a moment.
 func (t *table) isKept(ctx context.Context, name string) (bool, error) {
-	var fence, locked int64
-	err := t.db.QueryRowContext(ctx, t.sql.tx.probe, []byte(name)).Scan(&fence, &locked)
+	var fence int64
+	err := t.db.QueryRowContext(ctx, t.sql.kept.try, []byte(name)).Scan(&fence)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil
 	}

@@ -37,10 +37,11 @@ import (
 //	renewal, Release,   FOR NO KEY UPDATE                                                     writes
 //	Break, a waiter
 //
-// Here "lock row" is the row in the table of locks, and "grant row" is the row of the last grant. Of
-// two steps in a column, only those go together that lock in a shared way: FOR KEY SHARE goes with
-// itself and with FOR NO KEY UPDATE, and LOCK IN SHARE MODE goes with itself. On MySQL a renewal
-// writes to the lock row, which transactions leave alone. On SQLite there is only one writer.
+// The "lock row" is the row in the table of locks, and the "grant row" that of the last grant. Two
+// steps that use the same row exclude each other, with these exceptions: FOR KEY SHARE goes
+// with itself and with FOR NO KEY UPDATE, and LOCK IN SHARE MODE goes with itself. On MySQL a
+// renewal writes to the lock row, which transactions leave alone. On SQLite there is only one
+// writer.
 //
 // LockTx writes to the grant row so that a transaction that works on an older snapshot fails.
 
@@ -58,6 +59,7 @@ type statements struct {
 	prune                                                pruneStatements
 	records                                              recordStatements
 	tx                                                   txStatements
+	kept                                                 keptStatements
 }
 
 // noLockWait makes a MariaDB statement fail instead of waiting for a row that is locked.
@@ -72,7 +74,7 @@ func newStatements(d *dialect, t tables) statements {
 	b := d.bind
 	st := statements{
 		load: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name = ?"),
-		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND (token <> ? OR busy > " + d.now + ") ORDER BY name"),
+		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND name < ? AND (token <> ? OR busy > (SELECT " + d.now + ")) ORDER BY name"),
 		save: b("UPDATE " + t.locks + " SET " + setClause + " WHERE name = ? AND version = ?"),
 	}
 	insert := func(table, cols, values string) string {
@@ -110,6 +112,7 @@ func newStatements(d *dialect, t tables) statements {
 	st.contended = newContendedStatements(d, t)
 	st.batch = newBatchStatements(d, t)
 	st.tx = newTxStatements(d, t)
+	st.kept = newKeptStatements(d, t)
 	st.prune = newPruneStatements(d, t)
 	st.records = newRecordStatements(d, t)
 	return st

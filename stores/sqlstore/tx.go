@@ -231,5 +231,5 @@ func (s *state) refuseTx(now micros) error {
 
 // lockedByTx returns the error for an attempt to get the name while a transaction keeps it.
 func (s *state) lockedByTx() error {
-	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: "a transaction that checks or holds the lock"}}}, Waiters: len(s.queue)}
+	return &driver.HeldError{Holds: []driver.Hold{{Holder: driver.Holder{Label: txLabel}}}, Waiters: len(s.queue)}
 }

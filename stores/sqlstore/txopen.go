@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -30,31 +29,26 @@ func (s *Store) ConfirmTx(ctx context.Context, tx *sql.Tx) error {
 		return fmt.Errorf("confirm a transaction: %w", err)
 	}
 	defer done()
-	if err := s.checkOpen(ctx, tx); err != nil {
+	if err := s.checkOpen(ctx, tx, driver.ErrLost); err != nil {
 		return fmt.Errorf("confirm a transaction: %w", err)
 	}
 	return nil
 }
 
-var errTxEnded = fmt.Errorf("%w: the database has ended the transaction, for instance after a deadlock; roll back and begin a new one", driver.ErrLost)
+var errTxEnded = errors.New("the database has ended the transaction, for instance after a deadlock; roll back and begin a new one")
 
-// checkOpen returns errTxEnded if the database has ended the transaction. MySQL and SQLite refuse
-// the statement inside a transaction. Outside of one, SQLite begins a transaction that writes
-// nothing, and MySQL sets a default.
-func (s *Store) checkOpen(ctx context.Context, tx *sql.Tx) error {
+// checkOpen returns an error that wraps kind if the database has ended the transaction. MySQL and
+// SQLite refuse the statement of checkOpen inside a transaction. Outside of one, SQLite begins a
+// transaction that writes nothing, and MySQL sets a default for the next one.
+func (s *Store) checkOpen(ctx context.Context, tx *sql.Tx, kind error) (err error) {
+	open := false
 	if s.engine == PostgreSQL {
-		var open bool
-		if err := tx.QueryRowContext(ctx, s.rows.sql.tx.open).Scan(&open); err != nil || !open {
-			return cmp.Or(failure(ctx, err, false), errTxEnded)
-		}
-		return nil
+		err = tx.QueryRowContext(ctx, s.rows.sql.tx.open).Scan(&open)
+	} else if _, err = tx.ExecContext(ctx, s.rows.sql.tx.open); dbms.IsInTransaction(err) {
+		open, err = true, nil
 	}
-	_, err := tx.ExecContext(ctx, s.rows.sql.tx.open)
-	switch {
-	case err == nil:
-		return errTxEnded
-	case dbms.IsInTransaction(err):
-		return nil
+	if err == nil && !open {
+		return fmt.Errorf("%w: %w", kind, errTxEnded)
 	}
 	return failure(ctx, err, false)
 }

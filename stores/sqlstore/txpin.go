@@ -19,7 +19,6 @@ type txStatements struct {
 	write string // makes a new version of the row
 	load  string // SQLite: reads the state after it was locked
 	id    string // reads the id of the store whose tables the transaction sees
-	probe string // reads the row if nobody has locked it
 	open  string // tells whether the transaction is still open; see txopen.go
 }
 
@@ -34,7 +33,6 @@ func newTxStatements(d *dialect, t tables) txStatements {
 		write: b("UPDATE " + t.grants + " SET locked = locked + 1 WHERE name = ?"),
 		id:    id,
 	}
-	st.probe = st.own
 	switch d {
 	case dialects[PostgreSQL]:
 		// The clock is read after the rows were locked.
@@ -132,7 +130,7 @@ func (s *Store) pinFile(ctx context.Context, tx *sql.Tx, name string) (*state, m
 	if err != nil {
 		return nil, 0, failure(ctx, err, false)
 	}
-	return st, now, cmp.Or(s.checkID(ctx, id), s.checkOpen(ctx, tx))
+	return st, now, cmp.Or(s.checkID(ctx, id), s.checkOpen(ctx, tx, driver.ErrUnavailable))
 }
 
 // pinGrant locks the row of the last grant on MySQL. It returns errStale if the transaction sees an
@@ -165,7 +163,7 @@ func (s *Store) pinGrant(ctx context.Context, tx *sql.Tx, name, lockText string)
 	if seen != is {
 		return errStale
 	}
-	return s.checkOpen(ctx, tx)
+	return s.checkOpen(ctx, tx, driver.ErrUnavailable)
 }
 
 // whyNoRow is called if the statement that locks rows of a name has found none. Another transaction

@@ -45,8 +45,8 @@ func (p *party) lockTx(t *testing.T, name string) (*sql.Tx, error) {
 	return tx, p.store.LockTx(t.Context(), tx, name)
 }
 
-// TestLockTxLeavesATrace: a holder whose lease ended before a transaction took the name is told
-// that somebody else had the name.
+// TestLockTxLeavesATrace: a holder whose lease ended before a transaction took the name learns that
+// somebody else had the name.
 func TestLockTxLeavesATrace(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
 		a, b := d.party(t), d.party(t)
@@ -153,8 +153,8 @@ func TestLockTxOvertakesADeadWaiter(t *testing.T) {
 	})
 }
 
-// TestLockTxWithHalfOfTheRows: a process was killed after it had made the first of the two rows of a
-// name. LockTx makes the other one.
+// TestLockTxWithHalfOfTheRows: a process was killed after it had made the first of the two rows of
+// a name. LockTx makes the other one.
 func TestLockTxWithHalfOfTheRows(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
 		if d.engine == sqlstore.SQLite {
@@ -165,7 +165,7 @@ func TestLockTxWithHalfOfTheRows(t *testing.T) {
 			p.hold(t, table, "token")
 			_, err := p.store.Release(t.Context(), table, "token", 0)
 			noError(t, err)
-			_, err = p.db.Exec("DELETE FROM "+table+" WHERE name = '"+table+"'")
+			_, err = p.db.Exec("DELETE FROM " + table + " WHERE name = '" + table + "'")
 			noError(t, err)
 			tx, err := p.lockTx(t, table)
 			noError(t, err)

@@ -1,0 +1,220 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+)
+
+// TestWhoKeepsAName: Inspect tells that a transaction has the name, and List too on PostgreSQL,
+// where both tell which one.
+func TestWhoKeepsAName(t *testing.T) {
+	onEach(t, func(t *testing.T, d database) {
+		if d.engine == sqlstore.SQLite {
+			t.Skip("nobody sees what a transaction does")
+		}
+		a, b := d.party(t), d.party(t)
+		kept := func(what string, holds []driver.Hold, pid int) {
+			t.Helper()
+			if len(holds) != 1 || !strings.HasPrefix(holds[0].Label, "a transaction that checks or holds the lock") {
+				t.Errorf("%s while a transaction has the name: %+v", what, holds)
+			} else if pid != 0 && !strings.Contains(holds[0].Label, fmt.Sprintf("process %d of PostgreSQL", pid)) {
+				t.Errorf("%s does not tell which transaction: %s; it is %d", what, holds[0].Label, pid)
+			}
+		}
+		look := func(name string, pid int) {
+			t.Helper()
+			st, err := b.store.Inspect(t.Context(), name)
+			noError(t, err)
+			kept("Inspect", st.Holds, pid)
+			list, err := b.store.List(t.Context(), name[:2])
+			noError(t, err)
+			if pid != 0 {
+				if len(list) != 1 || list[0].Name != name {
+					t.Fatalf("List: %+v", list)
+				}
+				kept("List", list[0].Holds, pid)
+			}
+		}
+		idOf := func(tx *sql.Tx) (pid int) {
+			if d.engine == sqlstore.PostgreSQL {
+				noError(t, tx.QueryRow("SELECT pg_backend_pid()").Scan(&pid))
+			}
+			return pid
+		}
+		tx, err := a.lockTx(t, "locked")
+		noError(t, err)
+		look("locked", idOf(tx))
+		noError(t, tx.Commit())
+
+		a.hold(t, "checked", "token")
+		st, err := a.store.Inspect(t.Context(), "checked")
+		noError(t, err)
+		tx = a.begin(t, sql.LevelDefault)
+		noError(t, a.store.CheckTx(t.Context(), tx, granted{"checked", st.Fence}))
+		d.end(t, "checked")
+		look("checked", idOf(tx))
+		noError(t, tx.Commit())
+
+		for _, name := range []string{"locked", "checked", "never used"} {
+			st, err := b.store.Inspect(t.Context(), name)
+			noError(t, err)
+			if len(st.Holds) != 0 {
+				t.Errorf("%s has nobody: %+v", name, st.Holds)
+			}
+		}
+		list, err := b.store.List(t.Context(), "")
+		noError(t, err)
+		if len(list) != 0 {
+			t.Errorf("List: %+v", list)
+		}
+	})
+}
+
+// TestLookingIsInNobodysWay: Inspect locks a row for a moment. LockTx and Acquire get the name.
+func TestLookingIsInNobodysWay(t *testing.T) {
+	onEach(t, func(t *testing.T, d database) {
+		if d.engine == sqlstore.SQLite {
+			t.Skip("Inspect locks nothing")
+		}
+		a, b := d.party(t), d.party(t)
+		a.hold(t, "name", "token")
+		_, err := a.store.Release(t.Context(), "name", "token", 0)
+		noError(t, err)
+		stop, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					if _, err := b.store.Inspect(t.Context(), "name"); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}()
+		for range 50 {
+			tx, err := a.lockTx(t, "name")
+			noError(t, err)
+			noError(t, tx.Commit())
+			a.hold(t, "name", "token")
+			_, err = a.store.Release(t.Context(), "name", "token", 0)
+			noError(t, err)
+		}
+		close(stop)
+		<-ended
+	})
+}
+
+// TestListReadsTheRange: List finds all names with a prefix, and reads no other rows.
+func TestListReadsTheRange(t *testing.T) {
+	onEach(t, func(t *testing.T, d database) {
+		p := d.party(t)
+		names := []string{"a", "a\xff", "a\xff\xff", "b", "b\x00", "b1", "b\xff", "b\xff\xffc", "c", "\xff", "\xff\xff", "\xff\xff" + strings.Repeat("\xff", driver.MaxName-2)}
+		slices.Sort(names)
+		for _, name := range names {
+			p.hold(t, name, "token")
+		}
+		for _, prefix := range []string{"", "a", "a\xff", "b", "b\xff", "b\xff\xff", "c", "d", "\xff", "\xff\xff", "\xff\xff\xff"} {
+			list, err := p.store.List(t.Context(), prefix)
+			noError(t, err)
+			var got, want []string
+			for _, s := range list {
+				got = append(got, s.Name)
+			}
+			for _, name := range names {
+				if strings.HasPrefix(name, prefix) {
+					want = append(want, name)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("List(%q): %q, want %q", prefix, got, want)
+			}
+		}
+	})
+}
+
+// TestListAmongIdleRows: PostgreSQL reads the clock once for a list, and only rows with the prefix.
+func TestListAmongIdleRows(t *testing.T) {
+	t.Parallel()
+	d := databases["postgres"](t)
+	p := d.party(t)
+	p.hold(t, "cron:a", "token")
+	_, err := p.db.Exec("INSERT INTO padlock_locks SELECT convert_to('job:' || n, 'UTF8'), 1, 1, '', 0, 0, 0, 0, '', 1, '' FROM generate_series(1, 20000) AS n")
+	noError(t, err)
+	plain, err := sql.Open(d.driver, d.dsn)
+	noError(t, err)
+	defer plain.Close()
+	n := &notes{counting: counting{plain.Driver(), d.dsn, new(atomic.Int64)}}
+	reader := partyOver(t, sql.OpenDB(n), d.engine)
+	list, err := reader.store.List(t.Context(), "cron:")
+	noError(t, err)
+	if len(list) != 1 {
+		t.Errorf("%+v", list)
+	}
+	if n.text == "" {
+		t.Fatal("no statement reads the names in order")
+	}
+	var plan []byte
+	noError(t, p.db.QueryRow("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+n.text, n.args...).Scan(&plan))
+	var tree []struct{ Plan planNode }
+	noError(t, json.Unmarshal(plan, &tree))
+	if n := tree[0].Plan.removed(); n > 0 {
+		t.Errorf("the list has read %v rows that it does not need:\n%s", n, plan)
+	}
+	if clock := strings.Index(n.text, "busy > (SELECT"); clock < 0 {
+		t.Errorf("the list reads the clock for each row: %s", n.text)
+	}
+}
+
+// notes remembers the statement that lists names.
+type notes struct {
+	counting
+	text string
+	args []any
+}
+
+func (n *notes) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	conn, err := n.counting.Connect(ctx)
+	return notedConn{conn.(countedConn), n}, err
+}
+
+type notedConn struct {
+	countedConn
+	n *notes
+}
+
+func (c notedConn) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	if strings.HasSuffix(query, "ORDER BY name") {
+		c.n.text, c.n.args = query, nil
+		for _, a := range args {
+			c.n.args = append(c.n.args, a.Value)
+		}
+	}
+	return c.countedConn.QueryContext(ctx, query, args)
+}
+
+type planNode struct {
+	Removed float64 `json:"Rows Removed by Filter"`
+	Plans   []planNode
+}
+
+// removed returns how many rows the plan has read and not used.
+func (n planNode) removed() float64 {
+	sum := n.Removed
+	for _, p := range n.Plans {
+		sum += p.removed()
+	}
+	return sum
+}
