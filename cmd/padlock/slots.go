@@ -80,9 +80,13 @@ func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (s
 	return f, err
 }
 
-// listPatience is the longest time for listing the slots of a name. Some stores must read every
-// name to find them.
-const listPatience = 2 * time.Second
+// Some stores must read every name to find those with a prefix.
+const (
+	listPatience = 2 * time.Second // the longest time for listing names
+	// slotPatience is the longest time for listing the slots of a name. It is short, because the
+	// caller has asked for the name, which may have no slots.
+	slotPatience = 300 * time.Millisecond
+)
 
 // inspect returns the state of a name. If the store can list names, the result includes the held
 // slots of the name. If the slots cannot be listed, inspect does not fail, because the state of the
@@ -93,7 +97,7 @@ func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, erro
 	if err != nil {
 		return f, err
 	}
-	listing, cancel := context.WithTimeout(ctx, listPatience)
+	listing, cancel := context.WithTimeout(ctx, slotPatience)
 	defer cancel()
 	states, err := l.List(listing, driver.SlotPrefix(name))
 	switch {
@@ -103,7 +107,7 @@ func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, erro
 	case reason(err) == errors.ErrUnsupported.Error(): // the store lists no names
 		return f, nil
 	case listing.Err() != nil:
-		f.unlisted = fmt.Sprintf("the store could not list them within %s", span(listPatience))
+		f.unlisted = fmt.Sprintf("the store could not list them within %s", span(slotPatience))
 	default:
 		f.unlisted = reason(err)
 	}

@@ -20,9 +20,10 @@ free, 75 if it is held or cooling down, 69 if the store cannot tell. The answer 
 be out of date when you read it. To do something only while a lock is free, use
 run -n.
 
-Slots of the name (run --slots) are listed too, if the store can list names. If it
-cannot list all of them within 2 seconds, a line says so. With --slots N, status asks
-for slots 0 to N-1, on every store, and exits with 75 if all of them are held.`
+Slots of the name (run --slots) are listed too, if the store can list names. status
+does not wait long for that list: if the store cannot list all slots within 0.3 seconds,
+a line says so. With --slots N, status asks for slots 0 to N-1, on every store, and
+exits with 75 if all of them are held.`
 
 func (a *app) statusCommand() *cobra.Command {
 	var slots slotCount

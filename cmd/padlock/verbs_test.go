@@ -153,7 +153,7 @@ func TestSlotsThatAreNotListed(t *testing.T) {
 		store *partial
 		want  []string
 	}{
-		{&partial{}, []string{"job is free", "there may be more slots: the store could not list them within 2s; padlock status --slots N job"}},
+		{&partial{}, []string{"job is free", "there may be more slots: the store could not list them within 300ms; padlock status --slots N job"}},
 		{&partial{err: padlock.ErrUnavailable, known: slot}, []string{"slot 1 is held by web-3:1", "there may be more slots: store is unavailable;"}},
 		{&partial{err: errors.ErrUnsupported}, []string{"job is free"}},
 	} {

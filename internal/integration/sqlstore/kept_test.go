@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,37 +24,16 @@ func TestWhoKeepsAName(t *testing.T) {
 			t.Skip("nobody sees what a transaction does")
 		}
 		a, b := d.party(t), d.party(t)
-		kept := func(what string, holds []driver.Hold, pid int) {
-			t.Helper()
-			if len(holds) != 1 || !strings.HasPrefix(holds[0].Label, "a transaction that checks or holds the lock") {
-				t.Errorf("%s while a transaction has the name: %+v", what, holds)
-			} else if pid != 0 && !strings.Contains(holds[0].Label, fmt.Sprintf("process %d of PostgreSQL", pid)) {
-				t.Errorf("%s does not tell which transaction: %s; it is %d", what, holds[0].Label, pid)
-			}
-		}
-		look := func(name string, pid int) {
-			t.Helper()
-			st, err := b.store.Inspect(t.Context(), name)
-			noError(t, err)
-			kept("Inspect", st.Holds, pid)
-			list, err := b.store.List(t.Context(), name[:2])
-			noError(t, err)
-			if pid != 0 {
-				if len(list) != 1 || list[0].Name != name {
-					t.Fatalf("List: %+v", list)
-				}
-				kept("List", list[0].Holds, pid)
-			}
-		}
-		idOf := func(tx *sql.Tx) (pid int) {
-			if d.engine == sqlstore.PostgreSQL {
-				noError(t, tx.QueryRow("SELECT pg_backend_pid()").Scan(&pid))
-			}
-			return pid
-		}
 		tx, err := a.lockTx(t, "locked")
 		noError(t, err)
-		look("locked", idOf(tx))
+		b.sees(t, d.engine, "locked", tx)
+		if d.engine == sqlstore.PostgreSQL {
+			var pid int
+			noError(t, b.db.QueryRow("SELECT pid FROM ("+statementOfPage(t)+") AS x").Scan(&pid))
+			if want := pidOf(t, tx); pid != want {
+				t.Errorf("the statement of docs/stuck.md finds %d, want %d", pid, want)
+			}
+		}
 		noError(t, tx.Commit())
 
 		a.hold(t, "checked", "token")
@@ -62,7 +42,7 @@ func TestWhoKeepsAName(t *testing.T) {
 		tx = a.begin(t, sql.LevelDefault)
 		noError(t, a.store.CheckTx(t.Context(), tx, granted{"checked", st.Fence}))
 		d.end(t, "checked")
-		look("checked", idOf(tx))
+		b.sees(t, d.engine, "checked", tx)
 		noError(t, tx.Commit())
 
 		for _, name := range []string{"locked", "checked", "never used"} {
@@ -78,6 +58,47 @@ func TestWhoKeepsAName(t *testing.T) {
 			t.Errorf("List: %+v", list)
 		}
 	})
+}
+
+// sees checks that a party sees the transaction that has a name.
+func (p *party) sees(t *testing.T, e sqlstore.Engine, name string, tx *sql.Tx) {
+	t.Helper()
+	want := "a transaction that checks or holds the lock"
+	if e == sqlstore.PostgreSQL {
+		want = fmt.Sprintf("%s: process %d of PostgreSQL", want, pidOf(t, tx))
+	}
+	st, err := p.store.Inspect(t.Context(), name)
+	noError(t, err)
+	if len(st.Holds) != 1 || !strings.HasPrefix(st.Holds[0].Label, want) {
+		t.Errorf("Inspect while a transaction has the name: %+v, want %s", st.Holds, want)
+	}
+	list, err := p.store.List(t.Context(), name[:2])
+	noError(t, err)
+	if e == sqlstore.PostgreSQL && (len(list) != 1 || list[0].Name != name || len(list[0].Holds) != 1 || !strings.HasPrefix(list[0].Holds[0].Label, want)) {
+		t.Errorf("List while a transaction has the name: %+v, want %s", list, want)
+	}
+}
+
+// pidOf returns the number of the server process of a transaction of PostgreSQL.
+func pidOf(t *testing.T, tx *sql.Tx) (pid int) {
+	t.Helper()
+	noError(t, tx.QueryRow("SELECT pg_backend_pid()").Scan(&pid))
+	return pid
+}
+
+// statementOfPage returns the statement of docs/stuck.md that finds the transaction, for the name
+// "locked".
+func statementOfPage(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/stuck.md")
+	noError(t, err)
+	text := string(page)
+	from := strings.Index(text, "SELECT a.pid")
+	if from < 0 {
+		t.Fatal("docs/stuck.md has no such statement")
+	}
+	text, _, _ = strings.Cut(text[from:], ";")
+	return strings.ReplaceAll(text, "invoice:42", "locked")
 }
 
 // TestLookingIsInNobodysWay: Inspect locks a row for a moment. LockTx and Acquire get the name.

@@ -142,3 +142,30 @@ func TestTableEngine(t *testing.T) {
 	_, err := sqlstore.Open(t.Context(), p.db, d.engine)
 	wantText(t, "Open", err, driver.ErrUnavailable, "ENGINE=InnoDB")
 }
+
+// TestTransactionSettings: Status, and so padlock doctor, shows when PostgreSQL ends the
+// transaction of a machine that has vanished.
+func TestTransactionSettings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{{nil, "never"}, {[]string{"-c", "idle_in_transaction_session_timeout=60s"}, "1min"}} {
+		srv := server.Postgres(t, server.PostgresOptions{Args: c.args})
+		s, err := fromURL(t.Context(), srv.URL(), postgres.Opener())
+		noError(t, err)
+		defer s.Close()
+		list, err := s.(driver.Reporter).Status(t.Context())
+		noError(t, err)
+		found := map[string]string{}
+		for _, f := range list {
+			found[f.Name] = f.Value
+		}
+		if got := found["idle_in_transaction_session_timeout"]; got != c.want {
+			t.Errorf("idle_in_transaction_session_timeout is %q, want %q", got, c.want)
+		}
+		if got := found["tcp_keepalives_idle"]; !strings.HasSuffix(got, " s") {
+			t.Errorf("tcp_keepalives_idle is %q", got)
+		}
+	}
+}

@@ -57,6 +57,8 @@ var settings = []setting{
 	{"db-size", "a server without room grants no locks"},
 	{"shortest-lease", "the lock of a program that died stays for at least this time"},
 	{"table-rights", "LockTx or the history of jobs fails, or the rows of names that nobody uses any more stay"},
+	{"idle_in_transaction_session_timeout", "a machine that vanishes after CheckTx or LockTx keeps its names until the server ends the transaction"},
+	{"tcp_keepalives_idle", "the server learns late that the machine of a transaction is gone"},
 	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
 

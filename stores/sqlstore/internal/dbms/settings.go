@@ -63,6 +63,14 @@ var questions = map[string][]question{
 			},
 		},
 		{name: "isolation", sql: "SHOW default_transaction_isolation"},
+		{
+			name: "idle_in_transaction_session_timeout",
+			sql:  "SELECT CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN 'never' ELSE current_setting('idle_in_transaction_session_timeout') END",
+		},
+		{
+			name: "tcp_keepalives_idle",
+			sql:  "SELECT CASE WHEN inet_client_addr() IS NULL THEN 'not used' ELSE current_setting('tcp_keepalives_idle') || ' s' END",
+		},
 	},
 	MySQL: {
 		{name: "version", sql: "SELECT version()", advice: untestedMySQL},
