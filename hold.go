@@ -81,6 +81,7 @@ type hold struct {
 	exported     bool
 	unfinished   bool          // AcquireAll or DoAll is setting its minimum time; see setMinimum
 	unclaimed    bool          // a reservation that has not been claimed yet; see reservation.go
+	timedOut     bool          // h is over because the time of its lease is over
 	cutOff       bool          // the last renewal was cancelled by the Release of another hold
 	index        int32         // in the renewer's heap; -1 if h is not in the heap
 	cleanupGroup *cleanupGroup // nil if the caller's Lock is not watched
@@ -172,7 +173,7 @@ func (h *hold) whenOver(f context.CancelCauseFunc) {
 
 func (h *hold) check(ctx context.Context) error {
 	if err := h.endCause(); err != nil {
-		return failed(OpCheck, h.name, err)
+		return failed(OpCheck, h.name, h.lateCause(ctx, err))
 	}
 	if err := h.claim(ctx); err != nil {
 		return failed(OpCheck, h.name, err)
@@ -200,7 +201,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, err)
 	}
 	if err := h.endCause(); err != nil {
-		return failed(OpExtend, h.name, err)
+		return failed(OpExtend, h.name, h.lateCause(ctx, err))
 	}
 	if err := h.claim(ctx); err != nil {
 		return failed(OpExtend, h.name, err)
@@ -315,6 +316,22 @@ func (h *hold) endCause() error {
 		h.locker.renewer.lookAt(h, h.locker.clock.Now())
 	}
 	return h.cause
+}
+
+// lateCause returns the reason why h is over, which is cause as far as this process knows. If the
+// time of the lease is over, the store is asked whether another client has taken the name since.
+func (h *hold) lateCause(ctx context.Context, cause error) error {
+	h.locker.mu.Lock()
+	ranOut := h.timedOut && h.released.Load() == nil
+	h.locker.unlock()
+	if !ranOut {
+		return cause
+	}
+	_, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
+	if err == nil || errors.Is(err, ErrExpired) { // a lease lasts a little longer in the store
+		return ErrExpired
+	}
+	return cause
 }
 
 // noticeLoss ends h if err means for certain that the lock is gone.

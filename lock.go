@@ -124,12 +124,14 @@ func (k *Lock) Context() context.Context { return k.holdOf().context() }
 
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
 // use it as advice, and rely on Fence. Nil means that the lock is held. ErrLost, ErrExpired and
-// ErrReleased mean that it is not. After any other error, it is not known whether the lock is held.
+// ErrReleased mean that it is not; see Release for the difference between ErrLost and ErrExpired.
+// After any other error, it is not known whether the lock is held.
 func (k *Lock) Check(ctx context.Context) error { return k.holdOf().check(ctx) }
 
 // Extend extends the lease, so that it lasts at least ttl from now; 0 stands for the TTL with which
-// the lock was taken. Extend never shortens the lease. After ErrExpired and ErrLost the lock is
-// gone. Every other error leaves the lock as it was.
+// the lock was taken. Extend never shortens the lease, and never brings back a lock whose lease has
+// run out. After ErrExpired and ErrLost the lock is gone; see Release for the difference. Every
+// other error leaves the lock as it was.
 func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	return k.holdOf().extend(ctx, ttl)
 }

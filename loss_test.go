@@ -59,8 +59,8 @@ func TestALateReplyDoesNotRevive(t *testing.T) {
 		if !h.Expired() {
 			t.Error("a late reply has revived the lock")
 		}
-		wantOnly(t, h.Check(t.Context()), "check", padlock.ErrLost)
-		wantOnly(t, h.Extend(t.Context(), time.Minute), "extend", padlock.ErrLost)
+		wantOnly(t, h.Check(t.Context()), "check", padlock.ErrExpired)
+		wantOnly(t, h.Extend(t.Context(), time.Minute), "extend", padlock.ErrExpired)
 		// The store had extended it, nobody took it meanwhile.
 		wantOnly(t, h.Release(), "release", padlock.ErrExpired)
 		if !free(t, store, "job") {
@@ -250,8 +250,8 @@ func TestSuspendedTimeCounts(t *testing.T) {
 		if asked.Remaining() != 0 || !asked.Expired() {
 			t.Errorf("%v remain after a minute of suspend", asked.Remaining())
 		}
-		wantOnly(t, asked.Check(t.Context()), "check", padlock.ErrLost)
-		wantOnly(t, asked.Extend(t.Context(), 0), "extend", padlock.ErrLost)
+		wantOnly(t, asked.Check(t.Context()), "check", padlock.ErrExpired)
+		wantOnly(t, asked.Extend(t.Context(), 0), "extend", padlock.ErrExpired)
 		if _, err := asked.Export(t.Context()); !errors.Is(err, padlock.ErrLost) {
 			t.Errorf("Export says %v", err)
 		}
@@ -397,5 +397,47 @@ func TestMaxHoldEndsDuringARelease(t *testing.T) {
 		if !free(t, s, "job") {
 			t.Error("the lock is left behind")
 		}
+	})
+}
+
+// After the end of the lease, Extend and Check say as Release does whether another client has taken
+// the name since.
+func TestLateExtendAndCheck(t *testing.T) {
+	for name, ask := range map[string]func(*padlock.Lock) error{
+		"extend": func(k *padlock.Lock) error { return k.Extend(context.Background(), time.Minute) },
+		"check":  func(k *padlock.Lock) error { return k.Check(context.Background()) },
+	} {
+		everyKind(t, func(t *testing.T, s padlock.Store) {
+			l := newLocker(t, s)
+			op := padlock.Op(name)
+			k := acquire(t, l, "job", padlock.TTL(300*time.Millisecond), padlock.NoRenewal())
+			<-k.Context().Done()
+			wantOnly(t, ask(k), op, padlock.ErrExpired) // the lease in the store ends a little later
+			<-time.After(time.Second)
+			wantOnly(t, ask(k), op, padlock.ErrExpired)
+			wantOnly(t, k.Release(), padlock.OpRelease, padlock.ErrExpired)
+			k = acquire(t, l, "job", padlock.TTL(300*time.Millisecond), padlock.NoRenewal())
+			<-time.After(time.Second)
+			next := acquire(t, l, "job")
+			wantOnly(t, ask(k), op, padlock.ErrLost)
+			wantOnly(t, k.Release(), padlock.OpRelease, padlock.ErrLost)
+			release(t, next)
+		})
+	}
+}
+
+// If the store cannot tell what became of a lock that is over, the error is ErrLost.
+func TestLateExtendWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newRemote()
+		l := newLocker(t, s)
+		k := acquire(t, l, "job", padlock.TTL(time.Second), padlock.NoRenewal())
+		<-k.Context().Done()
+		for _, trouble := range []trouble{lost, fails(padlock.ErrUnavailable)} {
+			s.request("extend", trouble)
+			wantOnly(t, k.Extend(t.Context(), 0), padlock.OpExtend, padlock.ErrLost)
+		}
+		s.heal()
+		k.Release()
 	})
 }

@@ -217,6 +217,7 @@ func (k *renewer) lookAt(h *hold, now driver.Instant) {
 	case now >= h.maxHoldAt:
 		k.l.endHold(h, ErrMaxHold)
 	case now >= driver.Instant(h.usable.Load()):
+		h.timedOut = true
 		k.l.endHold(h, ErrLost)
 	default:
 		h.renewAt = farFuture
