@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 )
 
 // Request is a kind of request that a Locker sends to its store. Several kinds can be combined:
@@ -50,6 +49,8 @@ type fault struct {
 	delay time.Duration
 	err   error
 	after bool // the request is carried out before err is returned
+
+	silent bool // the store does not answer; see Down
 }
 
 // Fail makes the next n requests of a kind fail with err. The store does nothing for these
@@ -72,19 +73,43 @@ func (s *Script) Delay(kind Request, d time.Duration) {
 	s.addFault(fault{kind: kind, left: Always, delay: d})
 }
 
-// Down makes the store silent until Heal, like a server whose machine is gone. Each request hangs
-// until its context ends or driver.MaxSilence is over. For a store that refuses requests at once,
-// use Fail with ErrUnavailable.
+// Down makes the store silent until Heal, like a Redis server whose machine is gone. The first
+// request gets no reply: it fails after three seconds, or when its context ends, with ErrUncertain.
+// Then the connection counts as broken. All later requests fail in the attempt to connect, after
+// three seconds or when their contexts end, with ErrUnavailable. So a call such as TryAcquire
+// returns ErrUnavailable after three to six seconds, and at first ErrUncertain too. In a test that
+// does not run in a synctest bubble, these are seconds of the wall clock. For a store that refuses
+// requests at once, use Fail with ErrUnavailable.
 func (s *Script) Down() {
-	err := errors.Join(padlock.ErrUncertain, errors.New("padlocktest: the Script is silent"))
-	s.addFault(fault{kind: All, left: Always, delay: driver.MaxSilence, err: err})
+	s.addFault(fault{kind: All, left: Always, silent: true})
+}
+
+// silence is how long a request waits for a server that is silent.
+const silence = 3 * time.Second
+
+// answerNothing fails as a request to a silent server does.
+func (s *Script) answerNothing(ctx context.Context) error {
+	s.mu.Lock()
+	why := padlock.ErrUncertain
+	if s.broken {
+		why = padlock.ErrUnavailable
+	}
+	s.mu.Unlock()
+	err := pause(ctx, silence)
+	if err == nil {
+		err = errors.New("padlocktest: the Script is silent")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = len(s.faults) > 0 // Heal may have come meanwhile
+	return errors.Join(why, err)
 }
 
 // Heal ends the trouble that Fail, LoseReplies, Delay and Down made.
 func (s *Script) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = nil
+	s.faults, s.broken = nil, false
 }
 
 // Requests returns the number of requests of a kind so far.
@@ -111,6 +136,9 @@ func (s *Script) addFault(p fault) {
 func (s *Script) carryOut(ctx context.Context, kind Request, serve func(context.Context) error) error {
 	var lost error
 	for _, p := range s.take(kind) {
+		if p.silent {
+			return s.answerNothing(ctx)
+		}
 		if p.delay > 0 {
 			if err := pause(ctx, p.delay); err != nil {
 				return errors.Join(padlock.ErrUncertain, err)
@@ -128,8 +156,8 @@ func (s *Script) carryOut(ctx context.Context, kind Request, serve func(context.
 	return err
 }
 
-// take returns the faults that apply to one request of a kind: all delays up to the first failure,
-// and that failure.
+// take returns the faults that apply to one request of a kind: all delays up to the first failure
+// or silence, and that.
 func (s *Script) take(kind Request) []fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +171,7 @@ func (s *Script) take(kind Request) []fault {
 		if p.left > 0 {
 			p.left--
 		}
-		if p.err != nil {
+		if p.err != nil || p.silent {
 			break
 		}
 	}

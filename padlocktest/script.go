@@ -20,6 +20,7 @@ type Script struct {
 
 	mu       sync.Mutex
 	faults   []*fault
+	broken   bool // while the Script is silent: a request has noticed it
 	requests map[Request]int
 	bounds   map[string]bound // the bounds of live holds, by token
 	actors   map[string]padlock.Hold

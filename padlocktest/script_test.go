@@ -175,6 +175,33 @@ func TestSlowAndSilentStores(t *testing.T) {
 	})
 }
 
+// Down is what docs/first-program.md says of a server that is silent: a new lock gets
+// ErrUnavailable after 3 to 6 s, and ErrUncertain too if a request was sent before the silence was
+// noticed.
+func TestDownIsAServerThatIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		for range 2 { // after Heal, Down begins anew
+			script.Down()
+			for i := range 3 {
+				start := time.Now()
+				err := l.Do(t.Context(), "job", func(context.Context) error { t.Error("Do got the lock"); return nil })
+				took := time.Since(start)
+				if !errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain) != (i == 0) {
+					t.Errorf("try %d: %v", i, err)
+				}
+				if took < 3*time.Second || took > 6100*time.Millisecond {
+					t.Errorf("try %d: it took %v", i, took)
+				}
+			}
+			script.Heal()
+			if err := l.Do(t.Context(), "job", func(context.Context) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 func TestPeer(t *testing.T) {
 	l, script := padlocktest.New(t)
 	peer := padlock.New(script.Peer())
