@@ -40,7 +40,9 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 		return err
 	}
 	// The release is deferred, so that a panic or Goexit in fn releases the lock too.
+	result := errNoReturn
 	defer func() {
+		h.noteResult(result)
 		released := h.giveUp(context.Background(), nil)
 		l.mu.Lock()
 		l.attemptOver()
@@ -53,7 +55,19 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 			err = &joined{err, released}
 		}
 	}()
-	return fn(h.context())
+	result = fn(h.context())
+	return result
+}
+
+var errNoReturn = errors.New("the function panicked or called runtime.Goexit")
+
+// noteResult notes what the function of Do returned, for the event of the release.
+func (h *hold) noteResult(err error) {
+	if h.events != nil && !h.events.counts() {
+		h.locker.mu.Lock()
+		h.events.result = err
+		h.locker.unlock()
+	}
 }
 
 // Adopt takes over the lock that key stands for, in the same mode and with a new fence. The Lock

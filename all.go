@@ -61,7 +61,11 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 		return err
 	}
 	// The release is deferred, so that a panic or Goexit in fn releases the locks too.
+	result := errNoReturn
 	defer func() {
+		for i := range s.holds {
+			s.holds[i].noteResult(result)
+		}
 		released := s.giveUp(nil)
 		l.mu.Lock()
 		for range s.holds {
@@ -76,7 +80,8 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 			err = &joined{err, released}
 		}
 	}()
-	return fn(s.context())
+	result = fn(s.context())
+	return result
 }
 
 // list iterates over the locks of k. If k is nil or zero, there are none.

@@ -57,7 +57,8 @@ const (
 	EventEnded
 	// EventReleasing: the release of the lock begins. The lock is released by Release, by Close, or
 	// by Do when its function has returned. The hold is over in this process, but nothing has been
-	// sent to the store yet. Event.Took is how long the lock was held.
+	// sent to the store yet. Event.Took is how long the lock was held. Event.Err is the error that
+	// the function of Do or DoAll returned. If the function panicked, Event.Err says so.
 	EventReleasing
 	// EventReleased: the release is done. Err is the error that Release returns. Event.Took is how
 	// long the lock was held.

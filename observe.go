@@ -160,6 +160,7 @@ type eventQueue struct {
 	idle     chan struct{} // made by awaitIdle; closed when busy becomes false
 	holdBack bool          // keep events in the queue until EventAcquired has been delivered
 	noHold   bool          // drop the events of the hold; see forgetHold
+	result   error         // what the function of Do returned
 	held     time.Duration // how long the lock was held
 }
 

@@ -156,6 +156,8 @@ func (h *hold) noteEnd(kind EventKind, why error) {
 	e := Event{Kind: kind, Outcome: holdOutcome(why), Took: h.locker.clock.Now().Sub(h.grantedAt)}
 	if kind != EventReleasing {
 		e.Err = why
+	} else if !h.events.counts() {
+		e.Err = h.events.result
 	}
 	if e.Outcome == OutcomeLost && h.ranOut() {
 		e.Outcome = OutcomeExpired

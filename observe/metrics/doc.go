@@ -5,7 +5,7 @@
 //	locker := padlock.New(store, padlock.Observe(m))
 //	http.Handle("/metrics", m)
 //
-// All durations are in seconds. All metrics except padlock_election_leading have the labels store
+// All durations are in seconds. All metrics except the last two have the labels store
 // and group. Further labels of a metric stand in parentheses:
 //
 //	padlock_lock_wait_seconds               histogram  time of acquires (mode, outcome)
@@ -22,6 +22,7 @@
 //	padlock_store_uncertain_total           counter    requests without a reply
 //	padlock_store_cleanups_total            counter    finished clean-ups after such requests (outcome)
 //	padlock_election_leading                gauge      1 if this process leads (election)
+//	padlock_build_info                      gauge      1 (version, goversion)
 //
 // There is no label for the name of a lock, because the number of names has no limit. A name
 // belongs to a group, by default the text before the first ':' or '/'. There are at most 100 groups

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -272,5 +273,16 @@ func BenchmarkObserve(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Observe(context.Background(), e)
+	}
+}
+
+// The figures say which version of padlock the program has.
+func TestBuildInfo(t *testing.T) {
+	var out strings.Builder
+	if _, err := metrics.New().WriteTo(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^padlock_build_info\{version="[^"]+",goversion="go[^"]+"\} 1$`).MatchString(out.String()) {
+		t.Errorf("there is no padlock_build_info:\n%s", out.String())
 	}
 }

@@ -107,6 +107,7 @@ func (m *Metrics) write(p *page) {
 		return "", nil
 	})
 	m.writeElections(p)
+	promtext.BuildInfo(p.w)
 }
 
 // lossReasons are the outcomes of EventLost.

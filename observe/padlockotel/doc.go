@@ -26,10 +26,11 @@
 // # Spans
 //
 // An acquire has a span "padlock acquire" with the events "contended" and "granted". The time from
-// the grant to the release has a span "padlock hold"; with Do, that is the run of the function. The
-// release has a span "padlock release". All three are children of the span in the caller's context.
-// Each span has the full name of the lock in the attribute padlock.lock.name. Lock.Context contains
-// the span "padlock hold".
+// the grant to the release has a span "padlock hold"; with Do, that is the run of the function, and
+// its status is Error if the function returned an error or panicked. The release has a span
+// "padlock release". All three are children of the span in the caller's context. Each span has the
+// full name of the lock in the attribute padlock.lock.name. Lock.Context contains the span "padlock
+// hold".
 //
 // If an acquire finds the lock held, its span gets a link to the trace of the holder, if that trace
 // is known. It is known for a holder that uses the same Observer. With padlock.TraceHolders it is

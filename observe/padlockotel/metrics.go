@@ -77,7 +77,7 @@ func acquireOutcome(out padlock.Outcome) (outcome, errorType string) {
 // the registration, call Unregister of the result.
 func (o *Observer) Election(name string, e interface{ Leads() bool }) (metric.Registration, error) {
 	with := metric.WithAttributes(attribute.String("padlock.election", name))
-	return o.meters.Meter(scope).RegisterCallback(func(_ context.Context, to metric.Observer) error {
+	return o.meter().RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		leads := int64(0)
 		if e.Leads() {
 			leads = 1

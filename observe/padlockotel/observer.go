@@ -2,6 +2,7 @@ package padlockotel
 
 import (
 	"context"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -15,6 +16,19 @@ import (
 
 // scope is the name of the instrumentation.
 const scope = "github.com/padlock-go/padlock/observe/padlockotel"
+
+// version returns the version of this module in the program, as the version of the instrumentation.
+// It is "(devel)" if the program was built from a directory.
+var version = sync.OnceValue(func() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == scope && m.Replace == nil && m.Version != "" {
+				return m.Version
+			}
+		}
+	}
+	return "(devel)"
+})
 
 // DefaultMaxGroups is how many groups a store has at most if MaxGroups is not given.
 const DefaultMaxGroups = 100
@@ -85,8 +99,13 @@ func New(opts ...Option) (*Observer, error) {
 	for _, o := range opts {
 		o(&c)
 	}
-	o := &Observer{group: c.group, most: c.most, meters: c.meters, tracer: c.tracers.Tracer(scope), groups: map[string]map[string]bool{}}
-	return o, o.instruments.make(c.meters.Meter(scope))
+	o := &Observer{group: c.group, most: c.most, meters: c.meters, tracer: c.tracers.Tracer(scope, trace.WithInstrumentationVersion(version())), groups: map[string]map[string]bool{}}
+	return o, o.instruments.make(o.meter())
+}
+
+// meter returns the Meter of this package.
+func (o *Observer) meter() metric.Meter {
+	return o.meters.Meter(scope, metric.WithInstrumentationVersion(version()))
 }
 
 // Traceparent returns the traceparent of the span in ctx, in the format of W3C Trace Context, or ""

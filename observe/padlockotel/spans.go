@@ -73,6 +73,10 @@ func (o *Observer) startRelease(ctx context.Context, e *padlock.Event) context.C
 	if c == nil {
 		return ctx
 	}
+	if c.hold != nil && e.Err != nil { // Do ran a function that failed
+		c.hold.SetAttributes(attribute.String("error.type", "_OTHER"))
+		c.hold.SetStatus(codes.Error, e.Err.Error())
+	}
 	o.endHold(c, e, false)
 	ctx, c.release = o.start(ctx, c, "release", e)
 	return ctx

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/padlock-go/padlock"
@@ -163,6 +164,64 @@ func TestTwoObserversOfALocker(t *testing.T) {
 	for _, s := range []*telemetry{one, two} {
 		for _, name := range []string{"padlock acquire", "padlock hold", "padlock release"} {
 			s.span(t, name)
+		}
+	}
+}
+
+// The span of a hold of Do is an error if the function returned an error or panicked.
+func TestStatusOfTheFunction(t *testing.T) {
+	t.Parallel()
+	errWork := errors.New("the disk is full")
+	for name, c := range map[string]struct {
+		fn   func(context.Context) error
+		want string
+	}{
+		"nil":   {func(context.Context) error { return nil }, ""},
+		"error": {func(context.Context) error { return errWork }, errWork.Error()},
+		"panic": {func(context.Context) error { panic("x") }, "the function panicked or called runtime.Goexit"},
+	} {
+		s := newTelemetry(t)
+		l := padlock.New(memstore.New(), padlock.Observe(s.observer))
+		for _, do := range []func() error{
+			func() error { return l.Do(t.Context(), "job", c.fn) },
+			func() error { return l.DoAll(t.Context(), []string{"job"}, c.fn) },
+		} {
+			s.spans.Reset()
+			func() {
+				defer func() { recover() }()
+				do()
+			}()
+			status := s.span(t, "padlock hold").Status()
+			if (status.Code == codes.Error) != (c.want != "") || status.Description != c.want {
+				t.Errorf("%s: the status is %v", name, status)
+			}
+			if s.span(t, "padlock release").Status().Code == codes.Error {
+				t.Errorf("%s: the release failed", name)
+			}
+		}
+		l.Close(context.Background())
+	}
+}
+
+// The instrumentation has a version.
+func TestVersionOfTheScope(t *testing.T) {
+	t.Parallel()
+	s := newTelemetry(t)
+	l := padlock.New(memstore.New(), padlock.Observe(s.observer))
+	defer l.Close(context.Background())
+	if err := l.Do(t.Context(), "job", func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if scope := s.span(t, "padlock hold").InstrumentationScope(); scope.Version == "" {
+		t.Errorf("the spans have the scope %+v", scope)
+	}
+	var all metricdata.ResourceMetrics
+	if err := s.reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics {
+		if m.Scope.Version == "" {
+			t.Errorf("the metrics have the scope %+v", m.Scope)
 		}
 	}
 }

@@ -18,6 +18,7 @@ func (w *Web) showFigures(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	s := w.snapshot(r.Context())
 	f := &figures{&out, promtext.Label("store", s.Store)}
 	f.ofStore(s)
+	promtext.BuildInfo(&out)
 	if v.prefix == "" {
 		f.ofGroups(s.Groups)
 		f.ofCost(s)

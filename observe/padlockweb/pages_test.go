@@ -221,6 +221,7 @@ func TestFigures(t *testing.T) {
 			t.Errorf("promtool: %v\n%s\n%s", err, out, text)
 		}
 		for line, want := range map[string]bool{
+			`padlock_build_info{version="`:                               true,
 			`padlock_store_up{store="memory"} 1`:                         true,
 			`padlock_sampled_holds{store="memory",group="other"} 1`:      token == "",
 			`padlock_sampled_holds{store="memory",group="\\xfe"} 1`:      token == "",
