@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,6 +52,9 @@ func (c *Cookie) setDefaults() {
 func (c *Cookie) check() error {
 	if err := c.make("x", 0).Valid(); err != nil {
 		return err
+	}
+	if !strings.HasPrefix(c.Path, "/") {
+		return fmt.Errorf("the path %q of the cookie does not begin with a slash: browsers would ignore it", c.Path)
 	}
 	if strings.HasPrefix(c.Name, "__Host-") && (c.Insecure || c.Domain != "" || c.Path != "/") {
 		return errors.New(`a cookie "__Host-…" must be secure, with path "/" and without a domain`)

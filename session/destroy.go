@@ -12,8 +12,8 @@ import (
 // Destroy waits for the session's lock only if other programs write the sessions
 // (Traits.CommitsNeedLock). Otherwise it ends the session even if another request holds the lock.
 //
-// After Regenerate, a client with the old id cannot end the session. For such a client, Destroy
-// returns ErrMoved and changes nothing.
+// After Regenerate, a client with the old id cannot end the session with the new id. For such a
+// client, Destroy ends the old id, and deletes the client's cookie.
 func (s *Session) Destroy(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,9 +27,6 @@ func (s *Session) Destroy(ctx context.Context) error {
 	}
 	s.touched = true
 	if err := s.destroy(ctx); err != nil {
-		if errors.Is(err, ErrMoved) {
-			return s.refuse(err)
-		}
 		return s.fail(wrapStore(err))
 	}
 	s.failed = nil
@@ -53,7 +50,8 @@ func (s *state) destroy(ctx context.Context) error {
 		}
 	}
 	if old {
-		return ErrMoved
+		_, err := s.m.store.Delete(ctx, s.m.cfg.ids.key(s.id)) // the tombstone
+		return err
 	}
 	for key != "" { // each round removes one tombstone, until the session itself is removed
 		var moved Moved

@@ -312,6 +312,7 @@ func TestWrongOptions(t *testing.T) {
 		"Exclusive without locks":    {session.Exclusive},
 		"Consistent without locks":   {session.Consistent},
 		"__Host- with a path":        {session.Cookie{Name: "__Host-x", Path: "/app"}},
+		"a path without a slash":     {session.Cookie{Path: "app"}},
 		"__Host- insecure":           {session.Cookie{Name: "__Host-x", Insecure: true}},
 		"SameSite=None and insecure": {session.Cookie{SameSite: http.SameSiteNoneMode, Insecure: true}},
 		"a cookie that is none":      {session.Cookie{Name: "a b"}},

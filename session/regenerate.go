@@ -40,8 +40,13 @@ func ForwardOldID() RegenerateOption {
 // write (ErrMoved). So a request that the client had already sent is still logged in. But a client
 // that knows only the old id never gets the new id, and never sees the session as it is now.
 //
+// A login works with the old id, too: if the answer with the new id was lost, Regenerate begins a
+// new, empty session for the client.
+//
 // A request that began before Regenerate may still save its writes, if the values that it had read
-// are unchanged. The writes go into the session with the new id. The clocks of the servers decide
+// are unchanged. The writes go into the session with the new id. If such a request calls
+// Regenerate, as the second login of a double click does, the session keeps its new id, and the
+// client gets that id with the answer to the first request. The clocks of the servers decide
 // whether a request began before Regenerate. GracePeriod(0) refuses all requests with the old id,
 // even those that began before Regenerate. With ForwardOldID the old id works like the new one.
 func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
@@ -51,6 +56,15 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.parent == nil && s.stage == open && !s.set.mode.readOnly() {
+		if err := s.beginUse(ctx, false); err != nil {
+			return err
+		}
+		if s.standing == frozen {
+			s.restart()
+			return nil
+		}
+	}
 	if err := s.beginUse(ctx, true); err != nil {
 		return err
 	}
@@ -58,15 +72,29 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 		return ErrClosed
 	}
 	if s.standing == followed {
-		return ErrMoved // a client with the old id does not get the new one
+		return nil // the session has just got a new id, which a client with the old one does not get
 	}
 	if s.key == "" {
 		return nil // the first commit makes a new id
 	}
-	if err := s.regenerate(ctx, r); err != nil {
+	err := s.regenerate(ctx, r)
+	var moved *MovedError
+	switch {
+	case s.parent == nil && errors.As(err, &moved): // another request was faster
+		s.release(ctx)
+		s.key, s.standing = moved.Moved.To, followed
+		return nil
+	case err != nil:
 		return s.fail(err)
 	}
 	return nil
+}
+
+// restart begins a new, empty session. The first commit makes its id.
+func (s *state) restart() {
+	s.clearView()
+	s.adopt("")
+	s.keepRecord(Record{})
 }
 
 // answered reports whether the answer to the request has begun.

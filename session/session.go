@@ -64,7 +64,8 @@ type standing uint8
 //	loaded                    loaded            Regenerate, which gives the session a new id
 //	loaded                    followed          a commit that finds that the session has moved
 //	loaded, followed, frozen  reload            With, if its mode needs the lock
-//	all but frozen            destroyed         Destroy; the answer then deletes the cookie
+//	frozen                    absent            Regenerate, which begins a new session
+//	all                       destroyed         Destroy; the answer then deletes the cookie
 
 // A request has three flags besides its standing. Each flag can be set in every standing.
 //

@@ -97,13 +97,16 @@ var edges = []struct {
 	{"", []string{"has", "lock", "end"}, "destroyed", nil, 0},
 
 	{"", []string{"other regen", "has", "put"}, "followed", nil, 0},
-	{"", []string{"other regen", "has", "regen"}, "followed", session.ErrMoved, 0},
+	{"", []string{"other regen", "has", "regen"}, "followed", nil, 0},
 	{"", []string{"other regen", "has", "lock"}, "reload", nil, 0},
 	{"", []string{"other regen", "has", "end"}, "destroyed", nil, 0},
 
 	{"old", []string{"has", "put"}, "frozen refused", session.ErrMoved, 409},
 	{"old", []string{"has", "update"}, "frozen refused", session.ErrMoved, 409},
-	{"old", []string{"has", "end"}, "frozen refused", session.ErrMoved, 409},
+	{"old", []string{"has", "end"}, "destroyed", nil, 0},
+	{"old", []string{"end"}, "destroyed", nil, 0},
+	{"old", []string{"has", "regen"}, "absent", nil, 0},
+	{"old", []string{"has", "regen", "put", "save"}, "loaded saved", nil, 0},
 	{"old", []string{"has", "lock"}, "reload", nil, 0},
 
 	{"", []string{"end", "has"}, "destroyed", session.ErrDestroyed, 0},

@@ -206,7 +206,7 @@ func (r *reader) array(v reflect.Value) error {
 		})
 	}
 	i := 0
-	if v.Kind() == reflect.Slice {
+	if v.SetZero(); v.Kind() == reflect.Slice {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
 	return r.eachEntry(func(key string) error {

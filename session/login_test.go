@@ -1,0 +1,79 @@
+package session_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/padlock-go/padlock/session"
+)
+
+func login(t *testing.T, s *session.Session, user int) {
+	t.Helper()
+	noError(t, s.Regenerate(bg))
+	noError(t, s.Put("user", user))
+}
+
+// TestLoginAfterALostAnswer: the visitor does not get the answer of a login, and logs in again with
+// the old cookie. That works at once, in a session of its own: a client that knows only the old id
+// sees nothing of the first login.
+func TestLoginAfterALostAnswer(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.putValue("cart", 1)
+		lost := b.twin()
+		lost.ok(func(s *session.Session) {
+			login(t, s, 42)
+			noError(t, s.Put("secret", 7))
+		})
+		old := b.cookie.Value
+		b.ok(func(s *session.Session) { login(t, s, 42) })
+		if b.cookie.Value == old || b.cookie.Value == lost.cookie.Value {
+			t.Error("the second login has no new id of its own")
+		}
+		has(b, "user", 42)
+		has(b, "secret", 0)
+		b.putValue("k", 3) // and can be written
+		has(b, "k", 3)
+		has(lost, "secret", 7)
+		b.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
+		has(b, "user", 0)
+	})
+}
+
+// TestDoubleClick: two logins at once from one cookie jar both answer 200. All writes are in the
+// one session, whose id comes with one of the answers.
+func TestDoubleClick(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		for round := range 20 {
+			b.ok(func(s *session.Session) { noError(t, s.Put("cart", round+1)) })
+			old := b.cookie.Value
+			clicks := []*browser{b.twin(), b.twin()}
+			var both, loaded sync.WaitGroup
+			loaded.Add(2)
+			for i, click := range clicks {
+				both.Go(func() {
+					click.ok(func(s *session.Session) {
+						get1[int](t, s, "cart")
+						loaded.Done()
+						loaded.Wait() // both have begun before one of them moves the session
+						noError(t, s.Regenerate(bg))
+						noError(t, s.Put([]string{"first", "second"}[i], round+1))
+					})
+				})
+			}
+			both.Wait()
+			moved := 0
+			for _, click := range clicks {
+				if click.cookie.Value != old {
+					moved++
+					b.cookie = click.cookie
+				}
+			}
+			if moved != 1 {
+				t.Fatalf("%d of two answers have a new id", moved)
+			}
+			for _, key := range []string{"first", "second", "cart"} {
+				has(b, key, round+1)
+			}
+		}
+	})
+}
