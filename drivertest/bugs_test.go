@@ -153,6 +153,7 @@ const (
 	fromForgotten             bug = "From is zero in a store in this process"
 	inProcessReserves         bug = "a store in this process hands over short reservations"
 	leaseUntold               bug = "Extend does not report the TTL"
+	leaseRoundedToNone        bug = "Extend rounds the TTL down to hundredths of a second"
 	atLeastIsTheLease         bug = "AtLeast shortens the lease"
 	closeKeepsBound           bug = "Close does not end holds that are bound to the connection"
 	releaseDropsTheRest       bug = "Release gives back the connection, with the other holds on it"

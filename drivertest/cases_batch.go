@@ -36,8 +36,7 @@ var batchCases = []testCase{
 				case l == nil && !isLoss(e.Err):
 					c.failf("ExtendBatch, of a hold that was released: want ErrExpired or ErrLost, got: %v", orGranted(e.Err))
 				case l != nil && e.Err != nil:
-					c.tooSlow(l.liveUntil)
-					c.failf("ExtendBatch, of a live hold next to lost ones: %v", e.Err)
+					c.failBefore(l.liveUntil, "ExtendBatch, of a live hold next to lost ones: %v", e.Err)
 				case l != nil:
 					c.checkLease(e.Grant, c.units(5), "ExtendBatch")
 					c.sameFence(l, e.Grant, "ExtendBatch")
@@ -70,10 +69,9 @@ var batchCases = []testCase{
 	},
 }
 
-func (cl *client) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	out, err := ability[driver.BatchExtender](cl.store).ExtendBatch(ctx, holds)
+func (cl *client) ExtendBatch(ctx context.Context, holds []driver.Extension) (out []driver.Extended, err error) {
+	defer cl.begin("ExtendBatch", &err)()
+	out, err = ability[driver.BatchExtender](cl.store).ExtendBatch(ctx, holds)
 	for i := range out {
 		cl.saw(&call{"ExtendBatch", []string{holds[i].Token}, out[i].Grant, out[i].Err == nil, out[i].Err})
 	}

@@ -235,8 +235,12 @@ func (c *check) promoted(l *lease) driver.Grant {
 
 func (c *check) eventuallyPromoted(l *lease) {
 	var err error
-	if !c.poll(c.patience, func() bool { _, err = c.convert(l, false); return err == nil }) {
-		c.failf("promotion of the only reader left was still refused after %v: %v", c.patience, err)
+	c.poll(c.patience, func() bool { _, err = c.convert(l, false); return !errors.Is(err, driver.ErrHeld) })
+	if errors.Is(err, driver.ErrHeld) {
+		c.failLate(c.patience, "promotion of the only reader left was still refused after %v: %v", c.patience, err)
+	}
+	if err != nil {
+		c.failf("promotion of the only reader left: %v", err)
 	}
 }
 

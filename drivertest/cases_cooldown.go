@@ -20,8 +20,7 @@ var coolDownCases = []testCase{
 			end := sent.Add(c.units(4))
 			c.releaseFreely(l)
 			if _, err := c.a.Acquire(c.ctx, l.req); err == nil { // the error may also be ErrLost
-				c.tooSlow(end)
-				c.failf("Acquire during a cool-down, with the token that left it: granted")
+				c.failBefore(end, "Acquire during a cool-down, with the token that left it: granted")
 			}
 			c.coolingFor(c.a, c.request(l.req.Name), end)
 			c.coolingFor(c.b, c.request(l.req.Name), end)
@@ -101,8 +100,7 @@ func (c *check) coolingFor(cl *client, r driver.Request, end time.Time) {
 	if errors.Is(err, driver.ErrHeld) {
 		return
 	}
-	c.tooSlow(end)
-	c.failf("Acquire during a cool-down: want a *HeldError, got: %v", orGranted(err))
+	c.failBefore(end, "Acquire during a cool-down: want a *HeldError, got: %v", orGranted(err))
 }
 
 func (c *check) wantUnsupported(err error, what string) {

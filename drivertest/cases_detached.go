@@ -1,6 +1,10 @@
 package drivertest
 
-import "github.com/padlock-go/padlock/driver"
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
 
 var detachedCases = []testCase{
 	{
@@ -39,14 +43,16 @@ var detachedCases = []testCase{
 			if err := gone.store.Close(); err != nil {
 				c.errorf("Close: %v", err)
 			}
-			if _, err := c.b.Extend(c.ctx, r.Name, r.Token, r.TTL); err != nil {
-				c.failf("after the Close of the store that took it, another store cannot extend a detached hold: %v", err)
+			for _, ttl := range []time.Duration{r.TTL, 0} {
+				if g, err := c.b.Extend(c.ctx, r.Name, r.Token, ttl); err != nil || g.TTL <= 0 {
+					c.failf("after the Close of the store that took it, another store's Extend of a detached hold by %v returns %+v, %v", ttl, g, err)
+				}
 			}
 			c.mustRefuse(c.a, c.request(r.Name), "while a detached hold is live", l)
 			next := c.swap(l)
 			next.Detached = true
-			if _, err := c.a.Acquire(c.ctx, next); err != nil {
-				c.failf("a detached hold is not replaced: %v", err)
+			if g, err := c.a.Acquire(c.ctx, next); err != nil || g.TTL <= 0 {
+				c.failf("a detached hold is to be replaced: %+v, %v", g, err)
 			}
 			if o, err := c.b.Release(c.ctx, r.Name, next.Token, 0); o != driver.Released || err != nil {
 				c.failf("another store's Release of a detached hold returns %v, %v", o, err)

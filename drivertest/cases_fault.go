@@ -123,9 +123,9 @@ var faultCases = []testCase{
 			resume := c.pause()
 			free, done := c.request(c.newName()), make(chan error, 3)
 			ctx := context.WithoutCancel(c.ctx)
-			go func() { _, err := c.a.store.Acquire(ctx, free); done <- err }()
-			go func() { _, err := c.a.store.Extend(ctx, l.req.Name, l.req.Token, c.long()); done <- err }()
-			go func() { _, err := c.b.store.Release(ctx, c.stem, newToken(), 0); done <- err }()
+			go func() { _, err := c.a.Acquire(ctx, free); done <- err }()
+			go func() { _, err := c.a.Extend(ctx, l.req.Name, l.req.Token, c.long()); done <- err }()
+			go func() { _, err := c.b.Release(ctx, c.stem, newToken(), 0); done <- err }()
 			c.nap(driver.MaxSilence)
 			for range 3 {
 				err := await(c, done, "a request to a silent server")
@@ -224,7 +224,11 @@ func (c *check) withLostReply(cl *client, f func(context.Context) error) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, time.Second)
 	defer cancel()
-	return f(ctx)
+	err := f(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUncertain) {
+		c.notProven(false, "the request was not sent within a second: %v", err)
+	}
+	return err
 }
 
 // mustNotBe checks that err is none of the listed errors. Each listed error claims something that

@@ -25,14 +25,9 @@ var giveUpCases = []testCase{
 		alone:  true,
 		f: func(c *check) {
 			c.giveUp(func() {
-				resume, err := c.h.Pause()
-				if err != nil {
-					c.failf("Harness.Pause: %v", err)
-				}
+				resume := c.pause()
 				c.nap(20 * time.Millisecond)
-				if err := resume(); err != nil {
-					c.failf("the resume of Harness.Pause: %v", err)
-				}
+				resume()
 				c.nap(rand.N(20 * time.Millisecond))
 			})
 		},

@@ -223,7 +223,7 @@ func (c *check) inspect(name string) driver.State {
 func (c *check) noHolds(l *lease, what string) {
 	var s driver.State
 	if !c.poll(c.patience, func() bool { s = c.inspect(l.req.Name); return len(s.Holds) == 0 }) {
-		c.failf("the only hold %s; Inspect returns %+v", what, s)
+		c.failLate(c.patience, "the only hold %s; Inspect returns %+v", what, s)
 	}
 	if s.Fence != 0 && s.Fence < l.grant.Fence {
 		c.failf("fence %d was minted; Inspect of the free name returns %d", l.grant.Fence, s.Fence)

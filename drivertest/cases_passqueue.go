@@ -66,21 +66,20 @@ var passQueueCases = []testCase{
 			c.queued(q.req.Name, 3)
 			fence := uint64(0)
 			for _, w := range q.before {
-				l := c.awaitHold(w, "in the queue before the place that PassOrQueue took")
+				l := c.awaitTurn(w, "in the queue before the place that PassOrQueue took", q.before[1], next, last)
 				if !next.waiting() {
-					c.failf("next does not wait behind the callers that were in the queue before it")
+					c.failLate(driver.MaxReservation, "next does not wait behind the callers that were in the queue before it")
 				}
 				fence = l.grant.Fence
 				c.releaseFreely(l)
 			}
 			a := c.awaitAnswer(next, "Wait at the place that PassOrQueue took")
 			if a.err != nil || !handed(a.grant) {
-				c.failf("Wait at the place that PassOrQueue took returns %+v, %v", a.grant, a.err)
+				c.failLate(driver.MaxReservation, "Wait at the place that PassOrQueue took returns %+v, %v", a.grant, a.err)
 			}
 			n, err := c.try(c.a, q.req)
 			if err != nil {
-				c.tooSlow(a.l.liveUntil)
-				c.failf("Acquire with the token of the place, after Wait: it must be granted, got: %v", err)
+				c.failBefore(a.l.liveUntil, "Acquire with the token of the place, after Wait: it must be granted, got: %v", err)
 			}
 			if c.g.Fence != driver.NoFence {
 				c.checkFenceAbove(n, fence)
@@ -109,11 +108,11 @@ var passQueueCases = []testCase{
 			next := c.waitOnce(c.a, q.req, true)
 			last := c.waitForName(c.b, c.request(q.req.Name), true)
 			for _, w := range q.before {
-				c.releaseFreely(c.awaitHold(w, "in the queue before the place that PassOrQueue took"))
+				c.releaseFreely(c.awaitTurn(w, "in the queue before the place that PassOrQueue took", q.before[1], next, last))
 			}
 			a := c.awaitAnswer(next, "Wait at the place, after PassOrQueue was repeated")
 			if a.err != nil || !handed(a.grant) {
-				c.failf("Wait at the place, after PassOrQueue was repeated, returns %+v, %v", a.grant, a.err)
+				c.failLate(driver.MaxReservation, "Wait at the place, after PassOrQueue was repeated, returns %+v, %v", a.grant, a.err)
 			}
 			c.releaseFreely(a.l)
 			c.releaseFreely(c.awaitHold(last, "in the queue behind the place that PassOrQueue took"))
@@ -130,12 +129,12 @@ var passQueueCases = []testCase{
 			if q == nil {
 				return
 			}
-			l, counted := c.awaitHold(q.before[0], "the first in the queue"), c.waiters(q.req.Name)
+			l, counted := c.awaitTurn(q.before[0], "the first in the queue", q.before[1]), c.waiters(q.req.Name)
 			if _, err := c.a.Release(c.ctx, q.req.Name, q.req.Token, 0); err != nil {
 				c.failf("Release with the token of a place: %v", err)
 			}
 			if counted > 0 && !c.poll(c.patience/4, func() bool { return c.waiters(q.req.Name) < counted }) {
-				c.failf("Release with the token of a place leaves %d waiters", counted)
+				c.failLate(c.patience/4, "Release with the token of a place leaves %d waiters", counted)
 			}
 			c.releaseFreely(l)
 			c.releaseFreely(c.awaitHold(q.before[1], "the second in the queue"))
@@ -155,7 +154,7 @@ var passQueueCases = []testCase{
 			behind := c.waitForName(c.b, c.request(q.req.Name), true)
 			c.queued(q.req.Name, 3)
 			for _, w := range q.before {
-				c.releaseFreely(c.awaitHold(w, "in the queue before a place that nobody waits at"))
+				c.releaseFreely(c.awaitTurn(w, "in the queue before a place that nobody waits at", q.before[1], behind))
 			}
 			c.behindDead(behind, "in the queue behind a place that nobody waits at")
 		},
@@ -208,7 +207,7 @@ func (c *check) queueNext() *queuedNext {
 			c.releaseFreely(n)
 		}
 		for _, w := range q.before {
-			c.releaseFreely(c.awaitHold(w, "in the queue of a hold that was passed on"))
+			c.releaseFreely(c.awaitTurn(w, "in the queue of a hold that was passed on", q.before[1]))
 		}
 	}
 	return nil

@@ -35,9 +35,9 @@ var reserveCases = []testCase{
 			if !ok {
 				return
 			}
-			before := l.grant.Fence
+			before, until := l.grant.Fence, l.liveUntil
 			if g := c.acquireAgain(l, l.req); g.Fence != before {
-				c.failf("the reservation had fence %d, the claim has %d", before, g.Fence)
+				c.failBefore(until, "the reservation had fence %d, the claim has %d", before, g.Fence)
 			}
 			c.releaseFreely(l)
 			c.checkFenceAbove(c.takeSoon(c.a, c.request(l.req.Name), "after a claimed reservation"), before)

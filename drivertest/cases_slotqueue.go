@@ -24,7 +24,7 @@ var slotQueueCases = []testCase{
 			for i, w := range waiters {
 				before := held[i]
 				c.releaseFreely(before)
-				l := c.awaitHold(w, "AwaitSlot, after a permit was released")
+				l := c.awaitTurn(w, "AwaitSlot, after a permit was released", waiters[i+1:]...)
 				if l.req.Name != before.req.Name || c.g.Fence != driver.NoFence && l.grant.Fence <= before.grant.Fence {
 					c.failf("AwaitSlot hands %q over with the fence %d; free is %q, and its fence was %d", l.req.Name, l.grant.Fence, before.req.Name, before.grant.Fence)
 				}
@@ -56,8 +56,7 @@ var slotQueueCases = []testCase{
 			w := c.awaitSlot(c.b, r.Name, 2)
 			c.queued(gate.req.Name, 1)
 			if !w.waiting() {
-				c.tooSlow(gate.liveUntil)
-				c.failf("AwaitSlot returned while another caller had the gate")
+				c.failBefore(gate.liveUntil, "AwaitSlot returned while another caller had the gate")
 			}
 			c.releaseFreely(gate)
 			c.releaseFreely(c.awaitHold(w, "AwaitSlot, after the gate was released"))

@@ -174,8 +174,7 @@ func (c *check) slotRefused(r driver.Request, n int, ahead bool, when string, in
 	slot, _, err := c.b.AcquireSlot(c.ctx, r, n, ahead)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
-		c.tooSlow(inTheWay.liveUntil)
-		c.failf("AcquireSlot %s: want a *HeldError, got: permit %d, %v", when, slot, orGranted(err))
+		c.failBefore(inTheWay.liveUntil, "AcquireSlot %s: want a *HeldError, got: permit %d, %v", when, slot, orGranted(err))
 	}
 	return held
 }
@@ -187,10 +186,9 @@ func (c *check) waitSlot(cl *client, name string, n int) *testWaiter {
 	})
 }
 
-func (cl *client) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	slot, g, err := ability[driver.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
+func (cl *client) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
+	defer cl.begin("AcquireSlot", &err)()
+	slot, g, err = ability[driver.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
 	if err == nil {
 		cl.forget(driver.SlotName(r.Name, slot), r.Token)
 	}

@@ -89,10 +89,9 @@ func (c *check) takeTogether(rs []driver.Request, n int, when string) []driver.G
 	return grants
 }
 
-func (cl *client) AcquireShared(ctx context.Context, rs []driver.Request) ([]driver.Grant, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	grants, err := ability[driver.SharedTaker](cl.store).AcquireShared(ctx, rs)
+func (cl *client) AcquireShared(ctx context.Context, rs []driver.Request) (grants []driver.Grant, err error) {
+	defer cl.begin("AcquireShared", &err)()
+	grants, err = ability[driver.SharedTaker](cl.store).AcquireShared(ctx, rs)
 	for i, g := range grants {
 		cl.forget(rs[i].Name, rs[i].Token)
 		cl.saw(&call{"AcquireShared", []string{rs[i].Token}, g, true, nil})

@@ -51,13 +51,14 @@ var watchCases = []testCase{
 	},
 	{
 		name:   "answers/lease",
-		clause: "Grant.TTL is 0 for a hold without a lease, and never 0 for a hold with one. A detached hold has a lease.",
+		clause: "In a store with leases, Grant.TTL is above 0, even right before the end of the lease: 0 means that a hold has no lease. In a store without leases it is 0, except for detached holds.",
 		about:  "Grant.TTL Guarantees.Lease",
 		watch: func(r *run, k *call) string {
 			if !k.hold || k.op == "Wait" {
 				return ""
 			}
-			if r.g.Lease != (k.grant.TTL > 0) && !r.g.Detached {
+			untrue := k.grant.TTL < 0 || r.g.Lease != (k.grant.TTL > 0)
+			if untrue && !(r.g.Detached && k.grant.TTL > 0) {
 				return fmt.Sprintf("returns TTL %v, and Guarantees.Lease is %v", k.grant.TTL, r.g.Lease)
 			}
 			return ""

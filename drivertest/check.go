@@ -28,19 +28,24 @@ type check struct {
 	patience time.Duration
 
 	stem string // the beginning of all names of this attempt
-	slow bool   // a lease may have run out before the case could check it
 
 	progressAt atomic.Int64 // when the case last made progress, in nanoseconds since 1970
+	still      stillness
 
 	mu       sync.Mutex
-	over     bool // the attempt is over: failures that are reported from now on are ignored
-	failures []Failure
+	over     bool          // the attempt is over: failures that are reported from now on are ignored
+	failures []Failure     // rules that the store broke
+	unproven []Failure     // rules that the store broke, unless a slow machine is the reason
+	slow     bool          // the next attempt needs longer leases
+	silent   bool          // a call takes too long: send nothing more
+	slowest  time.Duration // the longest time that something took
+	pending  map[*pending]bool
 	names    int
 	undo     []func()
 }
 
 func (r *run) newCheck(k *testCase, unit time.Duration) *check {
-	c := &check{run: r, k: k, unit: unit, stem: r.uniqueStem()}
+	c := &check{run: r, k: k, unit: unit, stem: r.uniqueStem(), still: r.stillness(), pending: make(map[*pending]bool)}
 	c.patience = r.patience + c.units(10)
 	c.ctx, c.end = context.WithTimeout(context.Background(), 20*c.patience)
 	c.noteProgress()
@@ -52,8 +57,18 @@ func (r *run) newCheck(k *testCase, unit time.Duration) *check {
 func (c *check) noteProgress() { c.progressAt.Store(time.Now().UnixNano()) }
 
 // errorf notes a failure, with the line of the case. failf does the same and then ends the case.
+// Such a failure is final. If a slow machine could be the reason for it, a case calls failBefore or
+// failLate instead.
 func (c *check) errorf(format string, args ...any) {
-	f := Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()}
+	c.fail(Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()})
+}
+
+func (c *check) failf(format string, args ...any) {
+	c.errorf(format, args...)
+	panic(stop{})
+}
+
+func (c *check) fail(f Failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over && len(c.failures) < 10 {
@@ -61,9 +76,53 @@ func (c *check) errorf(format string, args ...any) {
 	}
 }
 
-func (c *check) failf(format string, args ...any) {
-	c.errorf(format, args...)
+// failBefore is for a failure that counts only before the time t, usually because a lease may have
+// run out then. If t has passed, the case runs again with longer leases.
+func (c *check) failBefore(t time.Time, format string, args ...any) {
+	if !c.clockTime().Before(t) {
+		c.notProven(true, format, args...)
+	}
+	c.failf(format, args...)
+}
+
+// failLate is for a failure of a store that should have done something within limit, or of a store
+// that the case should have asked something within limit. If this machine took a considerable part
+// of that time for itself, the case runs again.
+func (c *check) failLate(limit time.Duration, format string, args ...any) {
+	if 4*c.delay() >= limit {
+		c.notProven(false, format, args...)
+	}
+	c.failf(format, args...)
+}
+
+// delay returns the longest time for which this process stood still or waited for a reply.
+func (c *check) delay() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.still.longest(), c.slowest)
+}
+
+// took notes that something took the time d, because this machine is slow.
+func (c *check) took(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slowest = max(c.slowest, d)
+}
+
+// notProven ends the case with a failure that a slow machine may be the reason for.
+func (c *check) notProven(slow bool, format string, args ...any) {
+	f := Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()}
+	c.mu.Lock()
+	c.unproven = append(c.unproven, f)
+	c.slow = c.slow || slow
+	c.mu.Unlock()
 	panic(stop{})
+}
+
+func (c *check) isSilent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.silent
 }
 
 // place returns the file and line to report for a failure. That is the line of the test case, in a
@@ -83,14 +142,6 @@ func place() string {
 		if !more {
 			return helper
 		}
-	}
-}
-
-// tooSlow ends the attempt if the time t has passed. A lease may then have run out because the
-// machine is slow. A failure would prove nothing about the store.
-func (c *check) tooSlow(t time.Time) {
-	if c.clockTime().After(t) {
-		panic(stop{slow: true})
 	}
 }
 
@@ -193,7 +244,7 @@ func (c *check) poll(limit time.Duration, isDone func() bool) bool {
 		if tries >= 3 && !c.clockTime().Before(end) {
 			return false
 		}
-		c.passTime(c.unit / 8)
+		c.passTime(min(c.unit/8, driver.MaxReservation/10))
 	}
 }
 
@@ -213,7 +264,7 @@ func awaitFor[T any](c *check, limit time.Duration, ch <-chan T, what string) T 
 		}
 	})
 	if !got {
-		c.failf("%s: no result within %v", what, limit)
+		c.failLate(limit, "%s: no result within %v", what, limit)
 	}
 	return v
 }

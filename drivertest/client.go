@@ -33,11 +33,40 @@ type call struct {
 	err    error
 }
 
-// limit returns a context with a deadline. If a method of a store never returns by itself, the
-// deadline keeps it from stopping the whole run.
-func (cl *client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	cl.c.noteProgress()
-	return context.WithTimeout(ctx, 3*cl.c.patience)
+// inTime is the rule that a method breaks if its call never returns.
+const inTime = "Every method except Wait, WaitSlot and AwaitSlot returns within MaxSilence, even if ctx never ends."
+
+// pending is a call that has not returned yet.
+type pending struct {
+	op, at string
+	looks  int // how often awaitCase has seen it
+}
+
+// begin is called at the beginning of every method but Wait, WaitSlot and AwaitSlot. The function
+// that it returns is called at the end.
+func (cl *client) begin(op string, err *error) (end func()) {
+	c, p, began := cl.c, &pending{op: op, at: place()}, time.Now()
+	c.noteProgress()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending[p] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if delete(c.pending, p); isAnswer(*err) {
+			c.slowest = max(c.slowest, time.Since(began))
+		}
+	}
+}
+
+// isAnswer reports whether err, or success, came from the server. Other errors say nothing about
+// the speed of the machine.
+func isAnswer(err error) bool {
+	return err == nil || errors.Is(err, driver.ErrHeld) || isLoss(err)
+}
+
+func isLoss(err error) bool {
+	return errors.Is(err, driver.ErrExpired) || errors.Is(err, driver.ErrLost)
 }
 
 func (cl *client) saw(k *call) {
@@ -64,16 +93,18 @@ func (c *check) watchFailure(w *testCase, seen string) {
 // forget releases token at the end of the case.
 func (cl *client) forget(name, token string) {
 	cl.c.later(func() {
+		if cl.c.isSilent() {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), cl.c.patience)
 		defer cancel()
 		cl.store.Release(ctx, name, token, 0)
 	})
 }
 
-func (cl *client) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	g, err := cl.store.Acquire(ctx, r)
+func (cl *client) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
+	defer cl.begin("Acquire", &err)()
+	g, err = cl.store.Acquire(ctx, r)
 	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(r.Name, r.Token)
 	}
@@ -81,18 +112,16 @@ func (cl *client) Acquire(ctx context.Context, r driver.Request) (driver.Grant, 
 	return g, err
 }
 
-func (cl *client) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	g, err := cl.store.Extend(ctx, name, token, ttl)
+func (cl *client) Extend(ctx context.Context, name, token string, ttl time.Duration) (g driver.Grant, err error) {
+	defer cl.begin("Extend", &err)()
+	g, err = cl.store.Extend(ctx, name, token, ttl)
 	cl.saw(&call{"Extend", []string{token}, g, err == nil, err})
 	return g, err
 }
 
-func (cl *client) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	o, err := cl.store.Release(ctx, name, token, keep)
+func (cl *client) Release(ctx context.Context, name, token string, keep time.Duration) (o driver.Outcome, err error) {
+	defer cl.begin("Release", &err)()
+	o, err = cl.store.Release(ctx, name, token, keep)
 	cl.saw(&call{op: "Release", tokens: []string{token}, err: err})
 	return o, err
 }
@@ -107,10 +136,9 @@ func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	return g, err
 }
 
-func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	o, g, err := ability[driver.Passer](cl.store).Pass(ctx, token, next)
+func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, err error) {
+	defer cl.begin("Pass", &err)()
+	o, g, err = ability[driver.Passer](cl.store).Pass(ctx, token, next)
 	if !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(next.Name, next.Token)
 	}
@@ -118,10 +146,9 @@ func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (
 	return o, g, err
 }
 
-func (cl *client) PassOrQueue(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	o, g, queued, err := ability[driver.QueuePasser](cl.store).PassOrQueue(ctx, token, next)
+func (cl *client) PassOrQueue(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, queued bool, err error) {
+	defer cl.begin("PassOrQueue", &err)()
+	o, g, queued, err = ability[driver.QueuePasser](cl.store).PassOrQueue(ctx, token, next)
 	if !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(next.Name, next.Token)
 	}
@@ -129,42 +156,37 @@ func (cl *client) PassOrQueue(ctx context.Context, token string, next driver.Req
 	return o, g, queued, err
 }
 
-func (cl *client) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	g, err := ability[driver.Converter](cl.store).Convert(ctx, r)
+func (cl *client) Convert(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
+	defer cl.begin("Convert", &err)()
+	g, err = ability[driver.Converter](cl.store).Convert(ctx, r)
 	cl.saw(&call{"Convert", []string{r.Token}, g, err == nil, err})
 	return g, err
 }
 
-func (cl *client) Inspect(ctx context.Context, name string) (driver.State, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	s, err := ability[driver.Inspector](cl.store).Inspect(ctx, name)
+func (cl *client) Inspect(ctx context.Context, name string) (s driver.State, err error) {
+	defer cl.begin("Inspect", &err)()
+	s, err = ability[driver.Inspector](cl.store).Inspect(ctx, name)
 	cl.saw(&call{op: "Inspect", err: err})
 	return s, err
 }
 
-func (cl *client) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	s, err := ability[driver.Lister](cl.store).List(ctx, prefix)
+func (cl *client) List(ctx context.Context, prefix string) (s []driver.State, err error) {
+	defer cl.begin("List", &err)()
+	s, err = ability[driver.Lister](cl.store).List(ctx, prefix)
 	cl.saw(&call{op: "List", err: err})
 	return s, err
 }
 
-func (cl *client) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	f, err := ability[driver.Breaker](cl.store).Break(ctx, name, seenFence)
+func (cl *client) Break(ctx context.Context, name string, seenFence uint64) (f uint64, err error) {
+	defer cl.begin("Break", &err)()
+	f, err = ability[driver.Breaker](cl.store).Break(ctx, name, seenFence)
 	cl.saw(&call{op: "Break", err: err})
 	return f, err
 }
 
-func (cl *client) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	err := ability[driver.FenceRaiser](cl.store).RaiseFence(ctx, name, token, fence)
+func (cl *client) RaiseFence(ctx context.Context, name, token string, fence uint64) (err error) {
+	defer cl.begin("RaiseFence", &err)()
+	err = ability[driver.FenceRaiser](cl.store).RaiseFence(ctx, name, token, fence)
 	cl.saw(&call{op: "RaiseFence", tokens: []string{token}, err: err})
 	return err
 }
@@ -175,42 +197,37 @@ func (cl *client) File(name, token string) (*os.File, error) {
 	return f, err
 }
 
-func (cl *client) StoreID(ctx context.Context) (string, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	id, err := ability[driver.Identifier](cl.store).StoreID(ctx)
+func (cl *client) StoreID(ctx context.Context) (id string, err error) {
+	defer cl.begin("StoreID", &err)()
+	id, err = ability[driver.Identifier](cl.store).StoreID(ctx)
 	cl.saw(&call{op: "StoreID", err: err})
 	return id, err
 }
 
-func (cl *client) Record(ctx context.Context, name string, records []driver.Record) error {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	err := ability[driver.Recorder](cl.store).Record(ctx, name, records)
+func (cl *client) Record(ctx context.Context, name string, records []driver.Record) (err error) {
+	defer cl.begin("Record", &err)()
+	err = ability[driver.Recorder](cl.store).Record(ctx, name, records)
 	cl.saw(&call{op: "Record", err: err})
 	return err
 }
 
-func (cl *client) Records(ctx context.Context, name string) ([]driver.Record, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	r, err := ability[driver.Recorder](cl.store).Records(ctx, name)
+func (cl *client) Records(ctx context.Context, name string) (r []driver.Record, err error) {
+	defer cl.begin("Records", &err)()
+	r, err = ability[driver.Recorder](cl.store).Records(ctx, name)
 	cl.saw(&call{op: "Records", err: err})
 	return r, err
 }
 
-func (cl *client) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	names, err := ability[driver.Recorder](cl.store).RecordedNames(ctx, prefix)
+func (cl *client) RecordedNames(ctx context.Context, prefix string) (names []string, err error) {
+	defer cl.begin("RecordedNames", &err)()
+	names, err = ability[driver.Recorder](cl.store).RecordedNames(ctx, prefix)
 	cl.saw(&call{op: "RecordedNames", err: err})
 	return names, err
 }
 
-func (cl *client) Status(ctx context.Context) ([]driver.Finding, error) {
-	ctx, cancel := cl.limit(ctx)
-	defer cancel()
-	f, err := ability[driver.Reporter](cl.store).Status(ctx)
+func (cl *client) Status(ctx context.Context) (f []driver.Finding, err error) {
+	defer cl.begin("Status", &err)()
+	f, err = ability[driver.Reporter](cl.store).Status(ctx)
 	cl.saw(&call{op: "Status", err: err})
 	return f, err
 }

@@ -43,11 +43,23 @@
 // Run opens two stores at the start. They stand for two processes, and most cases share them. Every
 // case uses its own names. So cases run in parallel, and several suites may run on one server.
 //
-// If a case needs a lease to run out, it uses the shortest lease that the store allows. On a slow
-// machine, that lease may end before the case has checked the hold. The case then proves nothing
-// about the store, and runs again with a longer lease. A failed case also runs again if the process
-// stood still for more than 30 ms during the case. The log reports that. A case runs at most five
-// times. So a slow machine makes no case fail, as long as every result comes within 10 s.
+// A store that breaks a rule about safety fails at once, however busy the machine is: a name that
+// has two holders, a lease that ends too early, a fence that falls, or a wrong answer. Such a case
+// never runs again.
+//
+// On a slow machine, some failures prove nothing about the store. There are two kinds:
+//
+//   - A lease ended before the case had checked the hold. The case uses the shortest lease that the
+//     store allows, and runs again with a longer one.
+//   - Something came too late, or waiters lost their turn, and meanwhile this process stood still,
+//     or waited for replies, for at least a quarter of the time that is allowed. Then the case runs
+//     again.
+//
+// The log has each of these failures, and the summary counts them. If all of five attempts fail,
+// the case fails. So a slow machine makes no case fail, as long as every result comes within 10 s.
+//
+// If a method has not returned after twice driver.MaxSilence, its case fails. After three such
+// cases the run ends.
 //
 // Some rules hold for every result, for example that no error shows a token. The suite checks these
 // rules in all cases. A failure then names the rule, and the case that got the result.

@@ -49,7 +49,8 @@ type Harness struct {
 	// does. s may connect again.
 	CutConnection func(s driver.Store) error
 
-	// LoseReply lets the server carry out the next request of s, and loses the reply.
+	// LoseReply lets the server carry out the next request of s that may change something, and
+	// loses the reply. Requests that only read get their replies.
 	LoseReply func(s driver.Store) error
 
 	// Pause makes the server silent, as SIGSTOP does: connections stay open, but the server sends
@@ -107,14 +108,17 @@ func Run(t *testing.T, h Harness) {
 
 // Check checks the store and returns the rules that it broke, in the order of the table of cases,
 // or nil. It may be called inside a testing/synctest bubble, and outside of tests.
-func Check(h Harness) []Failure { return checkSome(h, nil) }
-
-// checkSome runs the cases whose name the function filter accepts, or all cases if filter is nil.
-func checkSome(h Harness, filter func(name string) bool) []Failure {
+func Check(h Harness) []Failure {
 	r, err := start(h)
 	if err != nil {
 		return []Failure{{Case: "open", Clause: "A store can be opened.", Seen: err.Error(), At: "Harness.Open"}}
 	}
+	return r.check(nil)
+}
+
+// check runs the cases whose name the function filter accepts, or all cases if filter is nil, and
+// ends the run.
+func (r *run) check(filter func(name string) bool) []Failure {
 	var mu sync.Mutex
 	found := make(map[string][]Failure)
 	r.forEachCase(func(k *testCase) {
@@ -130,8 +134,6 @@ func checkSome(h Harness, filter func(name string) bool) []Failure {
 	for i := range table {
 		out = append(out, found[table[i].name]...)
 	}
-	if h.Logf != nil {
-		h.Logf("%s", r.summary())
-	}
+	r.logf("%s", r.summary())
 	return append(out, r.finish()...)
 }

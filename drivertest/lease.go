@@ -50,7 +50,7 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 
 // A lease may end a little too early, because clocks are read in milliseconds, and the speed of two
 // clocks differs a little. slack returns how much earlier a lease of length ttl may end.
-func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/100 }
+func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + max(0, ttl)/100 }
 
 // take takes a name. The store must grant it.
 func (c *check) take(cl *client, r driver.Request, when string) *lease {
@@ -107,7 +107,7 @@ func (c *check) within(limit time.Duration, cl *client, r driver.Request, when s
 	var err error
 	granted := c.poll(limit, func() bool { l, err = c.tryAnew(cl, &r, when); return err == nil })
 	if !granted {
-		c.failf("Acquire %s: still refused after %v: %v", when, limit, err)
+		c.failLate(limit, "Acquire %s: still refused after %v: %v", when, limit, err)
 	}
 	return l
 }
@@ -117,8 +117,7 @@ func (c *check) acquireAgain(l *lease, r driver.Request) driver.Grant {
 	sent := c.clockTime()
 	g, err := l.cl.Acquire(c.ctx, r)
 	if err != nil {
-		c.tooSlow(l.liveUntil)
-		c.failf("the same request again, while the hold is live: it must be granted, got: %v", err)
+		c.failBefore(l.liveUntil, "the same request again, while the hold is live: it must be granted, got: %v", err)
 	}
 	l.setEnd(c, g, sent)
 	return g
@@ -135,14 +134,22 @@ func (c *check) mustRefuse(cl *client, r driver.Request, when string, inTheWay .
 	if errors.Is(err, driver.ErrHeld) {
 		return &driver.HeldError{Waiters: -1} // the case answers/errors reports this
 	}
+	until := c.clockTime().Add(noEnd)
 	for _, l := range inTheWay {
-		c.tooSlow(l.liveUntil)
+		until = earlier(until, l.liveUntil)
 	}
 	if err == nil {
-		c.failf("Acquire %s: want a *HeldError, got a grant with fence %d", when, g.Fence)
+		c.failBefore(until, "Acquire %s: want a *HeldError, got a grant with fence %d", when, g.Fence)
 	}
-	c.failf("Acquire %s: want a *HeldError, got: %v", when, err)
+	c.failBefore(until, "Acquire %s: want a *HeldError, got: %v", when, err)
 	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // takeOver repeats the request until the store grants the name. The store must grant it, but not
@@ -162,7 +169,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, maxDelay
 		return err == nil
 	})
 	if !granted {
-		c.failf("Acquire %s: still refused %v after the name should have become free", when, maxDelay)
+		c.failLate(maxDelay, "Acquire %s: still refused %v after the name should have become free", when, maxDelay)
 	}
 	if now := c.clockTime(); now.Before(early) {
 		c.failf("Acquire %s: granted %v too early", when, t.Sub(now))
@@ -175,8 +182,7 @@ func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 	sent := c.clockTime()
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
 	if err != nil {
-		c.tooSlow(l.liveUntil)
-		c.failf("Extend of a live hold by %v was refused: %v", ttl, err)
+		c.failBefore(l.liveUntil, "Extend of a live hold by %v was refused: %v", ttl, err)
 	}
 	l.setEnd(c, g, sent)
 	return g
@@ -186,8 +192,7 @@ func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 func (c *check) verify(l *lease, when string) driver.Grant {
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	if err != nil {
-		c.tooSlow(l.liveUntil)
-		c.failf("Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
+		c.failBefore(l.liveUntil, "Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
 	}
 	return g
 }
@@ -202,10 +207,6 @@ func (c *check) extendGone(cl *client, name, token, when string) error {
 		c.failf("Extend %s: want ErrExpired or ErrLost, got: %v", when, err)
 	}
 	return err
-}
-
-func isLoss(err error) bool {
-	return errors.Is(err, driver.ErrExpired) || errors.Is(err, driver.ErrLost)
 }
 
 // wantLost checks that err is ErrLost and not ErrExpired.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,6 +106,8 @@ type abilities struct {
 func (r *run) probe() (has abilities) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
 	defer cancel()
+	afterwards, cancel := context.WithTimeout(context.Background(), r.patience+driver.MaxSilence)
+	defer cancel()
 	s, name := r.a, r.uniqueStem()+"probe"
 	q := driver.Request{Name: name, Token: newToken(), TTL: r.long(), Shared: r.g.Shared}
 	if w, ok := driver.As[driver.Waiter](s); ok {
@@ -135,7 +138,7 @@ func (r *run) probe() (has abilities) {
 		_, _, _, err := v.PassOrQueue(ctx, newToken(), next)
 		has.queue = supported(err)
 	}
-	r.probeSlots(ctx, &has, q)
+	r.probeSlots(ctx, afterwards, &has, q)
 	if v, ok := driver.As[driver.SharedTaker](r.a); ok {
 		_, err := v.AcquireShared(ctx, nil)
 		has.together = supported(err)
@@ -145,17 +148,17 @@ func (r *run) probe() (has abilities) {
 		has.batch = supported(err)
 	}
 	s.Acquire(ctx, q)
-	defer s.Release(context.WithoutCancel(ctx), name, q.Token, 0)
+	defer s.Release(afterwards, name, q.Token, 0)
 	r.probeHeld(ctx, &has, q)
 	return has
 }
 
-func (r *run) probeSlots(ctx context.Context, has *abilities, q driver.Request) {
+func (r *run) probeSlots(ctx, afterwards context.Context, has *abilities, q driver.Request) {
 	q.Shared = false
 	if v, ok := driver.As[driver.SlotTaker](r.a); ok {
 		slot, _, err := v.AcquireSlot(ctx, q, 1, true)
 		if has.takeSlot = supported(err); err == nil {
-			defer r.a.Release(context.WithoutCancel(ctx), driver.SlotName(q.Name, slot), q.Token, 0)
+			defer r.a.Release(afterwards, driver.SlotName(q.Name, slot), q.Token, 0)
 		}
 	}
 	if v, ok := driver.As[driver.SlotWaiter](r.a); ok {
@@ -237,10 +240,21 @@ func (r *run) summary() string {
 	g := &r.g
 	return fmt.Sprintf("store %q: %d of %d cases ran in %v\n"+
 		"bound to %v, fences %v, promotion %v, FIFO %v, smallest lease %v\n"+
-		"has: %s\nhas not: %s\nnot checked without a hook: %s\nnot checked: %s",
+		"has: %s\nhas not: %s\nnot checked without a hook: %s\nnot checked: %s\nran again on a slow machine: %s",
 		g.Store, r.ran, len(table), time.Since(r.started).Round(time.Millisecond),
 		g.Bound, g.Fence, g.Promotion, g.FIFO, r.unit,
-		list(can), list(cannot), list(unchecked), list(r.unproved()))
+		list(can), list(cannot), list(unchecked), list(r.unproved()), r.repeats())
+}
+
+// repeats says how many attempts did not count, and of which cases.
+func (r *run) repeats() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cases := slices.Compact(slices.Sorted(slices.Values(r.again)))
+	if len(cases) == 0 {
+		return list(nil)
+	}
+	return fmt.Sprintf("%d times (%s)", len(r.again), list(cases))
 }
 
 func list(words []string) string {

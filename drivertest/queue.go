@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -54,13 +55,17 @@ func (c *check) waitOn(cl *client, r driver.Request) *testWaiter {
 // waits if the name is held. Then it claims the name or tries again, until it has the name.
 func (c *check) waitForName(cl *client, r driver.Request, reserve bool) *testWaiter {
 	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
+		var g driver.Grant
 		for ; t.returns < maxReturns; t.returns++ {
 			sent := c.clockTime()
-			g, err := cl.Acquire(ctx, r)
+			hold, err := cl.Acquire(ctx, r)
 			if err == nil {
-				return answer{l: c.leased(cl, r, g, sent), grant: g}
+				return answer{l: c.leased(cl, r, hold, sent), grant: hold}
 			}
 			if errors.Is(err, driver.ErrHeld) {
+				if handed(g) { // but the waiter came too late to claim it
+					c.took(driver.MaxReservation)
+				}
 				r.Token = newToken() // the old one is spent
 				g, err = cl.Wait(ctx, r, reserve)
 			}
@@ -104,6 +109,16 @@ func (c *check) behindDead(t *testWaiter, what string) {
 // awaitAnswer waits for the waiter's result.
 func (c *check) awaitAnswer(t *testWaiter, what string) answer { return await(c, t.done, what) }
 
+// awaitTurn waits until the waiter has the name, while others wait behind it. On a slow machine, a
+// waiter may lose its turn because it claims its reservation too late.
+func (c *check) awaitTurn(t *testWaiter, what string, behind ...*testWaiter) *lease {
+	inTime := c.poll(c.patience, func() bool { return !t.waiting() })
+	if !inTime && slices.ContainsFunc(behind, func(b *testWaiter) bool { return !b.waiting() }) {
+		c.failLate(driver.MaxReservation, "%s: a waiter behind it had its turn, and it had none within %v", what, c.patience)
+	}
+	return c.awaitHold(t, what)
+}
+
 // awaitHold waits until the waiter has the name.
 func (c *check) awaitHold(t *testWaiter, what string) *lease {
 	return c.settled(c.awaitAnswer(t, what), what)
@@ -143,13 +158,14 @@ func (c *check) waiters(name string) int {
 }
 
 // queued waits until n waiters are in the queue. If the store does not count its waiters, it just
-// waits for some time.
-func (c *check) queued(name string, n int) {
+// waits for some time. It returns how much time the waiters had.
+func (c *check) queued(name string, n int) time.Duration {
 	if c.waiters(name) < 0 {
 		c.settle()
-		return
+		return c.unit
 	}
 	c.poll(c.patience/4, func() bool { return c.waiters(name) >= n })
+	return c.patience / 4
 }
 
 // settle gives a waiter time to start waiting. It is for waiters that take no place in the queue

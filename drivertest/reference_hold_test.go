@@ -22,8 +22,11 @@ func (s *ref) Extend(ctx context.Context, name, token string, ttl time.Duration)
 	if err != nil {
 		return driver.Grant{}, s.blab(err, token)
 	}
-	if s.is(leaseUntold) {
+	switch s.w.bug {
+	case leaseUntold:
 		g.TTL = 0
+	case leaseRoundedToNone:
+		g.TTL = g.TTL.Truncate(10 * time.Millisecond)
 	}
 	return g, nil
 }

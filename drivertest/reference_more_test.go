@@ -393,7 +393,7 @@ func (s enqueuer) Enqueue(r driver.Request, answer func(driver.Grant, error)) (l
 		mu.Lock()
 		defer mu.Unlock()
 		if left && !s.is(enqueueIgnoresLeave) {
-			s.Release(context.Background(), r.Name, r.Token, 0)
+			go s.Release(context.Background(), r.Name, r.Token, 0)
 			return
 		}
 		answered = true

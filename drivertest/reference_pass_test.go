@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -66,7 +67,9 @@ func (s relay) Wait(ctx context.Context, r driver.Request, reserve bool) (driver
 	from := driver.SystemClock().Now()
 	if s.is(holdIsNone) {
 		g.TTL = r.TTL
-	} else if g, err = s.Acquire(ctx, r); err != nil {
+	} else if g, err = s.Acquire(ctx, r); errors.Is(err, driver.ErrHeld) {
+		return driver.Grant{}, nil // the reservation has lapsed
+	} else if err != nil {
 		return driver.Grant{}, err
 	}
 	g.From = from

@@ -116,6 +116,7 @@ func (s relay) AwaitSlot(ctx context.Context, r driver.Request, n int) (slot int
 	pause := 5 * time.Millisecond
 	if !s.is(slotAwaitOvertakes) {
 		if err := s.takeGate(ctx, gate); err != nil {
+			s.Release(context.WithoutCancel(ctx), gate.Name, gate.Token, 0)
 			return 0, g, err
 		}
 	} else if s.firstAt(gate.Name) {
@@ -150,8 +151,10 @@ func (s relay) takeGate(ctx context.Context, gate driver.Request) error {
 		if err != nil {
 			return err
 		}
-		if handed(g) {
-			_, err := s.Acquire(ctx, gate)
+		if !handed(g) {
+			continue
+		}
+		if _, err := s.Acquire(ctx, gate); !errors.Is(err, driver.ErrHeld) { // else the reservation has lapsed
 			return err
 		}
 	}

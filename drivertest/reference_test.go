@@ -26,8 +26,9 @@ type world struct {
 	now    func() time.Time
 	timers bool // the field now is Go's clock, so Go's timers can be used
 	passes bool
-	trip   time.Duration // the time for one way, to the server or back
-	silent chan struct{} // closed when the server answers again; nil while the server answers
+	trip   time.Duration        // the time for one way, to the server or back
+	stall  func() time.Duration // how much longer one way takes on a busy machine
+	silent chan struct{}        // closed when the server answers again; nil while the server answers
 	opens  []*ref
 	full   bool
 	starts int                          // with no data
@@ -152,10 +153,14 @@ func (s *ref) travel(ctx context.Context) error {
 	if s.is(contextIgnored) {
 		return nil
 	}
-	if s.w.trip == 0 {
+	trip := s.w.trip
+	if s.w.stall != nil {
+		trip += s.w.stall()
+	}
+	if trip == 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(s.w.trip)
+	t := time.NewTimer(trip)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -27,7 +27,11 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	}
 	s.waits.Add(1)
 	e, p := s.join(&r, reserve)
-	return s.stand(ctx, e, p, r, reserve)
+	g, err := s.stand(ctx, e, p, r, reserve)
+	if s.w.stall != nil {
+		<-time.After(s.w.stall())
+	}
+	return g, err
 }
 
 func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting) {

@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -15,6 +17,7 @@ func start(h Harness) (*run, error) {
 	if h.Slow {
 		r.patience *= 3
 	}
+	r.stillness = watchStandstill
 	var err error
 	if r.a, err = r.open(); err != nil {
 		return nil, err
@@ -25,8 +28,26 @@ func start(h Harness) (*run, error) {
 	}
 	r.g = r.a.Guarantees()
 	r.unit = max(driver.MinTTL, r.g.MinTTL)
-	r.has = r.probe()
+	if err := r.probeInTime(); err != nil {
+		return nil, err
+	}
 	return r, nil
+}
+
+// probeInTime probes the store. It gives up if a method does not return although its context has
+// ended.
+func (r *run) probeInTime() error {
+	done := make(chan abilities, 1)
+	go func() { done <- r.probe() }()
+	limit := r.patience + 2*driver.MaxSilence
+	give := time.NewTimer(limit)
+	defer give.Stop()
+	select {
+	case r.has = <-done:
+		return nil
+	case <-give.C:
+		return fmt.Errorf("calls of its methods have not returned within %v, though their context ended after %v", limit, r.patience)
+	}
 }
 
 // finish closes the shared stores.
@@ -43,7 +64,12 @@ func (r *run) finish() []Failure {
 // forEachCase calls f for every case that applies. It first runs most cases in parallel. Then it
 // runs the cases that disturb others, one by one. Some cases check the results of all the others;
 // they come last.
-func (r *run) forEachCase(f func(*testCase)) {
+func (r *run) forEachCase(do func(*testCase)) {
+	f := func(k *testCase) {
+		if r.mayGoOn() {
+			do(k)
+		}
+	}
 	var crowd, alone, watchers []*testCase
 	for i := range table {
 		k := &table[i]
@@ -71,17 +97,30 @@ func (r *run) together(cases []*testCase, do func(*testCase)) {
 	}
 	slots := make(chan struct{}, n)
 	var wg sync.WaitGroup
-	for _, k := range cases {
+	for i, k := range cases {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			<-time.After(r.phase(i))
 			do(k)
 		})
 	}
 	wg.Wait()
 }
 
-// perform runs a case, and runs it again if it was too slow to prove anything.
+// phase returns how long the i-th case waits before it begins. Without these waits, many cases
+// would begin in the same moment. A store that rounds times would then get only few different times
+// to round. The golden section spreads the waits evenly over the shortest lease.
+func (r *run) phase(i int) time.Duration {
+	_, part := math.Modf(float64(i) * math.Phi)
+	return time.Duration(part * float64(r.unit))
+}
+
+// maxAttempts is how often a case runs, at most.
+const maxAttempts = 5
+
+// perform runs a case. It runs the case again if all failures that it saw may come from a slow
+// machine. A failure that shows that the store is wrong is final.
 func (r *run) perform(k *testCase) []Failure {
 	r.mu.Lock()
 	r.ran++
@@ -91,24 +130,56 @@ func (r *run) perform(k *testCase) []Failure {
 		return found
 	}
 	unit := r.unit
-	for attempt := range 5 {
-		c, still := r.newCheck(k, unit), watchStandstill()
+	for attempt := 1; ; attempt++ {
+		c := r.newCheck(k, unit)
 		c.perform()
-		longest := still.endWatch()
 		switch {
-		case c.slow:
-			unit *= 3
-		case len(c.failures) > 0 && longest > maxStandstill && attempt < 4:
-			r.logf("%s: runs again, because this process did not run for %v", k.name, longest)
-		default:
+		case len(c.failures) > 0 || len(c.unproven) == 0:
 			return c.failures
+		case attempt == maxAttempts:
+			return noResult(c.unproven)
+		}
+		r.runsAgain(c)
+		if c.slow {
+			unit *= 3
 		}
 	}
-	return []Failure{{k.name, k.clause, "no result: in five attempts the requests took longer than the leases that they are about", "perform"}}
+}
+
+// noResult returns the failures of a case whose attempts all failed, on a machine that was too slow
+// for each of them.
+func noResult(unproven []Failure) []Failure {
+	for i := range unproven {
+		unproven[i].Seen = fmt.Sprintf("no result, because in %d attempts the machine was too slow; seen in the last one: %s", maxAttempts, unproven[i].Seen)
+	}
+	return unproven
+}
+
+// runsAgain reports and counts an attempt that does not count.
+func (r *run) runsAgain(c *check) {
+	for _, f := range c.unproven {
+		r.logf("%s runs again: this machine may be the reason, since something took %v here.\n\tseen: %s\n\tat:   %s",
+			c.k.name, c.delay().Round(time.Millisecond), f.Seen, f.At)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.again = append(r.again, c.k.name)
+}
+
+// maxSilent is in how many cases a method may take too long. Then the run ends, because each
+// further case would probably take as long.
+const maxSilent = 3
+
+// mayGoOn reports whether another case may run.
+func (r *run) mayGoOn() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.silent < maxSilent
 }
 
 // perform runs the case once, and gives it up if it hangs.
 func (c *check) perform() {
+	defer c.still.end()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -116,39 +187,75 @@ func (c *check) perform() {
 		defer c.recover()
 		c.k.f(c)
 	}()
-	if !c.awaitCase(done) {
-		c.errorf("a method did not return although its context ended long ago")
-	}
+	c.awaitCase(done)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
 }
 
-// awaitCase waits until the channel done is closed. It returns false if the case makes no progress
-// for so long that it must be hanging.
-func (c *check) awaitCase(done <-chan struct{}) bool {
-	look := time.NewTicker(c.patience)
+// looks is how often awaitCase looks for calls that take too long, in each MaxSilence.
+const looks = 10
+
+// awaitCase waits until the channel done is closed. It gives up the case if a call takes longer
+// than twice MaxSilence, or if the case makes no progress for so long that it must be hanging.
+// awaitCase counts looks instead of measuring time, so that a standstill of this process does not
+// count.
+func (c *check) awaitCase(done <-chan struct{}) {
+	look := time.NewTicker(driver.MaxSilence / looks)
 	defer look.Stop()
 	for {
 		select {
 		case <-done:
-			return true
+			return
 		case <-look.C:
-			if time.Since(time.Unix(0, c.progressAt.Load())) > 4*c.patience {
-				return false
-			}
+		}
+		if p := c.silentCall(); p != nil {
+			c.endSilent(p, done)
+			return
+		}
+		if time.Since(time.Unix(0, c.progressAt.Load())) > 4*c.patience {
+			c.errorf("a method did not return although its context ended long ago")
+			return
 		}
 	}
 }
 
+// silentCall returns a call that takes too long, or nil.
+func (c *check) silentCall() *pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range c.pending {
+		if p.looks++; p.looks > 2*looks {
+			return p
+		}
+	}
+	return nil
+}
+
+// endSilent ends the case because the call p takes too long. It does not wait long for the case.
+func (c *check) endSilent(p *pending, done <-chan struct{}) {
+	c.fail(Failure{c.k.name, inTime, fmt.Sprintf("%s has not returned after %v", p.op, 2*driver.MaxSilence), p.at})
+	c.mu.Lock()
+	c.over, c.silent = true, true
+	c.mu.Unlock()
+	c.run.mu.Lock()
+	c.run.silent++
+	c.run.mu.Unlock()
+	c.end()
+	wait := time.NewTimer(driver.MaxSilence)
+	defer wait.Stop()
+	select {
+	case <-done:
+	case <-wait.C:
+	}
+}
+
 // A case ends itself early by a panic with a value of type stop.
-type stop struct{ slow bool }
+type stop struct{}
 
 func (c *check) recover() {
 	switch p := recover().(type) {
-	case nil:
-	case stop:
-		c.slow = p.slow
+	case nil, stop:
 	default:
 		c.errorf("panic: %v\n%s", p, debug.Stack())
 	}

@@ -113,12 +113,23 @@ func TestTooSlow(t *testing.T) {
 			t.Error(f)
 		}
 	})
+}
+
+// TestRequestsOfAnHour: the suite soon gives up a store whose methods return late, and names the
+// rule.
+func TestRequestsOfAnHour(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("")
-		fs := only(t, w.harness(), "extend/own")
+		w, began := newWorld(""), time.Now()
 		w.trip = time.Hour
-		if fs = append(fs, only(t, w.harness(), "extend/own")...); len(fs) == 0 {
-			t.Error("a store that takes an hour for each request passes")
+		fs := Check(w.harness())
+		if took := time.Since(began); len(fs) < maxSilent || took > 10*driver.MaxSilence {
+			t.Errorf("after %v the suite has %d failures", took, len(fs))
+		}
+		for _, f := range fs {
+			if f.Clause != inTime || !strings.HasPrefix(f.At, "cases_") {
+				t.Errorf("a call that takes an hour is reported as %v", f)
+			}
 		}
 	})
 }
@@ -130,25 +141,49 @@ func TestCheckSaysWhyAStoreDoesNotOpen(t *testing.T) {
 	}
 }
 
-// hanging is a store whose Extend never returns.
-type hanging struct{ driver.Store }
+// hanging is a store whose Extend and Wait do not return until the channel is closed.
+type hanging struct {
+	driver.Store
+	until chan struct{}
+}
+
+func (s hanging) Unwrap() driver.Store { return s.Store }
 
 func (s hanging) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	<-make(chan struct{})
+	<-s.until
+	return driver.Grant{}, nil
+}
+
+func (s hanging) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	<-s.until
 	return driver.Grant{}, nil
 }
 
 func TestHangingMethodIsAFailure(t *testing.T) {
 	t.Parallel()
-	w := newWorld("")
-	r := &run{h: Harness{Open: w.open}, id: "hanging", g: refGuarantees, patience: 10 * time.Millisecond, unit: driver.MinTTL, watched: map[string][]Failure{}}
-	s, _ := w.open(t.Context())
-	r.a, r.b = hanging{s}, s
-	i := slices.IndexFunc(table, func(k testCase) bool { return k.name == "acquire/free" })
-	fs := r.perform(&table[i])
-	if len(fs) != 1 || !strings.Contains(fs[0].Seen, "did not return") {
-		t.Errorf("a method that hangs is reported as %v", fs)
+	for name, want := range map[string]string{"acquire/free": "Extend has not returned after 10s", "wait/cancel": "did not return although its context ended"} {
+		synctest.Test(t, func(t *testing.T) {
+			r, until := begin(t, newWorld("").harness()), make(chan struct{})
+			defer close(until)
+			r.a, r.b = hanging{r.a, until}, hanging{r.b, until}
+			i := slices.IndexFunc(table, func(k testCase) bool { return k.name == name })
+			fs := r.perform(&table[i])
+			if !slices.ContainsFunc(fs, func(f Failure) bool { return strings.Contains(f.Seen, want) }) {
+				t.Errorf("a method that hangs is reported as %v", fs)
+			}
+		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		w, until := newWorld(""), make(chan struct{})
+		defer close(until)
+		fs := Check(Harness{Open: func(ctx context.Context) (driver.Store, error) {
+			s, err := w.open(ctx)
+			return hanging{s, until}, err
+		}})
+		if len(fs) != 1 || !strings.Contains(fs[0].Seen, "have not returned") {
+			t.Errorf("a store whose Wait hangs from the start is reported as %v", fs)
+		}
+	})
 }
 
 func TestPanicIsAFailure(t *testing.T) {

@@ -1,50 +1,64 @@
 package drivertest
 
-import "time"
-
-// On an overloaded machine, leases and reservations may run out between two lines of a case. A
-// failure then proves nothing about the store, so the case runs again. If the store has a bug, the
-// case fails on a quiet machine too. To notice a standstill, a goroutine wakes up every
-// checkInterval. If one of the wake-ups is late by more than maxStandstill, a failed case runs
-// again.
-const (
-	checkInterval = 20 * time.Millisecond
-	maxStandstill = 30 * time.Millisecond
+import (
+	"sync"
+	"time"
 )
+
+// On a busy machine, a process stands still now and then. Something that a case expects within a
+// short time may then come late although the store is right. To notice a standstill, a goroutine
+// wakes up every checkInterval and measures how late it is.
+const checkInterval = 20 * time.Millisecond
 
 // standstill measures the longest time for which this process did not run.
 type standstill struct {
-	stop    chan struct{}
-	longest chan time.Duration
+	stop chan struct{}
+	done sync.WaitGroup
+
+	mu   sync.Mutex
+	next time.Time // when the goroutine should wake up
+	most time.Duration
 }
 
-func watchStandstill() *standstill {
-	s := &standstill{make(chan struct{}), make(chan time.Duration)}
-	go s.watch()
+func watchStandstill() stillness {
+	s := &standstill{stop: make(chan struct{}), next: time.Now().Add(checkInterval)}
+	s.done.Go(s.watch)
 	return s
 }
 
-// watch sets one timer after another, and measures how late each timer fires. The case may end
-// during a standstill, before the last timer has fired. So at the end of the case, watch also
-// measures how late the last timer is by then.
+// stillness is a standstill, or in tests something else.
+type stillness interface {
+	longest() time.Duration
+	end()
+}
+
 func (s *standstill) watch() {
-	var longest time.Duration
 	for {
-		began := time.Now()
 		look := time.NewTimer(checkInterval)
 		select {
 		case <-look.C:
-			longest = max(longest, time.Since(began)-checkInterval)
+			s.longest()
+			s.mu.Lock()
+			s.next = time.Now().Add(checkInterval)
+			s.mu.Unlock()
 		case <-s.stop:
 			look.Stop()
-			s.longest <- max(longest, time.Since(began)-checkInterval)
 			return
 		}
 	}
 }
 
-// endWatch ends the watch and returns the longest standstill that it saw.
-func (s *standstill) endWatch() time.Duration {
+// longest returns the longest standstill until now. If the goroutine should have woken up already,
+// that counts.
+func (s *standstill) longest() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = max(s.most, time.Since(s.next))
+	return s.most
+}
+
+// end ends the watch.
+func (s *standstill) end() {
 	close(s.stop)
-	return <-s.longest
+	s.done.Wait()
 }

@@ -38,11 +38,15 @@ type run struct {
 	patience time.Duration // how long a result may take
 	seq      atomic.Int64
 
+	stillness func() stillness // begins to watch for standstills
+
 	mu       sync.Mutex
 	advanced time.Duration // by how much Harness.Advance has moved the clock
 	started  time.Time
 	watched  map[string][]Failure
 	ran      int
+	again    []string // the cases that ran again, once for each time
+	silent   int      // in how many cases a method took too long
 }
 
 func (r *run) open() (driver.Store, error) {

@@ -1,0 +1,173 @@
+package drivertest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stood is the stillness of a process that stood still for so long.
+type stood time.Duration
+
+const (
+	never  stood = 0
+	always       = stood(time.Hour)
+)
+
+func (s stood) longest() time.Duration { return time.Duration(s) }
+func (s stood) end()                   {}
+
+// stalls returns how much longer the ways of requests take on a busy machine.
+func stalls(seed uint64) func() time.Duration {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 0))
+	return func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		switch n := random.IntN(100); {
+		case n < 2:
+			return time.Duration(random.IntN(1500)) * time.Millisecond
+		case n < 12:
+			return time.Duration(random.IntN(60)) * time.Millisecond
+		}
+		return 0
+	}
+}
+
+// TestBusyMachine runs the suite on a machine that stalls now and then. No right store fails
+// because of that. The kinds of stores run one after the other, because the bubbles share the clock
+// of package driver.
+func TestBusyMachine(t *testing.T) {
+	for kind, change := range rightStores {
+		t.Run(kind, func(t *testing.T) {
+			for seed := range uint64(3) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld("")
+					change(w)
+					w.stall = stalls(seed)
+					r := begin(t, w.harness())
+					r.stillness = func() stillness { return stood(3 * time.Second) }
+					r.forEachCase(func(k *testCase) {
+						for _, f := range r.perform(k) {
+							t.Errorf("seed %d: %v", seed, f)
+						}
+					})
+				})
+			}
+		})
+	}
+}
+
+// begin starts a run that ends with the test.
+func begin(t *testing.T, h Harness) *run {
+	t.Helper()
+	r, err := start(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.finish() })
+	return r
+}
+
+// mayRunAgain are the cases that find some bugs only because something comes too late, or in the
+// wrong order. On a busy machine these cases run again. All other cases show that a store is wrong
+// even if the machine stands still all the time.
+const mayRunAgain = `acquire/never-queues break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
+	demote/keeps-fence enqueue/free enqueue/leave extend/abandoned extend/verify inspect/live-only
+	giveup/during-a-long-wait giveup/silence
+	pass-or-queue/absent pass-or-queue/gives-up pass-or-queue/place pass-or-queue/repeat pass/above pass/queue-first
+	promote/intent-lapses promote/release-withdraws promote/withdraw
+	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
+	queue/readers-wait-behind-writers replaces/atleast reserve/lapses reserve/release
+	slots/given-up slots/handed-at-once slots/handed-over slots/waits
+	wait/above wait/atleast wait/blocks wait/break-wakes wait/demotion-wakes wait/foreign wait/intent-wakes
+	wait/missed-wake-up wait/readers wait/release-wakes wait/wakes-after-cooldown wait/wakes-at-expiry`
+
+// TestBusyMachineHidesNoBug runs each case on a machine that always stands still. The store is
+// wrong only in the first attempt at each case. So if the suite drops a failure and runs the case
+// again, the bug is not found.
+func TestBusyMachineHidesNoBug(t *testing.T) {
+	if raceDetector {
+		t.Skip("the bug of a store changes while goroutines of the last attempt may still read it")
+	}
+	again, needed := strings.Fields(mayRunAgain), make(map[string]bool)
+	var mu sync.Mutex
+	t.Run("bugs", func(t *testing.T) {
+		for b, list := range broken {
+			t.Run(string(b), func(t *testing.T) {
+				t.Parallel()
+				want, _ := expected(list)
+				found := foundAtOnce(t, b, func(name string) bool {
+					return slices.Contains(want, name) || strings.Contains(list, "answers/")
+				})
+				for _, name := range want {
+					if slices.Contains(found, name) {
+						continue
+					}
+					if !slices.Contains(again, name) {
+						t.Errorf("%s fails at first, but the failure is dropped", name)
+					}
+					mu.Lock()
+					needed[name] = true
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	for _, name := range again {
+		if !needed[name] {
+			t.Errorf("%s always finds its bugs at once: it need not be in the list", name)
+		}
+	}
+}
+
+// TestCoarseClock: a store that counts whole tenths of a second, and rounds them wrongly, ends some
+// leases up to a tenth of a second early. Cases that begin at different moments find that, even on
+// a machine that always stands still.
+func TestCoarseClock(t *testing.T) {
+	t.Parallel()
+	coarse := func() *world {
+		w := newWorld("")
+		w.g.MinTTL = 300 * time.Millisecond
+		w.now = func() time.Time { return time.Now().Truncate(100 * time.Millisecond).Add(100 * time.Millisecond) }
+		return w
+	}
+	var early []string
+	for _, f := range failing(t, coarse, nil, always) {
+		if strings.HasSuffix(f.Seen, "too early") {
+			early = append(early, f.Case)
+		}
+	}
+	if len(early) < 10 {
+		t.Errorf("only these cases say that a lease ended too early: %q", early)
+	}
+}
+
+// foundAtOnce returns the cases that fail if the store has the bug in the first attempt only.
+func foundAtOnce(t *testing.T, b bug, some func(string) bool) (found []string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := brokenWorld(b)
+		h := w.harness()
+		h.Parallel = 1
+		r := begin(t, h)
+		attempts := 0
+		r.stillness = func() stillness {
+			if attempts++; attempts > 1 {
+				w.bug = ""
+			}
+			return always
+		}
+		r.forEachCase(func(k *testCase) {
+			if some(k.name) {
+				attempts, w.bug = 0, b
+				found = append(found, names(r.perform(k))...)
+			}
+		})
+		close(w.leak)
+	})
+	return found
+}
