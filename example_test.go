@@ -68,7 +68,7 @@ func ExampleLocker_Acquire() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
 
-	lock, err := locker.Acquire(ctx, "printer", padlock.TTL(time.Minute), padlock.Label("report"))
+	lock, err := locker.Acquire(ctx, "printer", padlock.TTL(45*time.Second), padlock.Label("report"))
 	if err != nil {
 		fmt.Println(err)
 		return

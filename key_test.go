@@ -155,7 +155,7 @@ func TestKeyForATokenOfAnotherProgram(t *testing.T) {
 		store := memstore.New()
 		l := newLocker(t, store)
 		for _, shared := range []bool{false, true} {
-			r := driver.Request{Name: "job", Token: "php-5f3a", TTL: time.Minute, Shared: shared}
+			r := driver.Request{Name: "job", Token: "php-5f3a", TTL: 50 * time.Second, Shared: shared}
 			if _, err := store.Acquire(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}

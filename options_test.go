@@ -82,7 +82,7 @@ func TestMaxWaitersBelowZero(t *testing.T) {
 
 // A nil option does nothing: an option that an if chooses is easily nil.
 func TestNilOptions(t *testing.T) {
-	l := newLocker(t, memstore.New(), nil, padlock.TTL(time.Minute))
+	l := newLocker(t, memstore.New(), nil, padlock.TTL(time.Second))
 	release(t, acquire(t, l, "job", nil, padlock.Label("x")), nil)
 	if err := l.Do(t.Context(), "job", func(context.Context) error { return nil }, nil); err != nil {
 		t.Error(err)
@@ -127,9 +127,10 @@ func TestStoresNarrowerRange(t *testing.T) {
 			_, err := l.TryAcquire(t.Context(), "another", padlock.TTL(ttl))
 			wantOnly(t, err, "acquire", padlock.ErrInvalid)
 			wantOnly(t, h.Extend(t.Context(), ttl), "extend", padlock.ErrInvalid)
-			_, err = l.TryAcquire(t.Context(), "another", padlock.HoldAtLeast(ttl))
-			wantOnly(t, err, "acquire", padlock.ErrInvalid)
 		}
+		_, err := l.TryAcquire(t.Context(), "another", padlock.HoldAtLeast(test.low-1))
+		wantOnly(t, err, "acquire", padlock.ErrInvalid)
+		release(t, acquire(t, l, "another", padlock.HoldAtLeast(test.high+1))) // nobody works in that time
 		release(t, h)
 	}
 }
@@ -211,7 +212,7 @@ func TestSkipIfOutlived(t *testing.T) {
 		for _, byCtx := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := newLocker(t, memstore.New())
+					l := newLocker(t, memstore.New(memstore.MaxTTL(time.Hour)))
 					h := acquire(t, l, "job", test.holder...)
 					ctx, cancel := context.WithCancel(t.Context())
 					opts := []padlock.Option{padlock.SkipIfOutlived()}

@@ -43,11 +43,12 @@ type call struct {
 // newRemote returns an empty server.
 func newRemote() *remote { return connect(memstore.New()) }
 
-// connect returns a way to a server of its own.
+// connect returns a way to a server of its own, which allows leases of up to a day.
 func connect(s *memstore.Store) *remote {
+	s = s.Open(memstore.MaxTTL(driver.MaxTTL))
 	g := s.Guarantees()
 	g.InProcess = false
-	return &remote{Store: s.Open(), guarantees: g, before: map[string]trouble{}, after: map[string]trouble{}}
+	return &remote{Store: s, guarantees: g, before: map[string]trouble{}, after: map[string]trouble{}}
 }
 
 func (r *remote) Guarantees() driver.Guarantees { return r.guarantees }

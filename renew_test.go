@@ -324,7 +324,7 @@ func TestRenewalAfterALongFirstLease(t *testing.T) {
 func TestManyLocksNeedNoGoroutineEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const locks = 100_000
-		l := newLocker(t, memstore.New())
+		l := newLocker(t, memstore.New(memstore.MaxTTL(time.Hour)))
 		before := runtime.NumGoroutine()
 		held := make([]*padlock.Lock, locks)
 		for i := range held {

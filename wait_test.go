@@ -20,7 +20,7 @@ func stores() map[string]padlock.Store {
 	refuses := newRemote()
 	refuses.request("wait", fails(errors.ErrUnsupported))
 	return map[string]padlock.Store{
-		"in process":                   memstore.New(),
+		"in process":                   memstore.New(memstore.MaxTTL(driver.MaxTTL)),
 		"queue in the store":           newRemote(),
 		"passes on":                    relay{newRemote()},
 		"no queue in the store":        bare{newRemote()},

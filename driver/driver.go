@@ -179,6 +179,9 @@ type Request struct {
 	// never ends the hold before AtLeast is over. If Release comes before AtLeast is over, it
 	// leaves a cool-down for the rest of the time.
 	//
+	// AtLeast may be longer than Guarantees.MaxTTL. Then the name stays taken for AtLeast, but no
+	// Grant has a TTL above Guarantees.MaxTTL: the holder must extend the hold to work for longer.
+	//
 	// If the caller repeats the Acquire, AtLeast counts from the repeated request, even if the
 	// first request had no AtLeast. A repeated request with a shorter AtLeast does not make the
 	// name free earlier.

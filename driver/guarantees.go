@@ -49,7 +49,7 @@ type Guarantees struct {
 
 	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than
 	// driver.MinTTL to driver.MaxTTL. 0 means that driver's limit applies. Both are 0 if there are
-	// no leases.
+	// no leases. MaxTTL does not limit cool-downs and Request.AtLeast.
 	MinTTL, MaxTTL time.Duration
 
 	// MaxName is the length of the longest name in bytes, if it is shorter than driver.MaxName. 0

@@ -17,8 +17,15 @@ const (
 
 	MaxStoreID = 64 // bytes of an Identifier's id
 
+	// MinTTL and MaxTTL also limit cool-downs and Request.AtLeast.
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
+
+	// DefaultMaxTTL is the longest lease (Guarantees.MaxTTL) in redisstore and memstore, unless
+	// their option MaxTTL sets another one. A Redis that has restarted may have lost locks, so it
+	// gives no new ones until every earlier lease must have ended. With DefaultMaxTTL that takes
+	// less than a minute.
+	DefaultMaxTTL = 58 * time.Second
 
 	// MaxSilence is how long a call waits, at most, for a silent server.
 	MaxSilence = 5 * time.Second
@@ -172,8 +179,16 @@ func CheckFence(fence uint64) error {
 // this package and by those of g. The error is ErrInvalid, and its text contains param.
 func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 	low, high := ttlRange(g)
-	if ttl < low || ttl > high {
-		return invalid(param, fmt.Sprintf("is %v, allowed are %v to %v", ttl, low, high))
+	err := checkRange(param, ttl, low, high)
+	if err != nil && ttl > high && ttl <= MaxTTL {
+		return fmt.Errorf("%w; to raise the limit of the store, set its MaxTTL (max-ttl=%v in its URL)", err, ttl)
+	}
+	return err
+}
+
+func checkRange(param string, d, low, high time.Duration) error {
+	if d < low || d > high {
+		return invalid(param, fmt.Sprintf("is %v, allowed are %v to %v", d, low, high))
 	}
 	return nil
 }
@@ -188,8 +203,8 @@ func ttlRange(g *Guarantees) (low, high time.Duration) {
 }
 
 // CheckKeep checks a cool-down or an AtLeast. 0 means none and is always allowed. Any other value
-// must be in the range that CheckTTL allows. For a store without cool-downs, the error is
-// errors.ErrUnsupported.
+// must be at least the shortest lease and at most MaxTTL. Guarantees.MaxTTL does not apply: nobody
+// works in a cool-down. For a store without cool-downs, the error is errors.ErrUnsupported.
 func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if keep == 0 {
 		return nil
@@ -197,8 +212,12 @@ func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if !g.CoolDown {
 		return fmt.Errorf("%s: this store has no cool-downs: %w", param, errors.ErrUnsupported)
 	}
-	return CheckTTL(param, keep, g)
+	low, high := keepRange(g)
+	return checkRange(param, keep, low, high)
 }
+
+// keepRange returns the shortest and the longest cool-down that CheckKeep allows.
+func keepRange(g *Guarantees) (low, high time.Duration) { return max(MinTTL, g.MinTTL), MaxTTL }
 
 // NearestKeep returns keep if CheckKeep allows it. Otherwise it returns the nearest time that
 // CheckKeep allows, together with the error of CheckKeep. If keep is negative, or if the store has
@@ -211,7 +230,7 @@ func NearestKeep(param string, keep time.Duration, g *Guarantees) (time.Duration
 	case keep < 0 || !g.CoolDown:
 		return 0, err
 	}
-	low, high := ttlRange(g)
+	low, high := keepRange(g)
 	return min(max(keep, low), high), err
 }
 

@@ -106,13 +106,13 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/keep",
-		clause: "A cool-down or an AtLeast outside the range of leases is ErrInvalid, naming it, and changes nothing.",
+		clause: "A cool-down or an AtLeast shorter than the shortest lease or longer than MaxTTL is ErrInvalid, naming it, and changes nothing.",
 		about:  "Request.AtLeast Store.Release ErrInvalid",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
-			low, high := c.ttlRange()
+			low, _ := c.ttlRange()
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			for _, d := range []time.Duration{low - 1, high + 1, -1} {
+			for _, d := range []time.Duration{low - 1, driver.MaxTTL + 1, -1} {
 				r := c.request(c.newName())
 				r.AtLeast = d
 				_, err := c.a.Acquire(c.ctx, r)
@@ -121,6 +121,27 @@ var limitCases = []testCase{
 				c.invalid(err, map[bool]string{true: "cool", false: "keep"}[err != nil && containsFold(err.Error(), "cool")], "Release with a cool-down of "+d.String())
 			}
 			c.verify(l, "after Release with an invalid cool-down")
+		},
+	},
+	{
+		name:   "limits/keep-beyond-leases",
+		clause: "A cool-down and an AtLeast of MaxTTL work even where leases are shorter; no Grant has a TTL above Guarantees.MaxTTL.",
+		about:  "Request.AtLeast Store.Release Guarantees.MaxTTL",
+		needs:  []need{coolDowns},
+		f: func(c *check) {
+			_, high := c.ttlRange()
+			r := c.request(c.newName())
+			r.AtLeast = driver.MaxTTL
+			l := c.take(c.a, r, "with AtLeast of MaxTTL")
+			g := c.extend(l, r.TTL)
+			if c.g.Lease && max(l.grant.TTL, g.TTL) > high+time.Second {
+				c.errorf("the longest lease is %v, but Acquire granted %v and Extend %v", high, l.grant.TTL, g.TTL)
+			}
+			c.release(l, 0, "of a hold with AtLeast of MaxTTL", driver.Released)
+			c.mustRefuse(c.b, c.request(r.Name), "after the release of a hold with AtLeast of MaxTTL")
+			l = c.take(c.a, c.request(c.newName()), "of a free name")
+			c.release(l, driver.MaxTTL, "with a cool-down of MaxTTL", driver.Released)
+			c.mustRefuse(c.b, c.request(l.req.Name), "after a release with a cool-down of MaxTTL")
 		},
 	},
 	{

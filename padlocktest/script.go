@@ -51,7 +51,7 @@ func New(t testing.TB, opts ...padlock.LockerOption) (*padlock.Locker, *Script) 
 }
 
 // NewScript returns a Script for padlock.New. If the Locker has its own clock, pass the same clock
-// with memstore.WithClock.
+// with memstore.WithClock. Leases are limited as in Redis, see memstore.MaxTTL.
 func NewScript(opts ...memstore.Option) *Script { return script(memstore.New(opts...)) }
 
 func script(mem *memstore.Store) *Script {
@@ -106,7 +106,8 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 	if by.Since.IsZero() {
 		by.Since = time.Now()
 	}
-	_, err := s.mem.Acquire(context.Background(), driver.Request{Name: name, Token: token, Shared: by.Shared, TTL: ttl,
+	actor := s.mem.Open(memstore.MaxTTL(driver.MaxTTL)) // the hold is not renewed, so its lease may have to be long
+	_, err := actor.Acquire(context.Background(), driver.Request{Name: name, Token: token, Shared: by.Shared, TTL: ttl,
 		Holder: driver.Holder{Label: token}})
 	if err != nil {
 		panic(fmt.Sprintf("padlocktest: Hold(%q): %v", name, err))

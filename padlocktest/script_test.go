@@ -229,7 +229,7 @@ func TestScriptIsAStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(h.Promote(t.Context()), h.Demote(t.Context()), h.Extend(t.Context(), time.Hour), h.Check(t.Context())); err != nil {
+		if err := errors.Join(h.Promote(t.Context()), h.Demote(t.Context()), h.Extend(t.Context(), 50*time.Second), h.Check(t.Context())); err != nil {
 			t.Error(err)
 		}
 		key, err := h.Export(t.Context())
@@ -257,11 +257,11 @@ func TestALostReplyIsOfARequestThatWasCarriedOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		script.LoseReplies(padlocktest.Extend, 1)
-		if err := h.Extend(t.Context(), time.Hour); !errors.Is(err, padlock.ErrUncertain) {
+		if err := h.Extend(t.Context(), 50*time.Second); !errors.Is(err, padlock.ErrUncertain) {
 			t.Error(err)
 		}
 		s, err := l.Inspect(t.Context(), "job")
-		if err != nil || len(s.Holds) != 1 || time.Until(s.Holds[0].Until) != time.Hour {
+		if err != nil || len(s.Holds) != 1 || time.Until(s.Holds[0].Until) != 50*time.Second {
 			t.Errorf("%+v, %v", s, err)
 		}
 	})

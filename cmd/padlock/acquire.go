@@ -26,9 +26,9 @@ new, or holds an old key: no other file is replaced.
 Exit status:
 ` + verbStatuses
 
-const acquireExample = `  key=$(padlock acquire -n --ttl 5m deploy) || exit
+const acquireExample = `  key=$(padlock acquire -n --ttl 50s deploy) || exit
   ./build.sh
-  printf %s "$key" | padlock extend --ttl 5m || exit    # 79: the lock is lost
+  printf %s "$key" | padlock extend --ttl 50s || exit    # 79: the lock is lost
   ./deploy.sh
   printf %s "$key" | padlock release
 

@@ -25,7 +25,7 @@ func (a *app) adoptCommand() *cobra.Command {
 		Use:   "adopt [FLAGS]",
 		Short: "Take over a lock by its key",
 		Long:  adoptLong,
-		Example: `  new=$(printf %s "$key" | padlock adopt --ttl 5m)
+		Example: `  new=$(printf %s "$key" | padlock adopt --ttl 50s)
   padlock adopt --key-file deploy.key`,
 		DisableFlagsInUseLine: true,
 		Args:                  onlyKey,

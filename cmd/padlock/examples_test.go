@@ -15,7 +15,7 @@ import (
 )
 
 // haveKeys gives an example a key in $key and another in deploy.key.
-const haveKeys = `key=$(padlock acquire --ttl 1m example-1); padlock acquire --key-file deploy.key example-2`
+const haveKeys = `key=$(padlock acquire --ttl 50s example-1); padlock acquire --key-file deploy.key example-2`
 
 // examples describes how the examples in the help of a verb are tested: line by line, each after
 // the same preparation, or as one script.

@@ -33,7 +33,7 @@ func (a *app) extendCommand() *cobra.Command {
 		Use:   "extend [FLAGS]",
 		Short: "Prolong a lock by its key",
 		Long:  extendLong,
-		Example: `  printf %s "$key" | padlock extend --ttl 5m || exit
+		Example: `  printf %s "$key" | padlock extend --ttl 50s || exit
   padlock extend --key-file deploy.key`,
 		DisableFlagsInUseLine: true,
 		Args:                  onlyKey,

@@ -23,7 +23,7 @@ func TestRedis(t *testing.T) {
 	p := scripts("testdata/redis")
 	p.Setup = func(env *testscript.Env) error {
 		err := setUpScript(env)
-		env.Setenv("PADLOCK_STORE", url+"?prefix="+filepath.Base(env.WorkDir)+":") // each script has names of its own
+		env.Setenv("PADLOCK_STORE", url+"?max-ttl=5m&prefix="+filepath.Base(env.WorkDir)+":") // each script has names of its own
 		return err
 	}
 	testscript.Run(t, p)

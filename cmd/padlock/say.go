@@ -103,7 +103,7 @@ func (a *app) explain(name string, err error) *failure {
 }
 
 // limited matches the error that the library returns if the store does not allow a duration.
-var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|MaxHold) is (\S+), allowed are (\S+) to (\S+)$`)
+var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|MaxHold) is (\S+), allowed are (\S+) to ([^;\s]+)(;.*)?$`)
 
 // limitFlags maps names in the library's errors to flags.
 var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "MaxHold": "--at-most"}
@@ -125,7 +125,7 @@ func (a *app) limit(what string) string {
 	case given < low:
 		return fmt.Sprintf("%s %s is less than the minimum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(low))
 	case high < maxTTL && given <= maxTTL: // a bound of the store
-		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL", flag, shortDuration(given), a.place(), shortDuration(high), shortDuration(given))
+		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL, for all programs", flag, shortDuration(given), a.place(), shortDuration(high), shortDuration(given))
 	}
 	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(high))
 }

@@ -16,14 +16,14 @@ func TestLastLookWaitsForDeadWaiters(t *testing.T) {
 	l := padlock.New(s)
 	t.Cleanup(func() { l.Close(t.Context()) })
 	r := &Run{Guarantees: s.Guarantees()}
-	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: "holder", TTL: time.Minute}); err != nil {
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: "holder", TTL: 50 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.delayOfDead(t.Context(), l, "job"); d != 0 {
 		t.Errorf("without waiters: %v", d)
 	}
 	for _, token := range []string{"a", "b", "c"} {
-		leave, err := s.Enqueue(driver.Request{Name: "job", Token: token, TTL: time.Minute}, func(driver.Grant, error) {})
+		leave, err := s.Enqueue(driver.Request{Name: "job", Token: token, TTL: 50 * time.Second}, func(driver.Grant, error) {})
 		if err != nil {
 			t.Fatal(err)
 		}

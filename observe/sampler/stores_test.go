@@ -71,7 +71,7 @@ func TestLongAndOverdue(t *testing.T) {
 			sample(t, s)
 		}
 		take(t, l, "catalogue")
-		hold(t, store, "planned", "p", time.Minute, 5*time.Second)
+		hold(t, store, "planned", "p", 50*time.Second, 5*time.Second)
 		hold(t, store, "unplanned", "u", 20*time.Second, 0) // nobody renews it, as with a lock of PHP
 		for second := range 15 {
 			snap := sample(t, s)

@@ -18,11 +18,11 @@ const phpLease = 35 * time.Second
 // Locks returns options for redisstore.Open and redisstore.FromURL. They make a store for the locks
 // of sessions. Give them before other options.
 //
-// They switch off the restart guard, which would block all sessions for minutes after every restart
-// of the server. Sessions do not need the guard, because a commit does not rely on the lock: it
-// checks that the values which the request has read are unchanged. If the server lost a lock in a
-// restart, two Exclusive requests may run at the same time, and one of them gets 409. For work that
-// must not run twice, such as jobs, use another lock store.
+// They switch off the restart guard, which would block all sessions for a minute after every
+// restart of the server. Sessions do not need the guard, because a commit does not rely on the
+// lock: it checks that the values which the request has read are unchanged. If the server lost a
+// lock in a restart, two Exclusive requests may run at the same time, and one of them gets 409. For
+// work that must not run twice, such as jobs, use another lock store.
 func Locks() []redisstore.Option {
 	return []redisstore.Option{redisstore.FenceKeep(lockNotes), redisstore.RestartGuard(redisstore.GuardOff)}
 }

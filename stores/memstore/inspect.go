@@ -10,7 +10,7 @@ import (
 
 // Inspect implements driver.Inspector.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if err := driver.CheckName(name, &guarantees); err != nil {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
 	}
 	if err := s.enter(ctx); err != nil {

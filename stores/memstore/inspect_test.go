@@ -14,7 +14,7 @@ func TestListAgreesAboutTheOrder(t *testing.T) {
 	s := New()
 	const names = 1000
 	for i := range names {
-		if _, err := s.Acquire(t.Context(), driver.Request{Name: fmt.Sprintf("%04d", i), Token: "a", TTL: time.Minute}); err != nil {
+		if _, err := s.Acquire(t.Context(), driver.Request{Name: fmt.Sprintf("%04d", i), Token: "a", TTL: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 	}

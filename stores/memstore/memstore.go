@@ -15,37 +15,59 @@ import (
 // on the same locks.
 type Store struct {
 	*space
-	closed atomic.Bool
+	guarantees driver.Guarantees
+	closed     atomic.Bool
 }
 
 // Option configures New.
 type Option func(*config)
 
-type config struct{ clock driver.Clock }
+type config struct {
+	clock  driver.Clock
+	maxTTL time.Duration
+}
 
 // WithClock makes the store measure leases by c instead of driver.SystemClock.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
+// MaxTTL sets the longest lease instead of driver.DefaultMaxTTL, as redisstore.MaxTTL does for
+// Redis. So a test on a memstore finds a lease that Redis would refuse. The limit is at least
+// driver.MinTTL and at most driver.MaxTTL. Cool-downs and Request.AtLeast may last longer.
+func MaxTTL(d time.Duration) Option {
+	return func(cfg *config) { cfg.maxTTL = min(max(d, driver.MinTTL), driver.MaxTTL) }
+}
+
 // New returns a store without any locks.
 func New(opts ...Option) *Store {
-	var cfg config
-	for _, o := range opts {
-		o(&cfg)
-	}
-	if cfg.clock == nil {
-		cfg.clock = driver.SystemClock()
-	}
-	return handle(newSpace(cfg.clock))
+	cfg := config{clock: driver.SystemClock(), maxTTL: driver.DefaultMaxTTL}
+	return cfg.handle(nil, opts)
 }
 
 // Open returns another handle on the same locks. The handle stands for another process that is
-// connected to the same server. Each handle is closed separately.
-func (s *Store) Open() *Store { return handle(s.space) }
+// connected to the same server. Each handle is closed separately. Without the option MaxTTL, the
+// handle has the longest lease of s. WithClock has no effect, because the locks have a clock
+// already.
+func (s *Store) Open(opts ...Option) *Store {
+	cfg := config{maxTTL: s.guarantees.MaxTTL}
+	return cfg.handle(s.space, opts)
+}
 
-func handle(s *space) *Store { return &Store{space: s} }
+func (cfg *config) handle(locks *space, opts []Option) *Store {
+	for _, o := range opts {
+		o(cfg)
+	}
+	if locks == nil {
+		locks = newSpace(cfg.clock)
+	}
+	s := &Store{space: locks, guarantees: usual}
+	s.guarantees.MaxTTL = cfg.maxTTL
+	return s
+}
 
-var guarantees = driver.Guarantees{
+// usual has the guarantees of a store without options.
+var usual = driver.Guarantees{
 	Store:         "memory",
+	MaxTTL:        driver.DefaultMaxTTL,
 	SafeClockJump: driver.Yes,
 	SafeEviction:  driver.Yes,
 	Fence:         driver.DurableFence,
@@ -60,7 +82,7 @@ var guarantees = driver.Guarantees{
 }
 
 // Guarantees implements driver.Store.
-func (s *Store) Guarantees() driver.Guarantees { return guarantees }
+func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
 // SamePlace implements driver.SamePlacer: it reports whether the other store is a handle on the
 // same locks.
@@ -106,7 +128,7 @@ func (s *Store) enter(ctx context.Context) error {
 
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := r.Validate(&guarantees); err != nil {
+	if err := r.Validate(&s.guarantees); err != nil {
 		return driver.Grant{}, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -116,24 +138,26 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	now := s.clock.Now()
 	e := s.entry(r.Name)
 	if h := e.live(r.Token, now); h != nil {
-		return s.repeatGrant(h, &r, now), nil
+		return s.limited(s.repeatGrant(h, &r, now)), nil
 	}
 	if r.Replaces != "" {
-		return s.replace(e, &r, now)
+		g, err := s.replace(e, &r, now)
+		return s.limited(g), err
 	}
 	if e.blocked(&r, now) {
 		return driver.Grant{}, e.heldError(&r, now)
 	}
-	return s.grant(e, &r, now)
+	g, err := s.grant(e, &r, now)
+	return s.limited(g), err
 }
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Grant{}, err
 	}
 	if ttl != 0 {
-		if err := driver.CheckTTL("TTL", ttl, &guarantees); err != nil {
+		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
 			return driver.Grant{}, err
 		}
 	}
@@ -147,7 +171,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		return driver.Grant{}, err
 	}
 	h.extendLease(now, ttl)
-	return h.toGrant(now), nil
+	return s.limited(h.toGrant(now)), nil
 }
 
 // Release implements driver.Store.
@@ -168,10 +192,10 @@ func (s *Store) ReleaseTimed(store driver.Store) func(ctx context.Context, name,
 }
 
 func (s *Store) releaseTimed(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error) {
-	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return driver.Gone, 0, err
 	}
-	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
+	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
 		return driver.Gone, 0, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -190,7 +214,7 @@ func (s *Store) releaseTimed(ctx context.Context, name, token string, keep time.
 
 // Convert implements driver.Converter.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := r.Validate(&guarantees); err != nil {
+	if err := r.Validate(&s.guarantees); err != nil {
 		return driver.Grant{}, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -216,14 +240,14 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	h.shared = r.Shared
 	h.extendLease(now, r.TTL)
 	e.withdraw(r.Token)
-	g := h.toGrant(now)
+	g := s.limited(h.toGrant(now))
 	s.advance(e, now)
 	return g, nil
 }
 
 // RaiseFence implements driver.FenceRaiser.
 func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
 		return err
 	}
 	if err := driver.CheckFence(fence); err != nil {
@@ -244,7 +268,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 
 // Break implements driver.Breaker.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := driver.CheckName(name, &guarantees); err != nil {
+	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
 	}
 	if err := s.enter(ctx); err != nil {

@@ -93,7 +93,7 @@ func TestQueueOfThousands(t *testing.T) {
 // A name that is handed over to a waiter that gives up in the same instant goes to the next waiter.
 func TestHandOverToALeavingWaiter(t *testing.T) {
 	for range 300 {
-		s, ctx := New(), context.Background()
+		s, ctx := New(MaxTTL(time.Hour)), context.Background()
 		holder := request("n", "holder")
 		holder.TTL = time.Hour // a busy machine must not end it
 		s.Acquire(ctx, holder)

@@ -9,10 +9,10 @@ import (
 
 // Pass implements driver.Passer.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	if err := driver.CheckHold(next.Name, token, &guarantees); err != nil {
+	if err := driver.CheckHold(next.Name, token, &s.guarantees); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
-	if err := next.Validate(&guarantees); err != nil {
+	if err := next.Validate(&s.guarantees); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {
@@ -25,14 +25,14 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	now := s.clock.Now()
 	e := s.entry(next.Name)
 	if h := e.live(next.Token, now); h != nil {
-		return driver.Released, s.repeatGrant(h, &next, now), nil
+		return driver.Released, s.limited(s.repeatGrant(h, &next, now)), nil
 	}
 	h := e.live(token, now)
 	follows := h != nil && !h.shared
 	out := e.release(token, 0, now)
 	if follows && !e.blocked(&next, now) {
 		if g, err := s.grant(e, &next, now); err == nil {
-			return out, g, nil
+			return out, s.limited(g), nil
 		}
 	}
 	s.advance(e, now)

@@ -34,7 +34,7 @@ func (s *space) advance(e *entry, now driver.Instant) {
 			continue
 		}
 		h.extendLease(now, max(w.r.TTL, w.r.AtLeast))
-		s.wake(w, h.toGrant(now))
+		s.wake(w, w.of.limited(h.toGrant(now)))
 	}
 	if len(e.watchers) > 0 && len(e.queue) == 0 {
 		e.watchers = slices.DeleteFunc(e.watchers, func(w *waiter) bool {

@@ -11,7 +11,7 @@ import (
 
 // AcquireSlot implements driver.SlotTaker.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
-	if err := checkSlots(&r, n); err != nil {
+	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -27,7 +27,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 		e := s.entries[string(text)]
 		if e != nil {
 			if h := e.live(r.Token, now); h != nil {
-				return i, s.repeatGrant(h, &r, now), nil
+				return i, s.limited(s.repeatGrant(h, &r, now)), nil
 			}
 		}
 		if free < 0 && (e == nil || !e.blocked(&r, now)) {
@@ -38,18 +38,18 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 		return 0, driver.Grant{}, s.slotsHeld(&r, n, now)
 	}
 	g, err := s.grant(s.entry(permit), &r, now)
-	return free, g, err
+	return free, s.limited(g), err
 }
 
 // checkSlots finds the errors in a request for a permit.
-func checkSlots(r *driver.Request, n int) error {
-	if err := driver.CheckSlots(r.Name, n, &guarantees); err != nil {
+func (s *Store) checkSlots(r *driver.Request, n int) error {
+	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
 	if r.Shared || r.Replaces != "" {
 		return fmt.Errorf("%w: request: a permit is exclusive and replaces nothing", driver.ErrInvalid)
 	}
-	return r.Validate(&guarantees)
+	return r.Validate(&s.guarantees)
 }
 
 // slotsHeld returns the error for a request that found no free permit. The error has the holds of
@@ -72,7 +72,7 @@ func (s *Store) slotsHeld(r *driver.Request, n int, now driver.Instant) error {
 
 // WaitSlot implements driver.SlotWaiter.
 func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
-	if err := checkSlots(&r, n); err != nil {
+	if err := s.checkSlots(&r, n); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

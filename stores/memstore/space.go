@@ -251,3 +251,10 @@ func (h *hold) extendLease(now driver.Instant, ttl time.Duration) {
 func (h *hold) toGrant(now driver.Instant) driver.Grant {
 	return driver.Grant{Fence: h.fence, From: now, TTL: h.until.Sub(now), Shared: h.shared}
 }
+
+// limited returns g with at most the longest lease. With AtLeast, the name stays taken for longer,
+// but the holder must extend the hold to work for longer.
+func (s *Store) limited(g driver.Grant) driver.Grant {
+	g.TTL = min(g.TTL, s.guarantees.MaxTTL)
+	return g
+}

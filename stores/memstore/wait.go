@@ -42,7 +42,7 @@ func (s *Store) Enqueue(r driver.Request, onTurn func(driver.Grant, error)) (lea
 }
 
 func (s *Store) enqueue(r driver.Request, reserve bool, onTurn func(driver.Grant, error)) (func() bool, error) {
-	if err := r.Validate(&guarantees); err != nil {
+	if err := r.Validate(&s.guarantees); err != nil {
 		return nil, err
 	}
 	if err := s.enter(context.Background()); err != nil {

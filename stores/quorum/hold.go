@@ -248,6 +248,9 @@ func (s *Store) leaseOfQuorum(sentAt driver.Instant, answers []answer) time.Dura
 	if ttl == forever {
 		return 0
 	}
+	if m := s.guarantees.MaxTTL; m > 0 {
+		ttl = min(ttl, m)
+	}
 	return ttl
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/redis/rueidis"
@@ -134,7 +133,7 @@ func (s *Store) readExtended(ctx context.Context, b *batchOf, resp rueidis.Redis
 			out[at].Err = errSlow
 		default:
 			n := numbers[3*i:]
-			out[at].Grant = driver.Grant{Fence: s.callerFence(n[0]), TTL: time.Duration(n[1]) * time.Millisecond, Shared: n[2] == 1}
+			out[at].Grant = driver.Grant{Fence: s.callerFence(n[0]), TTL: s.lease(n[1]), Shared: n[2] == 1}
 		}
 	}
 }

@@ -18,7 +18,7 @@ func extensions(t *testing.T, s *redisstore.Store, n int) (all []driver.Extensio
 		r := request(fmt.Sprint("hold ", i))
 		r.TTL = 5 * time.Second
 		take(t, s, r)
-		all = append(all, driver.Extension{Name: r.Name, Token: r.Token, TTL: time.Minute})
+		all = append(all, driver.Extension{Name: r.Name, Token: r.Token, TTL: 55 * time.Second})
 	}
 	return all
 }
@@ -63,7 +63,7 @@ func TestBatchWithTrouble(t *testing.T) {
 	free(t, s, driver.Request{Name: all[3].Name, Token: all[3].Token})
 	reader := reading(request("shared"))
 	take(t, s, reader)
-	all[4] = driver.Extension{Name: reader.Name, Token: reader.Token, TTL: 2 * time.Minute}
+	all[4] = driver.Extension{Name: reader.Name, Token: reader.Token, TTL: 57 * time.Second}
 	note := companion(t, rawClient(t, single(srv.Addr())), "f", all[5].Name)
 	ask(t, srv, "DEL", note)
 	ask(t, srv, "RPUSH", note, "a list")
@@ -94,7 +94,7 @@ func TestBatchInCluster(t *testing.T) {
 	s := opened.(*redisstore.Store)
 	all := extensions(t, s, 50)
 	for i := range 20 {
-		all = append(all, driver.Extension{Name: fmt.Sprint("nobody's ", i), Token: newToken(), TTL: time.Minute})
+		all = append(all, driver.Extension{Name: fmt.Sprint("nobody's ", i), Token: newToken(), TTL: 55 * time.Second})
 	}
 	out, err := s.ExtendBatch(t.Context(), all)
 	if err != nil {

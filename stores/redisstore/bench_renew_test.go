@@ -25,7 +25,7 @@ func BenchmarkRenewals(b *testing.B) {
 			var wg sync.WaitGroup
 			for i := range all {
 				r := request(fmt.Sprintf("bench:renewals:hold:%08d", i))
-				all[i] = driver.Extension{Name: r.Name, Token: r.Token, TTL: 5 * time.Minute}
+				all[i] = driver.Extension{Name: r.Name, Token: r.Token, TTL: 50 * time.Second}
 				wg.Go(func() { take(b, s, r) })
 			}
 			wg.Wait()

@@ -114,7 +114,7 @@ func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string
 	if err != nil || len(parts) < 2 {
 		return driver.Grant{}, nil, false
 	}
-	g := driver.Grant{Fence: s.callerFence(number(&parts[0])), TTL: time.Duration(number(&parts[1])) * time.Millisecond}
+	g := driver.Grant{Fence: s.callerFence(number(&parts[0])), TTL: s.lease(number(&parts[1]))}
 	g.Shared = len(parts) > 2 && number(&parts[2]) == 1
 	return g, nil, true
 }

@@ -20,7 +20,7 @@ func TestGrantOverANewConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r := driver.Request{Name: "job", Token: "token", TTL: time.Minute}
+	r := driver.Request{Name: "job", Token: "token", TTL: 50 * time.Second}
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestGrantThatIsNotConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r := driver.Request{Name: "job", Token: "token", TTL: time.Minute}
+	r := driver.Request{Name: "job", Token: "token", TTL: 50 * time.Second}
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func askBy(t testing.TB, c rueidis.Client, args ...string) string {
 
 func request(name string) driver.Request {
 	return driver.Request{
-		Name: name, Token: newToken(), TTL: time.Minute,
+		Name: name, Token: newToken(), TTL: 50 * time.Second,
 		Holder: driver.Holder{Host: "host.example", PID: 4711, Label: "nightly"},
 	}
 }

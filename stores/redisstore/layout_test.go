@@ -63,7 +63,7 @@ func TestSetOnTheWire(t *testing.T) {
 func TestSymfonyWithOurToken(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	s, c := opened(t, srv.Addr()), rawClient(t, single(srv.Addr()))
+	s, c := opened(t, srv.Addr(), redisstore.MaxTTL(5*time.Minute)), rawClient(t, single(srv.Addr()))
 	r := request("job")
 	take(t, s, r)
 	later := strconv.FormatInt(time.Now().Add(4*time.Minute).UnixMilli(), 10)
@@ -87,7 +87,7 @@ func TestSymfonyWithOurToken(t *testing.T) {
 	take(t, s, third) // Extend did not make it exclusive again
 	free(t, s, third)
 	askBy(t, c, "ZREM", "job", r.Token, "__write__") // delete
-	_, err = s.Extend(t.Context(), "job", r.Token, time.Minute)
+	_, err = s.Extend(t.Context(), "job", r.Token, 50*time.Second)
 	wantIs(t, err, driver.ErrLost, "Extend after PHP released the hold")
 	if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.Gone {
 		t.Errorf("Release after PHP released the hold: %v, %v", out, err)

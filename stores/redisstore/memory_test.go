@@ -100,7 +100,7 @@ func (m *memory) keeps() {
 	g := take(m.t, m.s, r)
 	m.full(true)
 	defer m.full(false)
-	_, err := m.s.Extend(ctx, r.Name, r.Token, 2*time.Minute)
+	_, err := m.s.Extend(ctx, r.Name, r.Token, 55*time.Second)
 	m.must("Extend", err)
 	_, err = m.s.Extend(ctx, r.Name, r.Token, 0)
 	m.must("Extend that verifies", err)
@@ -116,7 +116,7 @@ func (m *memory) keeps() {
 	swap.Replaces = r.Token
 	_, err = m.s.Acquire(ctx, swap)
 	m.must("Acquire that replaces", err)
-	_, err = m.s.Extend(ctx, r.Name, r.Token, time.Minute)
+	_, err = m.s.Extend(ctx, r.Name, r.Token, 55*time.Second)
 	wantIs(m.t, err, driver.ErrLost, "Extend of a replaced token")
 	free(m.t, m.s, swap)
 }
@@ -153,7 +153,7 @@ func (m *memory) converts() {
 	down := reading(r)
 	_, err := m.s.Convert(ctx, down)
 	m.must("demotion", err)
-	_, err = m.s.Extend(ctx, r.Name, r.Token, 2*time.Minute)
+	_, err = m.s.Extend(ctx, r.Name, r.Token, 55*time.Second)
 	m.must("Extend of a reader", err)
 	_, err = m.s.Convert(ctx, r)
 	m.must("promotion", err)
@@ -231,7 +231,7 @@ func TestMemoryIsShortFor(t *testing.T) {
 				}
 			}
 			for _, lock := range locks {
-				if err := lock.Extend(t.Context(), time.Minute); err != nil {
+				if err := lock.Extend(t.Context(), 55*time.Second); err != nil {
 					t.Errorf("Extend while the server has no memory: %v", err)
 				}
 				if err := lock.Release(); err != nil {

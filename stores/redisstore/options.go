@@ -15,7 +15,7 @@ type config struct {
 	prefix   string
 	foreign  bool
 	alone    bool
-	maxTTL   time.Duration
+	maxTTL   *time.Duration // nil if MaxTTL was not given; see longestTTL
 	keep     time.Duration
 	guard    Guard
 	runIDs   RunIDs
@@ -45,8 +45,12 @@ const (
 )
 
 const (
-	// DefaultMaxTTL is the longest lease if MaxTTL is not given.
-	DefaultMaxTTL = 5 * time.Minute
+	// DefaultMaxTTL is the longest lease if neither MaxTTL nor Foreign is given. So after a restart
+	// the restart guard refuses locks for less than a minute.
+	DefaultMaxTTL = driver.DefaultMaxTTL
+	// ForeignMaxTTL is the longest lease with Foreign, if MaxTTL is not given. PHP's Symfony takes
+	// locks for 300 s by default, and the restart guard must wait for them too.
+	ForeignMaxTTL = 5 * time.Minute
 	// DefaultFenceKeep is how long the fence of a free name is kept, unless FenceKeep sets another
 	// time. If the server's clock is set back by no more than this time, fences still do not
 	// decrease. A mistake about the time zone or summer time sets a clock back by an hour.
@@ -85,9 +89,11 @@ func Foreign() Option { return func(c *config) { c.foreign = true } }
 // lease ran out and that nobody has taken the name since (driver.ErrExpired).
 func OnlyPadlock() Option { return func(c *config) { c.alone = true } }
 
-// MaxTTL sets the longest lease and cool-down, up to 24 hours, instead of DefaultMaxTTL. After a
-// restart of the server, the restart guard waits for the longest lease.
-func MaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = d } }
+// MaxTTL sets the longest lease, up to 24 hours, instead of DefaultMaxTTL or ForeignMaxTTL. After a
+// restart of the server, the restart guard waits for the longest lease. So all programs that use
+// the same names must have the same MaxTTL. Cool-downs and Request.AtLeast may last longer: the
+// guard does not wait for them, because nobody works in that time.
+func MaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = &d } }
 
 // RestartGuard chooses the processes in which the restart guard acts. The default is GuardKnown.
 // The guard never acts on a server with appendfsync=always, since that server keeps its locks.
@@ -122,13 +128,23 @@ func Lazy() Option { return func(c *config) { c.lazy = true } }
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
 func defaults() config {
-	return config{fences: true, maxTTL: DefaultMaxTTL, keep: DefaultFenceKeep}
+	return config{fences: true, keep: DefaultFenceKeep}
+}
+
+func (c *config) longestTTL() time.Duration {
+	switch {
+	case c.maxTTL != nil:
+		return *c.maxTTL
+	case c.foreign:
+		return ForeignMaxTTL
+	}
+	return DefaultMaxTTL
 }
 
 func (c *config) check() error {
 	switch {
-	case c.maxTTL < driver.MinTTL || c.maxTTL > driver.MaxTTL:
-		return invalid("max-ttl: it is %v, allowed are %v to %v", c.maxTTL, driver.MinTTL, driver.MaxTTL)
+	case c.longestTTL() < driver.MinTTL || c.longestTTL() > driver.MaxTTL:
+		return invalid("max-ttl: it is %v, allowed are %v to %v", c.longestTTL(), driver.MinTTL, driver.MaxTTL)
 	case c.fences && (c.keep < time.Minute || c.keep > 30*24*time.Hour):
 		return invalid("fence-keep: it is %v, allowed are 1m to 720h", c.keep)
 	case c.guard < GuardKnown || c.guard > GuardOff:
@@ -144,7 +160,7 @@ func (c *config) check() error {
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{
 		Store: "redis", SharedFence: driver.Yes, SurvivesRestart: driver.Partly, SafeEviction: driver.Partly,
-		Fence: driver.DurableFence, MaxTTL: c.maxTTL, Lease: true, Shared: true, Promotion: driver.Atomic,
+		Fence: driver.DurableFence, MaxTTL: c.longestTTL(), Lease: true, Shared: true, Promotion: driver.Atomic,
 		FIFO: true, CoolDown: true,
 	}
 	g.Notes = append(g.Notes, "The server's wall clock judges leases: setting it ends them, or keeps them, by as much.")

@@ -142,7 +142,7 @@ func TestPassUnsupported(t *testing.T) {
 		if _, _, err := s.Pass(t.Context(), r.Token, request("name")); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if _, err := s.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil {
+		if _, err := s.Extend(t.Context(), r.Name, r.Token, 55*time.Second); err != nil {
 			t.Errorf("%s, after Pass: %v", what, err)
 		}
 	}

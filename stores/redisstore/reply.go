@@ -95,11 +95,18 @@ func (s *Store) callerFence(fence int64) uint64 {
 	return uint64(fence)
 }
 
+// lease returns the lease of a grant, which the server says lasts for ms. With AtLeast, a hold may
+// last for longer than the longest lease. But the restart guard waits for the longest lease only,
+// so no caller may work for longer without extending the hold.
+func (s *Store) lease(ms int64) time.Duration {
+	return min(time.Duration(ms)*time.Millisecond, s.guarantees.MaxTTL)
+}
+
 // grant reads a grant, or returns the reason why there is none.
 func (s *Store) grant(a *answer) (driver.Grant, error) {
 	switch a.kind {
 	case replyGranted:
-		return driver.Grant{Fence: s.callerFence(a.number(0)), TTL: time.Duration(a.number(1)) * time.Millisecond, Shared: a.number(2) == 1}, nil
+		return driver.Grant{Fence: s.callerFence(a.number(0)), TTL: s.lease(a.number(1)), Shared: a.number(2) == 1}, nil
 	case replyHeld:
 		return driver.Grant{}, a.heldError()
 	case replyLost:

@@ -15,10 +15,11 @@ import (
 // server has restarted. A RunIDs must be safe for concurrent use. If it loses a line, the guard may
 // miss a restart.
 type RunIDs interface {
-	// Load returns the line that was stored last for server, or "".
-	Load(server string) (string, error)
+	// Load returns the line that was stored last for key, or "". A key is the address of a server,
+	// or the id of a server's data, which a failover keeps.
+	Load(key string) (string, error)
 	// Store remembers line, which has fewer than 100 bytes and contains no secret.
-	Store(server, line string) error
+	Store(key, line string) error
 }
 
 // RunIDDir remembers run ids in files of a directory. It creates the directory, readable by this

@@ -3,46 +3,12 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/redis/rueidis"
 )
-
-// node has what a server reports about itself. If a server does not report a field, the field is
-// "".
-type node struct {
-	addr    string
-	cluster bool
-	err     error
-	info    map[string]string // INFO
-	conf    map[string]string // the reply to CONFIG GET append*; nil if the server refuses the command
-
-	owners slotOwners // the owners of the slots, as this server of a cluster knows them
-}
-
-func (n *node) number(field string) int64 {
-	v, err := strconv.ParseInt(n.info[field], 10, 64)
-	if err != nil {
-		return -1
-	}
-	return v
-}
-
-func (n *node) replica() bool { return n.info["role"] == "slave" }
-
-// durable reports whether every change is on disk before the server replies.
-func (n *node) durable() bool {
-	return n.conf["appendonly"] == "yes" && n.conf["appendfsync"] == "always"
-}
-
-// evicts reports whether the server drops keys with an expiry to make room.
-func (n *node) evicts() bool {
-	return n.info["maxmemory_policy"] != "noeviction" && n.info["maxmemory"] != "0"
-}
 
 // serverInfo asks every node. It also returns the value that gate.turns had before the first
 // question.
@@ -205,7 +171,7 @@ func (n *node) askNode(ctx context.Context, c rueidis.Client) {
 // judge finds the reason not to grant locks, if any. The caller holds the gate's mu.
 func (s *Store) judge() {
 	g := &s.gate
-	g.why, g.holdOff = nil, 0
+	g.why = nil
 	cluster := g.client.Load().Mode() == rueidis.ClientModeCluster
 	for i := range g.nodes {
 		n := &g.nodes[i]
@@ -215,9 +181,14 @@ func (s *Store) judge() {
 		if why := s.verdict(n); why != nil && g.why == nil {
 			g.why = why
 		}
+		// The guard goes on if another server becomes the primary: its data may come from the
+		// server that has restarted.
 		if off := s.restartGuard(n); off > 0 {
 			g.holdOff = max(g.holdOff, s.clock.Now().Add(off))
 		}
+	}
+	if g.holdOff <= s.clock.Now() {
+		s.trustData()
 	}
 }
 
@@ -238,41 +209,4 @@ func (s *Store) verdict(n *node) error {
 		return unavailable("not every change is on disk before its reply: set appendonly yes and appendfsync always, or leave Durable (durable=yes) out")
 	}
 	return nil
-}
-
-func (n *node) version() (major, minor int) {
-	parts := strings.SplitN(n.info["redis_version"], ".", 3)
-	if len(parts) < 2 {
-		return 0, 0
-	}
-	major, _ = strconv.Atoi(parts[0])
-	minor, _ = strconv.Atoi(parts[1])
-	return major, minor
-}
-
-// restartGuard stores the run id of n. It returns how long the guard still refuses locks on n, or
-// 0.
-func (s *Store) restartGuard(n *node) time.Duration {
-	id := n.info["run_id"]
-	uptime := n.number("uptime_in_seconds")
-	if s.config.guard == GuardOff || id == "" || uptime < 0 {
-		return 0
-	}
-	// The line has the run id, and the word "restarted" if the server had another run id before. A
-	// line that cannot be read is ignored.
-	line, _ := s.config.runIDs.Load(n.addr)
-	before, _, _ := strings.Cut(line, " ")
-	restarted := before != "" && before != id || line == id+" restarted"
-	now := id
-	if restarted {
-		now += " restarted"
-	}
-	if now != line {
-		_ = s.config.runIDs.Store(n.addr, now) // Status reports the error
-	}
-	if n.durable() || !restarted && s.config.guard != GuardStrict {
-		return 0
-	}
-	longest := s.config.maxTTL + s.config.maxTTL/100 + time.Second
-	return max(0, longest-time.Duration(uptime)*time.Second)
 }

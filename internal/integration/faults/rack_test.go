@@ -126,7 +126,7 @@ func (c *client) heal(members ...int) { c.spoil(trouble{}, members...) }
 func request(name string) driver.Request {
 	b := make([]byte, 32)
 	rand.Read(b)
-	return driver.Request{Name: name, Token: base64.StdEncoding.EncodeToString(b), TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}
+	return driver.Request{Name: name, Token: base64.StdEncoding.EncodeToString(b), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
 }
 
 // try is Acquire, repeated with a new token if members were silent. On a busy machine they may be,

@@ -63,7 +63,7 @@ func newToken() string {
 }
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: newToken(), TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711, Label: "nightly"}}
+	return driver.Request{Name: name, Token: newToken(), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711, Label: "nightly"}}
 }
 
 func reading(name string) driver.Request {

@@ -1,0 +1,67 @@
+package memstore_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+// TestLimits: leases have the same limit as in Redis, unless MaxTTL sets another one. A cool-down
+// and AtLeast may last for a day, but no grant says that the caller may work for longer than the
+// longest lease.
+func TestLimits(t *testing.T) {
+	s := memstore.New()
+	other, err := opened(t, "memory:?max-ttl=10m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for longest, s := range map[time.Duration]driver.Store{
+		driver.DefaultMaxTTL: s,
+		time.Hour:            s.Open(memstore.MaxTTL(time.Hour)),
+		10 * time.Minute:     other,
+		driver.MaxTTL:        memstore.New(memstore.MaxTTL(1000 * time.Hour)),
+	} {
+		for ttl, want := range map[time.Duration]error{longest: nil, longest + 1: driver.ErrInvalid} {
+			r := driver.Request{Name: ttl.String(), Token: "t", TTL: ttl}
+			if _, err := s.Acquire(t.Context(), r); !errors.Is(err, want) {
+				t.Errorf("a lease of %v where %v is allowed: %v", ttl, longest, err)
+			}
+		}
+		r := driver.Request{Name: "kept " + longest.String(), Token: "t", TTL: longest, AtLeast: 24 * time.Hour}
+		g, err := s.Acquire(t.Context(), r)
+		if err != nil || g.TTL != longest {
+			t.Errorf("Acquire with AtLeast: %+v, %v; want a lease of %v", g, err, longest)
+		}
+		g, err = s.Extend(t.Context(), r.Name, r.Token, driver.MinTTL)
+		if err != nil || g.TTL < longest-time.Second || g.TTL > longest {
+			t.Errorf("Extend with AtLeast: %+v, %v; want a lease of %v", g, err, longest)
+		}
+		if _, err := s.Release(t.Context(), r.Name, r.Token, 24*time.Hour); err != nil {
+			t.Errorf("Release with a cool-down of a day: %v", err)
+		}
+		r.Token = "another"
+		var held *driver.HeldError
+		if _, err := s.Acquire(context.Background(), r); !errors.As(err, &held) || time.Until(held.Until) < 23*time.Hour {
+			t.Errorf("Acquire after AtLeast: %v", err)
+		}
+	}
+	for _, raw := range []string{"memory:?max-ttl=25h", "memory:?max-ttl=x", "memory:?max-ttl=", "memory:?max-ttl=1m&max-ttl=2m", "memory:?x=1", "memory:x?max-ttl=1m"} {
+		if _, err := opened(t, raw); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
+func opened(t *testing.T, raw string) (driver.Store, error) {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return memstore.Scheme().Open(t.Context(), u, driver.Opening{})
+}

@@ -1,0 +1,80 @@
+package redisstore
+
+import (
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// The restart guard remembers a line for each server in RunIDs: the server's run id, and sometimes
+// one of these words.
+const (
+	// lineRestarted: the server had another run id before, and may have lost locks.
+	lineRestarted = "restarted"
+	// lineFollowed: the server had another run id before, but then it was a replica of a primary
+	// whose data the process trusts.
+	lineFollowed = "followed"
+)
+
+// restartGuard remembers the run id of the primary n. It returns how long the guard still refuses
+// locks on n, or 0.
+func (s *Store) restartGuard(n *node) time.Duration {
+	id := n.info["run_id"]
+	uptime := n.number("uptime_in_seconds")
+	if s.config.guard == GuardOff || id == "" || uptime < 0 {
+		return 0
+	}
+	line, _ := s.config.runIDs.Load(n.addr) // a line that cannot be read is ignored
+	before, word, _ := strings.Cut(line, " ")
+	if before != id {
+		switch word = ""; {
+		case s.followed(n):
+			word = lineFollowed
+		case before != "":
+			word = lineRestarted
+		}
+		_ = s.config.runIDs.Store(n.addr, strings.TrimSpace(id+" "+word)) // Status reports the error
+	}
+	if n.durable() || word == lineFollowed || word != lineRestarted && s.config.guard != GuardStrict {
+		return 0
+	}
+	longest := s.config.longestTTL()
+	longest += longest/100 + time.Second
+	return max(0, longest-time.Duration(uptime)*time.Second)
+}
+
+// followed reports whether n was a replica after its start and had all data of a primary that this
+// process trusts, until it became the primary itself. So n has lost no more than a failover loses.
+//
+// A server that becomes the primary keeps the replication id of its former primary, and the offset
+// up to which it has that primary's data, as its second id and offset. But it also does so after it
+// has loaded a snapshot, which may lack the last locks. Only a replica that has copied all data
+// receives the changes that follow, and keeps them in its backlog. The backlog is not part of a
+// snapshot. So n has received such changes if the backlog begins before the second offset.
+func (s *Store) followed(n *node) bool {
+	first := n.number("repl_backlog_first_byte_offset")
+	if first <= 0 || first >= n.number("second_repl_offset") {
+		return false
+	}
+	line, _ := s.config.runIDs.Load(dataKey(n.info["master_replid2"]))
+	return line != ""
+}
+
+// trustData remembers the replication ids of all primaries that may have replicas. It is called
+// while the guard does not act. The caller holds the gate's mu.
+func (s *Store) trustData() {
+	single := s.gate.client.Load().Mode() == rueidis.ClientModeStandalone
+	for i := range s.gate.nodes {
+		n := &s.gate.nodes[i]
+		id := n.info["master_replid"]
+		if n.err != nil || n.replica() || id == "" || s.config.guard == GuardOff || single && n.number("connected_slaves") <= 0 {
+			continue
+		}
+		if line, _ := s.config.runIDs.Load(dataKey(id)); line == "" {
+			_ = s.config.runIDs.Store(dataKey(id), n.info["run_id"])
+		}
+	}
+}
+
+func dataKey(replicationID string) string { return "data " + replicationID }

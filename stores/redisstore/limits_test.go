@@ -1,0 +1,102 @@
+package redisstore_test
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/redisstore"
+)
+
+// TestKeepsOutlastLeases: with the defaults, a lease lasts for less than a minute, but a cool-down
+// and AtLeast may last for a day. No grant says that the caller may work for longer than the
+// longest lease, because the restart guard waits for no longer.
+func TestKeepsOutlastLeases(t *testing.T) {
+	t.Parallel()
+	bothLayouts(t, func(t *testing.T, s *redisstore.Store, _ *server.Server) {
+		long := request("long")
+		long.TTL = redisstore.DefaultMaxTTL + 1
+		_, err := s.Acquire(t.Context(), long)
+		wantIs(t, err, driver.ErrInvalid, "a lease that is too long")
+		if !strings.Contains(err.Error(), "max-ttl") {
+			t.Errorf("the error does not say what to set: %v", err)
+		}
+		r := request("kept")
+		r.AtLeast = 24 * time.Hour
+		within := func(what string, g driver.Grant, err error) {
+			t.Helper()
+			if err != nil || g.TTL <= 0 || g.TTL > redisstore.DefaultMaxTTL {
+				t.Errorf("%s: %+v, %v; want a lease of at most %v", what, g, err, redisstore.DefaultMaxTTL)
+			}
+		}
+		g, err := s.Acquire(t.Context(), r)
+		within("Acquire", g, err)
+		g, err = s.Acquire(t.Context(), r)
+		within("Acquire again", g, err)
+		for _, ttl := range []time.Duration{0, r.TTL} {
+			g, err = s.Extend(t.Context(), r.Name, r.Token, ttl)
+			within("Extend by "+ttl.String(), g, err)
+		}
+		out, err := s.ExtendBatch(t.Context(), []driver.Extension{{Name: r.Name, Token: r.Token, TTL: r.TTL}})
+		within("ExtendBatch", out[0].Grant, errors.Join(err, out[0].Err))
+		next := request("kept")
+		next.Replaces = r.Token
+		g, err = s.Acquire(t.Context(), next)
+		within("Acquire that replaces a token", g, err)
+		free(t, s, next)
+		wantKept(t, s, "kept")
+
+		r = request("cooling")
+		take(t, s, r)
+		if _, err := s.Release(t.Context(), r.Name, r.Token, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		wantKept(t, s, "cooling")
+	})
+}
+
+// wantKept checks that a name cools down for about a day.
+func wantKept(t *testing.T, s *redisstore.Store, name string) {
+	t.Helper()
+	st, err := s.Inspect(t.Context(), name)
+	if err != nil || len(st.Holds) != 1 || !st.Holds[0].Cooling || time.Until(st.Holds[0].Until) < 23*time.Hour {
+		t.Errorf("%s: %+v, %v; want a cool-down of a day", name, st, err)
+	}
+}
+
+var guardLeft = regexp.MustCompile(`gives no locks for (\S+)`)
+
+// TestGuardIsShort: with the defaults, the restart guard acts for less than a minute. Where PHP
+// uses the names, it waits for PHP's leases of 300 s.
+func TestGuardIsShort(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	srv.Restart(false)
+	for what, row := range map[string]struct {
+		opts     []redisstore.Option
+		low, max time.Duration
+	}{
+		"defaults": {nil, 30 * time.Second, time.Minute},
+		"foreign":  {[]redisstore.Option{redisstore.Foreign()}, 4 * time.Minute, 305 * time.Second},
+		"set":      {[]redisstore.Option{redisstore.Foreign(), redisstore.MaxTTL(2 * time.Minute)}, time.Minute, 123 * time.Second},
+	} {
+		s := opened(t, srv.Addr(), append(row.opts, redisstore.RestartGuard(redisstore.GuardStrict))...)
+		_, err := s.Acquire(t.Context(), request("job"))
+		wantIs(t, err, driver.ErrUnavailable, "Acquire after a restart")
+		found, err := s.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := guardLeft.FindStringSubmatch(finding(found, "restart-guard").Value)
+		if m == nil {
+			t.Fatalf("%s: %v", what, found)
+		}
+		if left, err := time.ParseDuration(m[1]); err != nil || left < row.low || left > row.max {
+			t.Errorf("%s: the guard acts for %v, want %v to %v", what, m[1], row.low, row.max)
+		}
+	}
+}
