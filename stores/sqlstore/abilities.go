@@ -189,7 +189,7 @@ func (s *Store) List(ctx context.Context, prefix string) (out []driver.State, er
 
 // list reads the rows of the names from one to another, without the name "to".
 func (s *Store) list(ctx context.Context, from, to []byte) (out []driver.State, err error) {
-	rows, err := s.rows.db.QueryContext(ctx, s.rows.sql.list, from, to, []byte{})
+	rows, err := s.rows.query(ctx, s.rows.sql.list, from, to, []byte{})
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.
 // takeBoth runs the statement that writes to both tables. It gets the fence through LAST_INSERT_ID,
 // because an UPDATE on MariaDB returns no rows.
 func (t *table) takeBoth(ctx context.Context, text string, args []any) (fence uint64, err error) {
-	res, err := t.db.ExecContext(ctx, text, args...)
+	res, err := t.exec(ctx, text, args...)
 	if ok, err := changed(res, err); err != nil {
 		return 0, err
 	} else if !ok {

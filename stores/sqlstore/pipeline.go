@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
+
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // A Pipeliner is a Listener that can also send two statements to PostgreSQL at once. A release then
@@ -112,7 +114,7 @@ func (t *table) handOverRow(ctx context.Context, name, token, ownPlace string) (
 	}
 	conn, err := t.db.Conn(ctx)
 	if err != nil {
-		return failedRow{err}, false
+		return failedRow{dbms.NotSent(t.db, err)}, false
 	}
 	defer conn.Close()
 	number := rand.Text()[:16]

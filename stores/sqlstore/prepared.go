@@ -3,7 +3,11 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"sync"
+	"sync/atomic"
+
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // A stmtCache contains prepared statements of SQLite, which then need not be parsed again. The
@@ -66,35 +70,77 @@ type failedRow struct{ error }
 // Scan returns the error.
 func (f failedRow) Scan(...any) error { return f.error }
 
-func (t *table) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
-	if t.dialect != dialects[SQLite] {
-		return t.db.ExecContext(ctx, text, args...)
-	}
-	st, err := t.statement(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return st.ExecContext(ctx, args...)
+// A notedArg is the first argument of a statement. The driver asks for its value after database/sql
+// has found a connection, and before the statement is sent. If the driver has not asked, the
+// statement was not sent.
+type notedArg struct {
+	value any
+	asked atomic.Bool
 }
 
-func (t *table) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+// Value implements driver.Valuer of database/sql.
+func (a *notedArg) Value() (sqldriver.Value, error) {
+	a.asked.Store(true)
+	return a.value, nil
+}
+
+func note(args []any) ([]any, *notedArg) {
+	first := &notedArg{value: args[0]}
+	return append([]any{first}, args[1:]...), first
+}
+
+// failed returns the error of a statement. If the statement was not sent, the error says so.
+func (t *table) failed(err error, first *notedArg) error {
+	if err == nil || first.asked.Load() {
+		return err
+	}
+	return dbms.NotSent(t.db, err)
+}
+
+// A notedRow is a row of a statement with a notedArg.
+type notedRow struct {
+	row
+	t     *table
+	first *notedArg
+}
+
+// Scan copies the values of the row.
+func (r notedRow) Scan(dest ...any) error { return r.t.failed(r.row.Scan(dest...), r.first) }
+
+func (t *table) exec(ctx context.Context, text string, args ...any) (res sql.Result, err error) {
+	args, first := note(args)
 	if t.dialect != dialects[SQLite] {
-		return t.db.QueryContext(ctx, text, args...)
+		res, err = t.db.ExecContext(ctx, text, args...)
+		return res, t.failed(err, first)
 	}
 	st, err := t.statement(ctx, text)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		res, err = st.ExecContext(ctx, args...)
 	}
-	return st.QueryContext(ctx, args...)
+	return res, t.failed(err, first)
+}
+
+func (t *table) query(ctx context.Context, text string, args ...any) (rows *sql.Rows, err error) {
+	args, first := note(args)
+	if t.dialect != dialects[SQLite] {
+		rows, err = t.db.QueryContext(ctx, text, args...)
+		return rows, t.failed(err, first)
+	}
+	st, err := t.statement(ctx, text)
+	if err == nil {
+		rows, err = st.QueryContext(ctx, args...)
+	}
+	return rows, t.failed(err, first)
 }
 
 func (t *table) queryRow(ctx context.Context, text string, args ...any) row {
+	args, first := note(args)
 	if t.dialect != dialects[SQLite] {
-		return t.db.QueryRowContext(ctx, text, args...)
+		return notedRow{t.db.QueryRowContext(ctx, text, args...), t, first}
 	}
 	st, err := t.statement(ctx, text)
 	if err != nil {
-		return failedRow{err}
+		return failedRow{t.failed(err, first)}
 	}
-	return st.QueryRowContext(ctx, args...)
+	return notedRow{st.QueryRowContext(ctx, args...), t, first}
 }

@@ -175,15 +175,15 @@ func (t *table) peekBoth(ctx context.Context, name string) (st *state, now micro
 // of the two statements, so one row may be missing.
 func (t *table) makeRows(ctx context.Context, name string) error {
 	if t.dialect == dialects[PostgreSQL] {
-		_, err := t.db.ExecContext(ctx, t.sql.ensure, []byte(name), []byte(name), []byte{})
+		_, err := t.exec(ctx, t.sql.ensure, []byte(name), []byte(name), []byte{})
 		return err
 	}
 	if t.dialect.grants {
-		if _, err := t.db.ExecContext(ctx, t.sql.ensureGrant, []byte(name)); err != nil {
+		if _, err := t.exec(ctx, t.sql.ensureGrant, []byte(name)); err != nil {
 			return err
 		}
 	}
-	_, err := t.db.ExecContext(ctx, t.sql.ensure, []byte(name), []byte{})
+	_, err := t.exec(ctx, t.sql.ensure, []byte(name), []byte{})
 	return err
 }
 
@@ -191,7 +191,7 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 // It may also be another call of isKept, or a grant on MySQL, which lock the row for a moment.
 func (t *table) isKept(ctx context.Context, name string) (bool, error) {
 	var fence int64
-	err := t.db.QueryRowContext(ctx, t.sql.kept.try, []byte(name)).Scan(&fence)
+	err := t.queryRow(ctx, t.sql.kept.try, []byte(name)).Scan(&fence)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil
 	}
@@ -244,7 +244,7 @@ func (t *table) whyLocked(ctx context.Context, name string) error {
 // of that row. The INSERT alone would wait for a transaction that has locked the row.
 func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 	var fence int64
-	err := t.db.QueryRowContext(ctx, t.sql.readGrant, []byte(name)).Scan(&fence)
+	err := t.queryRow(ctx, t.sql.readGrant, []byte(name)).Scan(&fence)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -276,7 +276,7 @@ func (t *table) saveInOne(ctx context.Context, name string, st *state, values []
 // server and keep the name.
 func (t *table) saveBoth(ctx context.Context, name string, st *state, values []any) (bool, error) {
 	var fence int64
-	switch err := t.db.QueryRowContext(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
+	switch err := t.queryRow(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
 	case errors.Is(err, sql.ErrNoRows):
 		return false, t.makeRows(ctx, name)
 	case err != nil && judge(err) == rowLocked:
@@ -301,7 +301,7 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 // wait fails, nobody knows who has the name. awaitWriter then returns the error of the wait.
 func (t *table) awaitWriter(ctx context.Context, name string) error {
 	var version int64
-	err := t.db.QueryRowContext(ctx, t.sql.awaitWriter, []byte(name)).Scan(&version)
+	err := t.queryRow(ctx, t.sql.awaitWriter, []byte(name)).Scan(&version)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}

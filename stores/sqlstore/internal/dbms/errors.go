@@ -29,6 +29,15 @@ const (
 // Judge finds out whether a statement that failed with err can have changed something. This package
 // imports no driver, so Judge recognises errors by their methods and fields.
 func Judge(err error) Verdict {
+	v := judgeServer(err)
+	if unsent := new(notSent); v == Unknown && errors.As(err, unsent) {
+		return Refused
+	}
+	return v
+}
+
+// judgeServer judges an error of the server or the driver.
+func judgeServer(err error) Verdict {
 	if state := SQLState(err); state != "" {
 		return judgeState(state)
 	}
@@ -111,6 +120,34 @@ func SQLState(err error) string {
 	return ""
 }
 
+// A notSent is the error of a statement that was not sent.
+type notSent struct {
+	error
+	taken int // how many connections the pool may have, if all of them were in use; otherwise 0
+}
+
+// Unwrap returns the error of database/sql or the driver.
+func (e notSent) Unwrap() error { return e.error }
+
+// NotSent marks the error of a statement that was not sent to the server. The usual reason is that
+// no connection of the pool was free in time.
+func NotSent(db *sql.DB, err error) error {
+	e := notSent{error: err}
+	if st := db.Stats(); st.MaxOpenConnections > 0 && st.InUse >= st.MaxOpenConnections {
+		e.taken = st.MaxOpenConnections
+	}
+	return e
+}
+
+// noConnection is the error of a call for which no connection of the pool was free in time.
+func noConnection(limit time.Duration, taken int) error {
+	text := fmt.Sprintf("all %d connections of the pool were in use for %v", taken, limit)
+	if taken == 1 {
+		text = fmt.Sprintf("the only connection of the pool was in use for %v", limit)
+	}
+	return errors.New(text + "; raise SetMaxOpenConns, or pool= in the URL, or take the lock before your own transactions begin")
+}
+
 // silentError is the cause with which a context ends if the server has not replied in time.
 type silentError struct{ limit time.Duration }
 
@@ -160,8 +197,13 @@ func Failure(ctx context.Context, err error, wasSent bool) error {
 	case over != nil:
 		return over
 	}
-	if silent := isSilent(ctx); silent != nil {
-		err = silent // the deadline was set by Bound, not by the caller, so do not report it
+	if silent, ok := context.Cause(ctx).(silentError); ok {
+		unsent := new(notSent)
+		if errors.As(err, unsent) && unsent.taken > 0 {
+			err = noConnection(silent.limit, unsent.taken)
+		} else {
+			err = silent // the deadline was set by Bound, not by the caller, so do not report it
+		}
 	}
 	if open {
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)

@@ -1,0 +1,90 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+)
+
+// TestFullPool: every connection of the pool is in use, for instance by a migration that wants the
+// lock itself. Nothing is sent, so nothing is uncertain, and the error names the pool.
+func TestFullPool(t *testing.T) {
+	onEach(t, func(t *testing.T, d database) {
+		db, err := d.pool()
+		noError(t, err)
+		limit, text := 2, "all 2 connections of the pool were in use"
+		if d.engine == sqlstore.SQLite {
+			limit, text = 1, "the only connection of the pool was in use"
+		}
+		db.SetMaxOpenConns(limit)
+		p := partyOver(t, db, d.engine)
+		p.hold(t, "held", "token") // the tables exist, and statements are prepared
+		for range limit {
+			conn, err := db.Conn(t.Context())
+			noError(t, err)
+			t.Cleanup(func() { conn.Close() })
+		}
+		calls := map[string]func() error{
+			"Acquire": func() error {
+				_, err := p.store.Acquire(t.Context(), driver.Request{Name: "free", Token: "token", TTL: time.Minute})
+				return err
+			},
+			"Extend": func() error {
+				_, err := p.store.Extend(t.Context(), "held", "token", time.Minute)
+				return err
+			},
+			"Release": func() error {
+				_, err := p.store.Release(t.Context(), "held", "token", 0)
+				return err
+			},
+			"List": func() error {
+				_, err := p.store.List(t.Context(), "")
+				return err
+			},
+			"Locker.TryAcquire": func() error {
+				_, err := p.locker.TryAcquire(t.Context(), "free")
+				return err
+			},
+		}
+		for what, call := range calls {
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				err := call()
+				if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain) || !strings.Contains(err.Error(), text) {
+					t.Errorf("%v; want ErrUnavailable and %q", err, text)
+				}
+			})
+		}
+	})
+}
+
+// TestQueryModes: the store works in every mode in which pgx sends statements.
+func TestQueryModes(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		d := databases["postgres"](t)
+		d.dsn += "&default_query_exec_mode=" + mode
+		p := d.party(t)
+		p.hold(t, mode, "token")
+		tx, err := p.lockTx(t, "another name")
+		noError(t, err)
+		noError(t, tx.Commit())
+		_, err = p.store.Extend(t.Context(), mode, "token", time.Minute)
+		noError(t, err)
+		list, err := p.store.List(t.Context(), "")
+		noError(t, err)
+		if len(list) != 1 {
+			t.Errorf("%s: %+v", mode, list)
+		}
+		out, err := p.store.Release(t.Context(), mode, "token", 0)
+		noError(t, err)
+		if out != driver.Released {
+			t.Errorf("%s: %v", mode, out)
+		}
+	}
+}
