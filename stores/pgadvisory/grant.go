@@ -99,14 +99,7 @@ func (s *Store) nobodyWaits(c *conn, key int64) error {
 // askServer requests the lock from the server, in the session of c.
 func (s *Store) askServer(c *conn, h *hold, r *driver.Request) (fence uint64, err error) {
 	i := index(r.Shared)
-	params := [][]byte{number(h.key), number(s.cfg.keys.intent(h.name)), number(int64(r.FenceAbove)), bytea(r.Name)}
-	switch {
-	case s.cfg.noFences && !r.Shared:
-		params = params[:1]
-	case s.cfg.noFences:
-		params = params[:2]
-	}
-	rows, err := c.exec(&s.sql.take[i], params...)
+	rows, err := c.exec(&s.sql.take[i], s.takeParams(h.key, r)...)
 	if yes, unsent := connEnded(err); yes {
 		if !unsent {
 			h.state, h.c = unsure, c
@@ -116,16 +109,27 @@ func (s *Store) askServer(c *conn, h *hold, r *driver.Request) (fence uint64, er
 	if err != nil { // the server may have granted the lock before the rest of the statement failed
 		return 0, s.undo(c, h.key, i, failure(err))
 	}
-	if string(rows[0][0]) != "t" {
+	switch {
+	case len(rows) == 0 || string(rows[0][0]) != "t":
 		return 0, s.heldBy(c, h.key)
-	}
-	if s.cfg.noFences {
+	case s.cfg.noFences:
 		return 0, nil
-	}
-	if rows[0][1] == nil {
+	case rows[0][1] == nil || parse(rows[0][1]) >= driver.MaxFence:
 		return 0, s.undo(c, h.key, i, driver.ErrFencesUsedUp)
 	}
 	return parse(rows[0][1]), nil
+}
+
+// takeParams returns the parameters of statements.take.
+func (s *Store) takeParams(key int64, r *driver.Request) [][]byte {
+	params := [][]byte{number(key)}
+	if !s.cfg.noFences {
+		params = append(params, number(int64(r.FenceAbove)), bytea(r.Name))
+	}
+	if r.Shared {
+		params = append(params, number(s.cfg.keys.intent(r.Name)))
+	}
+	return params
 }
 
 // Extend implements driver.Store. It asks the server, to make sure that the connection of the hold

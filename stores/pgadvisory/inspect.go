@@ -36,7 +36,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		}
 		rows, err := c.exec(&s.sql.fence, number(key))
 		if len(rows) > 0 {
-			st.Fence = parse(rows[0][0])
+			st.Fence = min(parse(rows[0][0]), driver.MaxFence-1) // maxFence says that no fence is left
 		}
 		return st, failure(err)
 	})

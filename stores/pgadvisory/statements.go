@@ -12,7 +12,7 @@ type statement struct{ name, sql string }
 // field says otherwise. If a field has two statements, the first one is for an exclusive hold, and
 // the second one is for a shared hold.
 type statements struct {
-	take      [2]statement // $2 the intent's key, $3 FenceAbove, $4 the name
+	take      [2]statement // $2 FenceAbove, $3 the name, $4 the intent's key; see also takeParams
 	mint      [2]statement // $2 FenceAbove, $3 the name
 	raise     statement    // $2 the fence
 	toShared  statement
@@ -24,12 +24,13 @@ type statements struct {
 
 const maxFence = "9007199254740992"
 
-var tryLock = [2]string{
-	"pg_try_advisory_lock($1::bigint)",
-	// Each name has a second lock, called the intent. The key of the intent is $2. A reader that
-	// waits for its promotion holds the intent. While the intent is held, no new reader gets the
-	// lock of the name.
-	"CASE WHEN pg_try_advisory_xact_lock_shared($2::bigint) THEN pg_try_advisory_lock_shared($1::bigint) ELSE false END",
+const tryLock = "pg_try_advisory_lock($1::bigint)"
+
+// tryShared returns the expression that tries to take the lock for a reader. Each name has a second
+// lock, called the intent. A reader that waits for its promotion holds the intent. While the intent
+// is held, no new reader gets the lock of the name.
+func tryShared(intent string) string {
+	return "CASE WHEN pg_try_advisory_xact_lock_shared(" + intent + "::bigint) THEN pg_try_advisory_lock_shared($1::bigint) ELSE false END"
 }
 
 func newStatements(c *config) statements {
@@ -38,19 +39,22 @@ func newStatements(c *config) statements {
 	s.makeTable, _ = Schema(c.schema)
 	s.sweep = newSweepStatements(table)
 	for i, shared := range []string{"false", "true"} {
-		// The statement first takes the lock and then mints the fence. An upsert sees the newest
-		// row, even if its snapshot is older.
 		s.mint[i] = statement{"padlock_mint" + strconv.Itoa(i),
 			upsert(table, shared, "$2", "$3", "") + " RETURNING f.fence"}
-		s.take[i] = statement{"padlock_take" + strconv.Itoa(i), fmt.Sprintf(
-			"WITH l AS MATERIALIZED (SELECT %s AS ok, $2::bigint AS intent), m AS (%s RETURNING f.fence) SELECT l.ok, m.fence FROM l LEFT JOIN m ON true",
-			tryLock[i], upsert(table, shared, "$3", "$4", "FROM l WHERE l.ok"))}
-		if c.noFences {
-			s.take[i].sql = "SELECT " + tryLock[i] + ", NULL::bigint"
-		}
 	}
+	// The statement first takes the lock and then mints the fence. An upsert sees the newest row,
+	// even if its snapshot is older. The statement returns no row if the lock is held, and maxFence
+	// if there is no higher fence.
+	s.take[0] = statement{"padlock_take0", "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " +
+		newFence("$2") + ", false, $3::bytea WHERE " + tryLock +
+		" ON CONFLICT (key) DO UPDATE SET fence = least(" + nextFence + ", " + maxFence + "), shared = false RETURNING true, f.fence"}
+	// A reader may join another reader in the same session, so the statement says whether it has
+	// taken the lock.
+	s.take[1] = statement{"padlock_take1", fmt.Sprintf(
+		"WITH l AS MATERIALIZED (SELECT %s AS ok), m AS (%s RETURNING f.fence) SELECT l.ok, m.fence FROM l LEFT JOIN m ON true",
+		tryShared("$4"), upsert(table, "true", "$2", "$3", "FROM l WHERE l.ok"))}
 	if c.noFences {
-		s.take[0].sql = "SELECT pg_try_advisory_lock($1::bigint)"
+		s.take[0].sql, s.take[1].sql = "SELECT "+tryLock, "SELECT "+tryShared("$2")
 	}
 	s.raise = statement{"padlock_raise", "UPDATE " + table + " SET fence = greatest(fence, $2::bigint) WHERE key = $1::bigint RETURNING fence"}
 	s.toShared = statement{"padlock_shared", "UPDATE " + table + " SET shared = true WHERE key = $1::bigint"}
@@ -65,13 +69,18 @@ func newStatements(c *config) statements {
 // fence. Readers that hold the lock together share one fence. No row is written if the highest
 // possible fence was reached.
 func upsert(table, shared, above, name, from string) string {
-	next := "greatest(f.fence + 1, EXCLUDED.fence)"
 	joins := shared + " AND f.shared AND f.fence > " + above + "::bigint"
-	return "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " +
-		"greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, " + above + "::bigint + 1), " + shared + ", " + name + "::bytea " + from +
-		" ON CONFLICT (key) DO UPDATE SET fence = CASE WHEN " + joins + " THEN f.fence ELSE " + next + " END, shared = EXCLUDED.shared" +
-		" WHERE " + joins + " OR " + next + " < " + maxFence
+	return "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " + newFence(above) + ", " + shared + ", " + name + "::bytea " + from +
+		" ON CONFLICT (key) DO UPDATE SET fence = CASE WHEN " + joins + " THEN f.fence ELSE " + nextFence + " END, shared = EXCLUDED.shared" +
+		" WHERE " + joins + " OR " + nextFence + " < " + maxFence
 }
+
+// newFence is the fence of a name without a row, and nextFence the one of a name with a row.
+func newFence(above string) string {
+	return "greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, " + above + "::bigint + 1)"
+}
+
+const nextFence = "greatest(f.fence + 1, EXCLUDED.fence)"
 
 const (
 	holderColumns = "l.pid, l.mode = 'ShareLock', coalesce(a.application_name, '')"

@@ -19,15 +19,20 @@ import (
 const (
 	advisoryPair   = "try and unlock"
 	advisoryUpsert = "try, upsert and unlock"
+	advisoryBoth   = "try with upsert, and unlock" // the try and the upsert are one statement
 	noFence        = "pgadvisory, no fence"
 	withFence      = "pgadvisory"
 )
 
 // advisory measures how long it takes to acquire and release a free lock with pgadvisory.
 func (b *bench) advisory() *measure.Experiment {
-	raw := func(upsert bool) func() (measure.Figures, error) {
-		return func() (measure.Figures, error) { return b.rawAdvisory(upsert) }
+	raw := func(tries ...string) func() (measure.Figures, error) {
+		return func() (measure.Figures, error) { return b.rawAdvisory(tries) }
 	}
+	const (
+		try    = "SELECT pg_try_advisory_lock($1)"
+		upsert = " ON CONFLICT (key) DO UPDATE SET n = t.n + 1 RETURNING true"
+	)
 	ours := func(opts ...pgadvisory.Option) func() (measure.Figures, error) {
 		return func() (measure.Figures, error) { return b.pgadvisoryPair(opts) }
 	}
@@ -35,19 +40,22 @@ func (b *bench) advisory() *measure.Experiment {
 		Name:    "pair, advisory locks",
 		Columns: []measure.Column{{Name: "us", Format: "%.1f"}, {Name: "p50 us", Format: "%.1f"}, {Name: "client us", Format: "%.1f"}},
 		Rows: []measure.Row{
-			{Name: advisoryPair, Run: raw(false)}, {Name: noFence, Run: ours(pgadvisory.NoFences())},
-			{Name: advisoryUpsert, Run: raw(true)}, {Name: withFence, Run: ours()},
+			{Name: advisoryPair, Run: raw(try)}, {Name: noFence, Run: ours(pgadvisory.NoFences())},
+			{Name: advisoryUpsert, Run: raw(try, "INSERT INTO bare_fences AS t VALUES ($1, 1)"+upsert)},
+			{Name: advisoryBoth, Run: raw("INSERT INTO bare_fences AS t SELECT $1, 1 WHERE pg_try_advisory_lock($1)" + upsert)},
+			{Name: withFence, Run: ours()},
 		},
 		Base: advisoryPair, Ratio: "p50 us",
 		Targets: []measure.Target{
 			{Row: noFence, Column: "p50 us", Base: advisoryPair, AtMost: 1.3},
 			{Row: withFence, Column: "p50 us", Base: advisoryUpsert, AtMost: 1.3},
+			{Row: withFence, Column: "p50 us", Base: advisoryPair, AtMost: 2},
 		},
 	}
 }
 
-// rawAdvisory measures the bare statements on one connection.
-func (b *bench) rawAdvisory(upsert bool) (f measure.Figures, err error) {
+// rawAdvisory measures bare statements on one connection: those of tries, and the unlock.
+func (b *bench) rawAdvisory(tries []string) (f measure.Figures, err error) {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, b.pg)
 	if err != nil {
@@ -59,14 +67,9 @@ func (b *bench) rawAdvisory(upsert bool) (f measure.Figures, err error) {
 	}
 	return b.time(func(ctx context.Context) error {
 		var ok bool
-		var n int64
-		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(1)).Scan(&ok); err != nil || !ok {
-			return fmt.Errorf("try: %v, %w", ok, err)
-		}
-		if upsert {
-			text := "INSERT INTO bare_fences AS t VALUES ($1, 1) ON CONFLICT (key) DO UPDATE SET n = t.n + 1 RETURNING n"
-			if err := conn.QueryRow(ctx, text, int64(1)).Scan(&n); err != nil {
-				return err
+		for _, try := range tries {
+			if err := conn.QueryRow(ctx, try, int64(1)).Scan(&ok); err != nil || !ok {
+				return fmt.Errorf("try: %v, %w", ok, err)
 			}
 		}
 		return conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1)", int64(1)).Scan(&ok)
