@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -33,9 +34,11 @@ type connection struct {
 	ctx    context.Context // cancelled by close
 	cancel context.CancelFunc
 
-	mu     sync.Mutex
-	client *etcdClient
-	setup  *clientSetup // nil unless a goroutine makes the client
+	mu         sync.Mutex
+	client     *etcdClient
+	setup      *clientSetup // nil unless a goroutine makes the client
+	askedAt    time.Time    // when lookForSilence last asked the members
+	background sync.WaitGroup
 
 	limits  limits
 	cluster atomic.Uint64 // the id of the cluster that answered; 0 is unknown
@@ -44,7 +47,8 @@ type connection struct {
 // An etcdClient is a client that has logged in.
 type etcdClient struct {
 	*clientv3.Client
-	kv pb.KVClient // sends transactions through the client
+	kv      pb.KVClient   // sends transactions through the client
+	cluster atomic.Uint64 // the id of the cluster of all members; 0 is unknown
 }
 
 // A clientSetup is one attempt to make the client. All calls that need the client wait for the same
@@ -106,37 +110,105 @@ func (c *connection) newClient(ctx context.Context) (*etcdClient, error) {
 			return nil, unavailable("credentials: %v", err)
 		}
 	}
+	options := []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+		MinConnectTimeout: maxCallTime / 2,
+	})}
+	if config := c.server.TLS; config != nil && config.ServerName != "" {
+		options = append(options, grpc.WithAuthority(config.ServerName)) // gRPC ignores the name in config
+	}
 	client, err := clientv3.New(clientv3.Config{
 		Context: c.ctx, Endpoints: c.server.Endpoints, TLS: c.server.TLS,
 		Username: user, Password: password, Logger: zap.NewNop(),
 		DialTimeout: maxCallTime / 2, DialKeepAliveTime: probeAfter, DialKeepAliveTimeout: probeFor,
-		DialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
-			MinConnectTimeout: maxCallTime / 2,
-		})},
+		DialOptions: options,
 	})
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}
-	return &etcdClient{client, clientv3.RetryKVClient(client)}, nil
+	out := &etcdClient{Client: client, kv: clientv3.RetryKVClient(client)}
+	if err := out.compareMembers(ctx); err != nil {
+		_ = client.Close() // the other error matters
+		return nil, err
+	}
+	return out, nil
 }
 
 // dropOldLogin drops a client if err says that the server does not accept its password any more and
 // if Config.Credentials can return another one. The next call then makes a new client.
 func (c *connection) dropOldLogin(client *etcdClient, err error) {
-	if err == nil || c.server.Credentials == nil || !isRefusal(err, rpctypes.ErrAuthFailed) {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.client == client {
-		c.client = nil
-		go client.Close() // waiters of this client open a new watch
+	if err != nil && c.server.Credentials != nil && isRefusal(err, rpctypes.ErrAuthFailed) {
+		c.drop(client)
 	}
 }
 
+// drop closes a client, so that the next call makes a new one. Waiters open a new watch. Requests
+// that are on their way to healthy members have a moment to finish.
+func (c *connection) drop(client *etcdClient) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client != client || c.ctx.Err() != nil {
+		return
+	}
+	c.client = nil
+	c.background.Go(func() {
+		pause(c.ctx, closeLater)
+		_ = client.Close() // the error only says that the context was cancelled
+	})
+}
+
+// closeLater is how long a dropped client stays open.
+const closeLater = 100 * time.Millisecond
+
+const (
+	silentAfter = time.Second
+	// askEvery is the shortest time between two rounds of asking all members.
+	askEvery = 3 * time.Second
+)
+
+// lookForSilence asks all members in the background, and makes a new client if some of them are
+// silent. It does nothing if it was called a short time ago, or if there is only one member.
+func (c *connection) lookForSilence() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	client := c.client
+	if client == nil || len(client.Endpoints()) == 1 || c.ctx.Err() != nil || time.Since(c.askedAt) < askEvery {
+		return
+	}
+	c.askedAt = time.Now()
+	c.background.Go(func() {
+		silent, answered := false, false
+		for _, a := range client.askMembers(c.ctx, silentAfter) {
+			silent, answered = silent || a.silent, answered || a.cluster != 0
+		}
+		if silent && answered {
+			c.drop(client)
+			c.limits.cancelSlow()
+			_, _ = c.getClient(c.ctx) // calls that need the new client get the error
+		}
+	})
+}
+
+var errOtherCluster = errors.New("a member of another cluster replied")
+
+// checkCluster returns an error if a reply came from another cluster than earlier replies.
+func (c *connection) checkCluster(client *etcdClient, h *pb.ResponseHeader) error {
+	if client.cluster.Load() == 0 {
+		client.cluster.CompareAndSwap(0, h.ClusterId)
+	}
+	if client.cluster.Load() != h.ClusterId {
+		c.drop(client)
+		return errOtherCluster
+	}
+	c.cluster.Store(h.ClusterId)
+	return nil
+}
+
 func (c *connection) close() {
+	c.mu.Lock()
 	c.cancel()
+	c.mu.Unlock()
+	c.background.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client != nil {
@@ -151,10 +223,10 @@ func (c *connection) commit(ctx context.Context, conds []*pb.Compare, then, othe
 		return nil, err
 	}
 	reply, err := client.kv.Txn(ctx, &pb.TxnRequest{Compare: conds, Success: then, Failure: otherwise})
-	if err == nil {
-		c.cluster.Store(reply.Header.ClusterId)
-	}
 	c.dropOldLogin(client, err)
+	if err == nil {
+		err = c.checkCluster(client, reply.Header)
+	}
 	return reply, err
 }
 
@@ -173,8 +245,7 @@ func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, second
 	if err != nil {
 		return 0, 0, err
 	}
-	c.cluster.Store(reply.Header.ClusterId)
-	return clientv3.LeaseID(reply.ID), reply.TTL, nil
+	return clientv3.LeaseID(reply.ID), reply.TTL, c.checkCluster(client, reply.Header)
 }
 
 // keepAlive renews a lease, and returns its new length in seconds. It returns
@@ -197,6 +268,9 @@ func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64,
 	}
 	reply, err := stream.Recv()
 	c.dropOldLogin(client, err)
+	if err == nil {
+		err = c.checkCluster(client, reply.Header)
+	}
 	if err == nil && reply.TTL <= 0 {
 		err = rpctypes.ErrLeaseNotFound
 	}

@@ -122,6 +122,9 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	now := s.cfg.clock.Now()
 	reply, err := client.Get(ctx, h.key)
 	s.conn.dropOldLogin(client, err)
+	if err == nil {
+		err = s.conn.checkCluster(client, reply.Header)
+	}
 	if err != nil {
 		return driver.Grant{}, failure(ctx, err, false)
 	}

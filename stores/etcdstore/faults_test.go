@@ -422,6 +422,36 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestServerName: the store checks that the certificate is for the name that was given, and not for
+// the address. The certificate is for localhost and 127.0.0.1, and not for 0.0.0.0.
+func TestServerName(t *testing.T) {
+	t.Parallel()
+	certificate := server.NewTLS(t)
+	srv := server.Etcd(t, server.EtcdOptions{TLS: certificate})
+	other := strings.Replace(srv.Addr(), "127.0.0.1", "0.0.0.0", 1)
+	for _, k := range []struct {
+		addr, name string
+		right      bool
+	}{
+		{srv.Addr(), "", true},
+		{srv.Addr(), "localhost", true},
+		{srv.Addr(), "evil.example.org", false},
+		{other, "", false},
+		{other, "localhost", true},
+	} {
+		config := certificate.Client()
+		config.ServerName = k.name
+		s, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{k.addr}, TLS: config})
+		if err == nil {
+			take(t, s, request("job "+k.addr+k.name, "one"))
+			s.Close()
+		}
+		if (err == nil) != k.right || err != nil && !strings.Contains(err.Error(), "TLS failed") {
+			t.Errorf("address %s, server name %q: %v", k.addr, k.name, err)
+		}
+	}
+}
+
 // TestLogin: the store needs only the rights that its page lists.
 func TestLogin(t *testing.T) {
 	t.Parallel()

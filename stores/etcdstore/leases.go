@@ -48,8 +48,8 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 
 // extraSeconds returns how many seconds the store adds to the first lease of a hold. Other holds
 // that begin during these seconds can share the lease. The result is at most 10, because a dead
-// holder's lock stays taken until the lease ends.
-func extraSeconds(length int64) int64 { return min(length/4, 10) }
+// holder's lock stays taken until the lease ends. No lease is longer than driver.MaxTTL.
+func extraSeconds(length int64) int64 { return min(length/4, 10, seconds(driver.MaxTTL)-length) }
 
 // grant makes a new lease.
 func (s *leases) grant(ctx context.Context, length int64) (*lease, error) {

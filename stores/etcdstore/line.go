@@ -17,7 +17,7 @@ type line struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	turn   chan struct{} // full while the lease is made or renewed; see begin
+	turn   chan struct{} // full while the lease is made, or its barrier is written; see begin
 
 	mu      sync.Mutex
 	waits   int
@@ -76,63 +76,67 @@ func (n *line) enter() (leave func()) {
 	}
 }
 
-// keepRenewing renews the lease every renewPlaces, until ctx ends.
+// keepRenewing renews the lease, until ctx ends. It does not wait for the reply to one renewal
+// before it sends the next, because a member that is silent gets some of them.
 func (n *line) keepRenewing(ctx context.Context) {
+	var renewals sync.WaitGroup
+	defer renewals.Wait()
 	for {
-		pause(ctx, renewPlaces)
+		pause(ctx, n.untilRenewal())
 		if ctx.Err() != nil {
 			return
 		}
-		n.renew(ctx)
+		if l := n.lease(); l != nil {
+			renewals.Go(func() { n.renew(ctx, l) })
+		}
 	}
 }
 
-func (n *line) renew(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, placeLength*time.Second)
+// untilRenewal returns the time until the next renewal. The lease is renewed every renewPlaces, or
+// twice as often while the reply to a renewal is late.
+func (n *line) untilRenewal() time.Duration {
+	l := n.lease()
+	if l == nil {
+		return renewPlaces
+	}
+	return max(renewPlaces/2, renewPlaces-n.leases.clock.Now().Sub(l.from))
+}
+
+// renew renews the lease l.
+func (n *line) renew(ctx context.Context, l *lease) {
+	ctx, cancel := n.leases.conn.limits.limit(ctx)
 	defer cancel()
-	if !n.begin(ctx) {
-		return
-	}
-	defer func() { <-n.turn }()
-	if l := n.currentLease(0); l != nil {
-		n.renewNow(ctx, l)
-	}
-}
-
-// renewNow renews the lease l. The caller must have called begin.
-func (n *line) renewNow(ctx context.Context, l *lease) {
 	from := n.leases.clock.Now()
 	ttl, err := n.leases.conn.keepAlive(ctx, l.id)
 	switch {
 	case isLeaseGone(err):
-		n.set(nil)
+		n.drop(l)
 	case err == nil:
-		n.set(&lease{id: l.id, from: from, ttl: time.Duration(ttl) * time.Second})
+		n.extend(&lease{id: l.id, from: from, ttl: time.Duration(ttl) * time.Second})
 	}
 }
 
 // ticket returns the ticket for a new place in a queue. If the current lease is about to end
-// because a renewal is late, the method renews it first. A new lease would not help the existing
-// places: the server deletes them when the current lease ends.
+// because a renewal is late, or may have ended, the method renews it first. A new lease would not
+// help the existing places: the server deletes them when the current lease ends.
 func (n *line) ticket(ctx context.Context) (ticket, error) {
 	if !n.begin(ctx) {
 		return ticket{}, ctx.Err()
 	}
 	defer func() { <-n.turn }()
 	const enough = placeLength * time.Second / 2
-	if l := n.currentLease(0); l != nil && n.currentLease(enough) == nil {
-		n.renewNow(ctx, l)
+	if l := n.lease(); l != nil && n.currentLease(enough) == nil {
+		n.renew(ctx, l)
 	}
-	if n.currentLease(enough) == nil {
-		l, err := n.leases.grant(ctx, placeLength)
-		if err != nil {
+	l := n.currentLease(enough)
+	if l == nil {
+		var err error
+		if l, err = n.leases.grant(ctx, placeLength); err != nil {
 			return ticket{}, err
 		}
 		n.set(l)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return ticket{n.held.id, n.barrier}, nil
+	return n.newer(ticket{lease: l.id}), nil
 }
 
 // newer returns a ticket for the same lease as t, with the newest barrier that the store knows.
@@ -181,12 +185,12 @@ func (n *line) barrierKey(t ticket) string { return n.leases.prefix + "b/" + lea
 // renews reports whether the store may still renew the lease of t. If it does not, the places that
 // have this lease end by themselves.
 func (n *line) renews(t ticket) bool {
-	l := n.currentLease(0)
+	l := n.lease()
 	return l != nil && l.id == t.lease && n.ctx.Err() == nil
 }
 
-// begin waits until no other goroutine makes or renews the lease. The caller must receive from
-// n.turn when it has finished. begin returns false if ctx ends first.
+// begin waits until no other goroutine makes the lease or writes its barrier. The caller must
+// receive from n.turn when it has finished. begin returns false if ctx ends first.
 func (n *line) begin(ctx context.Context) bool {
 	select {
 	case n.turn <- struct{}{}:
@@ -196,21 +200,43 @@ func (n *line) begin(ctx context.Context) bool {
 	}
 }
 
-// currentLease returns the lease if it lasts at least for the given time, and nil otherwise.
-func (n *line) currentLease(left time.Duration) *lease {
+// lease returns the lease of the places, or nil. The lease may have ended.
+func (n *line) lease() *lease {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.held == nil || n.held.endTime() < n.leases.clock.Now().Add(left) {
+	return n.held
+}
+
+// currentLease returns the lease if it lasts at least for the given time, and nil otherwise.
+func (n *line) currentLease(left time.Duration) *lease {
+	l := n.lease()
+	if l == nil || l.endTime() < n.leases.clock.Now().Add(left) {
 		return nil
 	}
-	return n.held
+	return l
 }
 
 func (n *line) set(l *lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if l == nil || n.held == nil || l.id != n.held.id {
-		n.barrier = 0
+	n.held, n.barrier = l, 0
+}
+
+// extend records that the present lease was renewed. Replies may arrive in another order than their
+// requests were sent.
+func (n *line) extend(l *lease) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.held != nil && n.held.id == l.id && n.held.from < l.from {
+		n.held = l
 	}
-	n.held = l
+}
+
+// drop records that the lease l is gone.
+func (n *line) drop(l *lease) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.held != nil && n.held.id == l.id {
+		n.held = nil
+	}
 }

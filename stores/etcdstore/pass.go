@@ -144,22 +144,25 @@ func parseHandOver(value []byte) (r record, ok bool) {
 	return r, json.Unmarshal(value, &r) == nil
 }
 
-// holdPassedOn returns the hold that a Release has made for this waiter, or nil. e is an event of
-// the place that the waiter watches. l is the lease of the waiter's own place. The new hold has the
-// lease l, too.
-func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) *hold {
+// holdPassedOn reports whether a Release has passed the name on to this waiter. e is an event of
+// the place that the waiter watches. The new hold has the lease l of the waiter's own place. h is
+// that hold, or nil if the lease may have ended.
+func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) (h *hold, passed bool) {
 	if e.Type != mvccpb.Event_PUT {
-		return nil
+		return nil, false
 	}
 	told, ok := parseHandOver(e.Kv.Value)
-	if !ok || told.PassedTo != w.id || l == nil || int64(l.id) != e.Kv.Lease {
-		return nil
+	if !ok || told.PassedTo != w.id {
+		return nil, false
+	}
+	if l == nil || int64(l.id) != e.Kv.Lease {
+		return nil, true
 	}
 	return &hold{
 		name: w.r.Name, id: w.id, key: w.place.key(exclusive, ""), modified: e.Kv.ModRevision, fence: told.Fence,
 		ownPlace: keyVersion{w.key, w.created}, previousPlace: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Waiters, shortRequest: w.r,
 		since: l.from, seen: l.from, renewed: l.from, end: l.endTime(),
-	}
+	}, true
 }
 
 // A hold that was passed on has a short lease at first. If less than minPassed of this lease is

@@ -42,6 +42,7 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 	}
 	server.Endpoints = slices.Clone(server.Endpoints)
 	conn := &connection{server: server, limits: limits{calls: make(map[*call]bool)}}
+	conn.limits.slow = conn.lookForSilence
 	conn.ctx, conn.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s := &Store{cfg: cfg, id: rand.Text()[:16], conn: conn, leases: newLeases(conn, &cfg), holds: newHolds(cfg.clock)}
 	s.groups = newGroups(s.leases)

@@ -25,7 +25,7 @@ import (
 //	ca=FILE              the authority that signed the certificate of the server
 //	cert=FILE, key=FILE  the certificate of this client, and its key
 //	tls=yes              TLS, as with the scheme etcds
-//	server-name=HOST     the name in the certificate of the server
+//	server-name=HOST     the name in the certificate of the server, instead of the address
 //	password-file=FILE   the password; read again if the server does not accept the old one
 //
 // For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters

@@ -19,6 +19,10 @@ const (
 	// lookAgain is how long a waiter relies on its watch before it reads the keys again. A watch
 	// may be silent for ever, for example after the server has lost its data.
 	lookAgain = 10 * time.Second
+	// lookAgainOutside is the same for a waiter outside of the queue. It is shorter, because the
+	// store may send nothing else while such a waiter waits, and would not notice that a member is
+	// silent.
+	lookAgainOutside = 3 * time.Second
 )
 
 // A wait is one call of Wait.
@@ -338,12 +342,13 @@ func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
 	before := st.waiterAhead(w.created, w.r.Shared)
 	if before == nil {
 		from, to := w.place.blockingKeys(false)
-		w.s.watch(ctx, from, st.revision+1, isDeletion, clientv3.WithRange(to), clientv3.WithFilterPut())
+		w.s.watch(ctx, lookAgain, from, st.revision+1, isDeletion, clientv3.WithRange(to), clientv3.WithFilterPut())
 		return nil
 	}
-	w.s.watch(ctx, before.key, st.revision+1, func(e *clientv3.Event) bool {
-		h = w.holdPassedOn(e, w.s.line.currentLease(0))
-		return h != nil || isDeletion(e)
+	w.s.watch(ctx, lookAgain, before.key, st.revision+1, func(e *clientv3.Event) bool {
+		var passed bool
+		h, passed = w.holdPassedOn(e, w.s.line.currentLease(0))
+		return passed || isDeletion(e)
 	})
 	return h
 }
@@ -358,7 +363,7 @@ func (w *wait) waitOutside(ctx context.Context) error {
 			return nil
 		case err == nil:
 			since = time.Time{}
-			w.s.watch(ctx, w.place.dir, st.revision+1, isDeletion, clientv3.WithRange(w.place.end()), clientv3.WithFilterPut())
+			w.s.watch(ctx, lookAgainOutside, w.place.dir, st.revision+1, isDeletion, clientv3.WithRange(w.place.end()), clientv3.WithFilterPut())
 		case !w.goesOn(ctx, err, &since):
 			return err
 		}

@@ -16,14 +16,14 @@ func isDeletion(e *clientv3.Event) bool { return e.Type == mvccpb.Event_DELETE }
 const watchLag = 100 * time.Millisecond
 
 // watch waits until the function wake returns true for an event. It also returns if the watch
-// fails, or after a time that is a little longer than lookAgain.
-func (s *Store) watch(ctx context.Context, key string, revision int64, wake func(*clientv3.Event) bool, opts ...clientv3.OpOption) {
+// fails, or after a time that is a little longer than most.
+func (s *Store) watch(ctx context.Context, most time.Duration, key string, revision int64, wake func(*clientv3.Event) bool, opts ...clientv3.OpOption) {
 	client, err := s.conn.getClient(ctx)
 	if err != nil {
 		pause(ctx, 50*time.Millisecond)
 		return
 	}
-	open, end := context.WithTimeout(s.line.ctx, lookAgain+rand.N(lookAgain/4))
+	open, end := context.WithTimeout(s.line.ctx, most+rand.N(most/4))
 	stop := context.AfterFunc(ctx, end)
 	defer func() {
 		// Closing a watch sends a request to the server. Close the watch a little later, so that

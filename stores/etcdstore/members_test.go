@@ -1,0 +1,87 @@
+package etcdstore
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+// viaProxies opens a store that reaches one server at three addresses, as if it had three members.
+func viaProxies(t *testing.T, srv *server.Server) (*Store, []*server.Proxy) {
+	t.Helper()
+	var proxies []*server.Proxy
+	var addresses []string
+	for range 3 {
+		p := server.NewProxy(t, srv.Addr())
+		proxies, addresses = append(proxies, p), append(addresses, p.Addr())
+	}
+	s, err := Open(t.Context(), Config{Endpoints: addresses})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if _, err := s.Acquire(t.Context(), requestFor("job", "one")); err != nil {
+		t.Fatal(err)
+	}
+	return s, proxies
+}
+
+func (s *Store) presentClient() *etcdClient {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	return s.conn.client
+}
+
+// TestSilentMember: one member of three is silent, and stays so. After a slow call the store uses
+// the other members only.
+func TestSilentMember(t *testing.T) {
+	t.Parallel()
+	s, proxies := viaProxies(t, server.Etcd(t, server.EtcdOptions{}))
+	old := s.presentClient()
+	proxies[1].Silence(true)
+	t.Cleanup(func() { proxies[1].Silence(false) })
+	untilTrue(t, func() error {
+		if _, err := s.Extend(t.Context(), "job", "one", 0); err != nil && !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		if c := s.presentClient(); c == old || c == nil {
+			return errors.New("the store still uses the client that has a silent member")
+		}
+		return nil
+	})
+	failed := 0
+	for range 30 {
+		if _, err := s.Extend(t.Context(), "job", "one", 0); err != nil {
+			failed++
+		}
+	}
+	if failed > 3 { // the silent member would get 10 of the requests
+		t.Errorf("after the store has noticed a silent member, %d of 30 calls failed", failed)
+	}
+}
+
+// TestAllMembersSilent: if all members are silent, the store keeps its client.
+func TestAllMembersSilent(t *testing.T) {
+	t.Parallel()
+	s, proxies := viaProxies(t, server.Etcd(t, server.EtcdOptions{}))
+	old := s.presentClient()
+	silence := func(on bool) {
+		for _, p := range proxies {
+			p.Silence(on)
+		}
+	}
+	silence(true)
+	t.Cleanup(func() { silence(false) })
+	if _, err := s.Extend(t.Context(), "job", "one", 0); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("Extend while all members are silent: %v", err)
+	}
+	silence(false)
+	s.conn.mu.Lock()
+	asked := !s.conn.askedAt.IsZero()
+	s.conn.mu.Unlock()
+	if !asked || s.presentClient() != old {
+		t.Errorf("the store has asked the members: %v; it keeps its client: %v", asked, s.presentClient() == old)
+	}
+}
