@@ -21,6 +21,7 @@ var uncheckable = map[string]string{
 	"Request.Validate":            "a method of package driver, which tests it",
 	"RecordKeep":                  "a case would have to wait for a year; stores test it themselves",
 	"Unknown":                     "a constant that Status may use",
+	"DefaultMaxTTL":               "what a store may choose as its Guarantees.MaxTTL, which limits/ttl is about",
 	"ErrAlreadyHeld":              "of locks in a transaction, which stores with transactions test",
 }
 
