@@ -102,7 +102,7 @@ func (s Spec) find() (string, error) {
 			return filepath.Abs(path)
 		}
 	}
-	return "", fmt.Errorf("%s is not installed: no %s; Debian package %s has it, `make test` installs it when it may",
+	return "", fmt.Errorf("%s is not installed: no %s; Debian package %s has it, and `SETUP=yes make test` installs it",
 		s.Name, strings.Join(s.Binary, ", no "), s.Package)
 }
 

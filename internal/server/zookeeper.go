@@ -32,13 +32,22 @@ func ZooKeeper(t testing.TB, o ZooKeeperOptions) *Server {
 	return Start(t, zooKeeperSpec(o, zooKeeperReady, ""))
 }
 
-// needZooKeeper skips the test if the server's Java classes are missing. A machine may have java
-// without them.
+// needZooKeeper skips the test if the server is not installed.
 func needZooKeeper(t testing.TB) {
 	t.Helper()
-	if _, err := os.Stat("/usr/share/java/zookeeper.jar"); err != nil {
-		missing(t, fmt.Errorf("zookeeper is not installed: Debian package zookeeper has it: %w", err))
+	if err := findZooKeeper(); err != nil {
+		missing(t, err)
 	}
+}
+
+// findZooKeeper returns an error if the server's Java classes are missing. A machine may have java
+// without them.
+func findZooKeeper() error {
+	_, err := os.Stat("/usr/share/java/zookeeper.jar")
+	if err != nil {
+		err = fmt.Errorf("zookeeper is not installed: Debian package zookeeper has it, and `SETUP=yes make test` installs it: %w", err)
+	}
+	return err
 }
 
 // ZooKeeperEnsemble starts n servers that elect a leader, and returns when each of them serves

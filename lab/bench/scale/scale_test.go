@@ -23,6 +23,7 @@ var tiny = plan{
 // TestHolds takes holds on every server and restarts it. Where the data outlive a restart no hold
 // is lost, and where they do not every hold is lost. All of that is in the figures.
 func TestHolds(t *testing.T) {
+	server.Needs(t, "redis", "postgres")
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -61,6 +62,7 @@ func mayLack(column string) bool {
 
 // TestContended runs the tables of waiting processes and of hand-overs.
 func TestContended(t *testing.T) {
+	server.Needs(t, "redis")
 	t.Parallel()
 	var out bytes.Buffer
 	b := &bench{plan: tiny, progress: io.Discard}
@@ -80,6 +82,7 @@ func TestContended(t *testing.T) {
 // TestClusterSharesTheNames: each of the three primaries gets the requests for a third of the
 // names.
 func TestClusterSharesTheNames(t *testing.T) {
+	server.Needs(t, "redis")
 	t.Parallel()
 	h := &host.Host{}
 	t.Cleanup(h.End)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
@@ -58,6 +59,7 @@ func checkFigures(t *testing.T, r *measure.Result, row string) {
 }
 
 func TestPrinted(t *testing.T) {
+	server.Needs(t, "redis")
 	t.Parallel()
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer

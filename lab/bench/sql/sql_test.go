@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/host"
 )
 
 // TestFigures: every experiment runs and has its figures, which mean nothing in so short a time.
 func TestFigures(t *testing.T) {
+	server.Needs(t, "postgres")
 	h := &host.Host{}
 	defer h.End()
 	tiny := plan{1, 20 * time.Millisecond, 4, 100 * time.Millisecond, 3, 30 * time.Millisecond, 300 * time.Millisecond, 20, []int{10}, time.Second}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
@@ -89,6 +90,7 @@ func TestPeers(t *testing.T) {
 }
 
 func TestPrinted(t *testing.T) {
+	server.Needs(t, "redis")
 	t.Parallel()
 	var out bytes.Buffer
 	h := &host.Host{}

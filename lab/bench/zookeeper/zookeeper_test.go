@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/host"
 )
 
 // TestFigures: every experiment runs and has its figures, which mean nothing in so short a time.
 func TestFigures(t *testing.T) {
+	server.Needs(t, "zookeeper")
 	h := &host.Host{}
 	defer h.End()
 	var out bytes.Buffer
