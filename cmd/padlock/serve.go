@@ -49,6 +49,7 @@ type serving struct {
 	insecure          bool
 	hosts, watch      []string
 	allowBreak        bool
+	maxNames          int
 }
 
 const defaultListen = "127.0.0.1:7925"
@@ -69,6 +70,9 @@ func (a *app) serveCommand() *cobra.Command {
 			if err := watchable(set.watch); err != nil {
 				return err
 			}
+			if set.maxNames < 1 {
+				return usage("--max-names %d: give a number from 1", set.maxNames)
+			}
 			return a.serve(c.Context(), set)
 		},
 	}
@@ -80,6 +84,7 @@ func (a *app) serveCommand() *cobra.Command {
 	c.Flags().BoolVar(&set.allowBreak, "allow-break", false, "let tokens with the right \"break\" break locks")
 	c.Flags().StringArrayVar(&set.hosts, "allowed-host", nil, "browsers reach the page as `NAME`, for example through a proxy")
 	c.Flags().StringArrayVar(&set.watch, "watch", nil, "also show `NAME` while it is free, or if the store cannot list names")
+	c.Flags().IntVar(&set.maxNames, "max-names", sampler.DefaultMaxNames, "watch renewals and past holds of at most `N` names")
 	c.Flags().BoolVar(&set.insecure, "insecure", false, "allow other addresses without TLS or tokens")
 	return c
 }
@@ -164,7 +169,7 @@ func (a *app) serve(ctx context.Context, set *serving) error {
 // webServer makes the server and its handler.
 func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, acc *access) (*padlockweb.Web, *http.Server) {
 	log := slog.New(slog.NewJSONHandler(a.stderr, nil))
-	watcher := sampler.New(l, sampler.Watch(set.watch...))
+	watcher := sampler.New(l, sampler.Watch(set.watch...), sampler.MaxNames(set.maxNames))
 	go watcher.Run(ctx)
 	opts := []padlockweb.Option{
 		padlockweb.Sampler(watcher), padlockweb.Logger(log), padlockweb.Place(a.storeName()), padlockweb.Hosts(set.hostNames(acc.pairs)...),

@@ -17,7 +17,8 @@ type listing struct {
 	Taken      *time.Time  `json:"taken,omitempty"` // when the store was read; missing if it never was
 	Error      string      `json:"error,omitempty"` // why the last attempt to read the store failed
 	Incomplete string      `json:"incomplete,omitempty"`
-	Unshown    int         `json:"unshown,omitempty"` // names that are missing because there are too many
+	Untracked  int         `json:"without_past,omitempty"` // names whose renewals and past holds are not watched, because there are too many
+	Unshown    int         `json:"unshown,omitempty"`      // names that are missing because there are far too many
 	Summary    summaryJSON `json:"summary"`
 	Locks      []lockJSON  `json:"locks"`
 	Cost       *costJSON   `json:"cost,omitempty"`
@@ -96,7 +97,13 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		kind = "host"
 	}
 	s := w.snapshot(r.Context())
-	list := rows(s, v, newQuery(kind, values))
+	q := newQuery(kind, values)
+	list := rows(s, v, q)
+	if kind == "name" && len(list) == 0 && q.name != "" && v.canSee(q.name) {
+		if n := w.lookUp(r.Context(), s, q.name); n.State != sampler.Free {
+			list = append(list, newRow(n))
+		}
+	}
 	out := listing{Store: s.Store, Place: w.place, Taken: timeOrNil(s.Taken), Locks: []lockJSON{}}
 	if s.Err != nil {
 		out.Error = v.reason(s.Err, "the store cannot be read")
@@ -110,7 +117,7 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		out.Locks = append(out.Locks, lockOf(one))
 	}
 	if v.prefix == "" {
-		out.Unshown = s.Unshown
+		out.Untracked, out.Unshown = s.Untracked, s.Unshown
 		out.Cost = &costJSON{s.Cost.Interval.Seconds(), s.Cost.Took.Seconds(), s.Cost.Names, s.Cost.Requests}
 	}
 	rw.Header().Set("Content-Type", "application/json")

@@ -110,6 +110,9 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 			c.Caption, c.Nothing = "Names that match "+q.filter, "Nothing that is held matches the filter."
 		}
 	}
+	if s.Unshown > 0 {
+		c.Nothing = "None of the names that are shown matches."
+	}
 	if s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0 {
 		c.Nothing = "It is not known what is held."
 	}
@@ -189,8 +192,12 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 		return "This store cannot list its locks. The page shows only the names that were chosen to be watched; the address name?n=NAME shows any other."
 	case s.Incomplete != nil:
 		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "a visitor who may see all names sees the reason"))
-	case s.Unshown > 0 && v.prefix == "":
-		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many."
+	case s.Unshown > 0 && v.prefix != "":
+		return "There may be more names than these, because there are so many. The address name?n=NAME shows any name."
+	case s.Unshown > 0:
+		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many. The address name?n=NAME shows any name."
+	case s.Untracked > 0 && v.prefix == "":
+		return count(s.Untracked, "name has", "names have") + " no past here: there are so many that their renewals and past holds are not watched. padlock serve --max-names watches more."
 	}
 	return ""
 }

@@ -92,8 +92,13 @@ func (l *logText) has(t *testing.T, pairs ...string) bool {
 
 func newSite(t *testing.T, opts ...padlockweb.Option) *site {
 	t.Helper()
+	return newSampledSite(t, nil, opts...)
+}
+
+func newSampledSite(t *testing.T, sampling []sampler.Option, opts ...padlockweb.Option) *site {
+	t.Helper()
 	s := &site{t: t, locker: padlock.New(memstore.New()), log: &logText{}}
-	s.sampler = sampler.New(s.locker)
+	s.sampler = sampler.New(s.locker, sampling...)
 	s.web = padlockweb.Handler(s.locker, append([]padlockweb.Option{
 		padlockweb.Sampler(s.sampler), padlockweb.Logger(slog.New(slog.NewJSONHandler(s.log, nil))),
 	}, opts...)...)

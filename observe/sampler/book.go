@@ -15,6 +15,7 @@ import (
 type book struct {
 	set    *settings
 	names  map[string]*tracked
+	others []*tracked // names of the last sample that are not remembered, because there are too many
 	groups map[string]*grouped
 	ended  []Ended
 	begun  time.Time
@@ -70,13 +71,14 @@ func (b *book) snapshot(last *Snapshot, r *reading, asked, now time.Time) *Snaps
 	}
 	snap.Begun, snap.Taken, snap.Incomplete = b.begun, now, r.incomplete
 	snap.Unshown = b.add(r, asked, now, last)
+	snap.Untracked = len(b.others)
 	snap.Names, snap.Groups = b.rows(now)
 	snap.Ended = b.ended
 	return &snap
 }
 
-// add compares a reading with the last one. It returns the number of names that cannot be
-// remembered, because there are too many.
+// add compares a reading with the last one. It returns the number of names that get no row, because
+// there are too many.
 func (b *book) add(r *reading, asked, now time.Time, last *Snapshot) (unshown int) {
 	continuous := !last.Taken.IsZero() && last.Err == nil
 	first := last.Taken.IsZero()
@@ -104,22 +106,37 @@ func (b *book) add(r *reading, asked, now time.Time, last *Snapshot) (unshown in
 	}
 	var over []Ended
 	full := false
+	b.others = nil
 	for key, s := range sights {
 		t := b.names[key]
-		if full = full || t == nil && !b.room(); t == nil && full {
-			unshown++
-			continue
-		}
 		if t == nil {
-			t = b.track(key, now)
-			if last.Unshown > 0 { // the last sample may have seen the name without remembering it
+			if last.Untracked > 0 { // the last sample may have seen the name without remembering it
 				s.first, s.continuous = true, false
 			}
+			t, full = b.newcomer(key, now, full)
+		}
+		if t == nil {
+			unshown++
+			continue
 		}
 		over = append(over, t.update(s)...)
 	}
 	b.ended = latest(b.ended, over, keptAllEnds)
 	return unshown
+}
+
+// newcomer returns a tracked for a name that is not remembered yet, or nil if there are too many
+// rows. full says that there is no room to remember more names; then the row has no past.
+func (b *book) newcomer(key string, now time.Time, full bool) (t *tracked, stillFull bool) {
+	if full = full || !b.room(); !full {
+		return b.track(key, now), false
+	}
+	if len(b.others) >= rowsForEach*b.set.maxNames {
+		return nil, true
+	}
+	t = b.describe(key, now)
+	b.others = append(b.others, t)
+	return t, true
 }
 
 // base returns the name without the slot.
@@ -151,13 +168,18 @@ func (b *book) room() bool {
 }
 
 func (b *book) track(key string, now time.Time) *tracked {
+	t := b.describe(key, now)
+	b.names[key] = t
+	return t
+}
+
+func (b *book) describe(key string, now time.Time) *tracked {
 	name, path := key, ""
 	if file, ok := strings.CutPrefix(key, pathMark); ok {
 		name, path = "", file
 	}
 	t := newTracked(name, path, b.groupOf(name), now)
 	t.watched = slices.ContainsFunc(b.set.watched, func(w string) bool { return base(w) == key })
-	b.names[key] = t
 	return t
 }
 
@@ -179,7 +201,7 @@ func (b *book) rows(now time.Time) ([]Name, []Group) {
 	for name, g := range b.groups {
 		sums[name] = &Group{Group: name, Figures: g.figures, Usual: g.held.times(), WaitTime: g.waitTime}
 	}
-	for _, t := range b.names {
+	for _, t := range slices.AppendSeq(slices.Clone(b.others), maps.Values(b.names)) {
 		if !t.busy() && t.why == "" && !t.watched {
 			continue
 		}

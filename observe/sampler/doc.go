@@ -31,8 +31,8 @@
 //
 // # Bounds
 //
-// A Sampler remembers at most MaxNames names, and a fixed number of bytes for each: hold times are
-// kept in histograms of fixed size. It spends at most a tenth of the time in the store, and reads
-// at most MaxRate names a second on average: with more names, it samples less often. [Cost] shows
-// the result.
+// A Sampler remembers the past of at most MaxNames names, and a fixed number of bytes for each:
+// hold times are kept in histograms of fixed size. It spends at most a tenth of the time in the
+// store, and reads at most MaxRate names a second on average: with more names, it samples less
+// often. [Cost] shows the result.
 package sampler

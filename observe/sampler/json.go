@@ -173,6 +173,7 @@ type headJSON struct {
 	Taken      time.Time `json:"taken,omitzero"`
 	Err        string    `json:"error,omitempty"`
 	Incomplete string    `json:"incomplete,omitempty"`
+	Untracked  int       `json:"names_without_past,omitempty"`
 	Unshown    int       `json:"names_not_shown,omitempty"`
 	Interval   float64   `json:"interval_seconds"`
 	Took       float64   `json:"sample_seconds"`
@@ -182,7 +183,7 @@ type headJSON struct {
 func (s *Snapshot) head() headJSON {
 	return headJSON{
 		Number: s.Number, Store: s.Store, Prefix: s.Prefix, Begun: s.Begun.UTC(), Tried: s.Tried.UTC(), Taken: s.Taken.UTC(),
-		Err: text(s.Err), Incomplete: text(s.Incomplete), Unshown: s.Unshown,
+		Err: text(s.Err), Incomplete: text(s.Incomplete), Untracked: s.Untracked, Unshown: s.Unshown,
 		Interval: s.Cost.Interval.Seconds(), Took: s.Cost.Took.Seconds(), Requests: s.Cost.Requests,
 	}
 }

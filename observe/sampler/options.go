@@ -83,8 +83,13 @@ func GroupBy(f func(name string) string) Option {
 	}
 }
 
+// rowsForEach is how many rows without a past a snapshot may have for each name that the Sampler
+// may remember.
+const rowsForEach = 50
+
 // MaxNames bounds how many names the Sampler remembers, if n is above 0. If more names than that
-// are held, Snapshot.Unshown counts the others.
+// are held, the others have rows without a past (see Snapshot.Untracked), up to fifty times as
+// many. Snapshot.Unshown counts names beyond that.
 func MaxNames(n int) Option {
 	return func(s *settings) {
 		if n > 0 {

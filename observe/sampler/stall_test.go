@@ -191,8 +191,9 @@ func TestLateReplyIsCorrected(t *testing.T) {
 	})
 }
 
-// A name that had no row because of MaxNames was perhaps held all the time. It is not a new grant.
-func TestNamesThatWereNotShown(t *testing.T) {
+// A name that was not remembered because of MaxNames was perhaps held all the time. It is not a new
+// grant.
+func TestNamesThatWereNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := padlock.New(memstore.New())
 		defer l.Close(t.Context())
@@ -201,14 +202,14 @@ func TestNamesThatWereNotShown(t *testing.T) {
 		for i := range 20 {
 			locks = append(locks, take(t, l, fmt.Sprintf("job/%d", i)))
 		}
-		shown := sample(t, s)
+		sample(t, s)
 		for _, k := range locks {
-			if _, ok := shown.Find(k.Name()); ok {
+			if _, remembered := s.Lookup(k.Name()); remembered {
 				k.Release()
 			}
 		}
 		later(time.Second)
-		sample(t, s) // the others may get rows now, or in the next sample
+		sample(t, s) // the others may be remembered now, or in the next sample
 		later(time.Second)
 		snap := sample(t, s)
 		if g := snap.Groups[0]; len(snap.Names) != 10 || g.Grants != 0 {

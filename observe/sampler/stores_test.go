@@ -214,7 +214,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		for i := range 250 {
 			take(t, l, fmt.Sprint("more/", i))
 		}
-		if snap := sample(t, s); len(snap.Names) != 100 || snap.Unshown != 150 {
+		if snap := sample(t, s); len(snap.Names) != 250 || snap.Untracked != 150 || snap.Unshown != 0 {
+			t.Errorf("%d rows, %d without a past, and %d not shown", len(snap.Names), snap.Untracked, snap.Unshown)
+		}
+		few := sampler.New(l, sampler.MaxNames(2))
+		if snap := sample(t, few); len(snap.Names) != 2+50*2 || snap.Unshown != 250-102 || snap.Groups[0].Grants != 0 {
 			t.Errorf("%d rows, and %d not shown", len(snap.Names), snap.Unshown)
 		}
 	})

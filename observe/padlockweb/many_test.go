@@ -1,0 +1,87 @@
+package padlockweb_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/observe/padlockweb"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+// listed returns the names that /api/locks lists, with its summary.
+func (s *site) listed(path string, change ...func(*http.Request)) (names []string, held int) {
+	s.t.Helper()
+	var got struct {
+		Locks   []struct{ Name, State string }
+		Summary struct{ Held int }
+	}
+	if err := json.Unmarshal([]byte(s.get(path, change...).text), &got); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, l := range got.Locks {
+		if l.State == "held" {
+			names = append(names, l.Name)
+		}
+	}
+	return names, got.Summary.Held
+}
+
+// No name that is held is denied, however many there are. With 10 names that have a past, 510 have
+// rows, and the store is asked for any other.
+func TestManyNames(t *testing.T) {
+	s := newSampledSite(t, []sampler.Option{sampler.MaxNames(10)}, padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken())
+	var names []string
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("invoice:%d", i))
+	}
+	s.lock(names...)
+	for _, name := range []string{"invoice:123", "invoice:299"} {
+		if got, _ := s.listed("api/locks?n=" + name); len(got) != 1 || got[0] != name {
+			t.Errorf("/api/locks?n=%s lists %q", name, got)
+		}
+		if got, _ := s.listed("api/locks?q=" + name); len(got) != 1 {
+			t.Errorf("/api/locks?q=%s lists %q", name, got)
+		}
+		if page := s.get("?q=" + name).text; !strings.Contains(page, ">"+name+"<") {
+			t.Errorf("the filter does not find %s", name)
+		}
+	}
+	if got, held := s.listed("api/locks"); len(got) != 300 || held != 300 {
+		t.Errorf("%d names are listed, and the summary counts %d; want 300", len(got), held)
+	}
+	if figures := s.get("metrics").text; !strings.Contains(figures, `padlock_sampled_names{store="memory",group="invoice"} 300`) {
+		t.Errorf("the figures: %s", figures)
+	}
+	if page := s.get("").text; !strings.Contains(page, "290 names have no past here") {
+		t.Error("the page does not say that most names have no past")
+	}
+
+	names = nil
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("more:%d", i))
+	}
+	s.lock(names...)
+	if got, _ := s.listed("api/locks"); len(got) != 510 {
+		t.Errorf("%d names are listed, want 510", len(got))
+	}
+	for _, name := range names {
+		if got, _ := s.listed("api/locks?n=" + name); len(got) != 1 {
+			t.Fatalf("/api/locks?n=%s lists %q", name, got)
+		}
+	}
+	if got, _ := s.listed("api/locks?n=more:1", with(shopOnly)); len(got) != 0 {
+		t.Errorf("a visitor who may see shop/ only sees %q", got)
+	}
+	if page := s.get("?q=there-is-none").text; !strings.Contains(page, "90 more names") || strings.Contains(page, "Nothing that is held matches") {
+		t.Error("the filter says that nothing matches, although it has not seen all names")
+	}
+	if page := s.get("?q=there-is-none", with(shopOnly)).text; !strings.Contains(page, "There may be more names") || strings.Contains(page, "Nothing that is held matches") {
+		t.Error("a visitor with a prefix is told that nothing matches")
+	}
+	if figures := s.get("metrics").text; !strings.Contains(figures, `padlock_store_complete{store="memory"} 0`) {
+		t.Errorf("the figures: %s", figures)
+	}
+}
