@@ -20,8 +20,8 @@ import (
 const breakLong = `break takes a lock away from its holder, or ends a cool-down. It does not stop the
 holder: the holder works on until its next renewal finds that the lock is lost. So
 first make sure that the holder is dead, or end it. Then the next waiter gets the
-lock. With files, break ends cool-downs only: a file lock ends when its processes
-exit, and break names them.
+lock. With files, break ends cool-downs and locks of padlock acquire. A lock of
+padlock run or of another process ends when its processes exit, and break names them.
 
 break acts only on the hold that you have seen. Either pass --fence with the number
 that padlock status shows: if somebody else holds the lock by now, its fence differs
@@ -32,7 +32,13 @@ other than padlock have no fence, so break cannot tell two of them apart.
 --slot N breaks slot N of a name with slots (run --slots).
 
 Exit status:
-` + verbStatuses
+  0    the lock was broken, or it was free
+  1    you did not say yes, so nothing was broken
+  75   somebody else holds the lock by now
+` + commonStatuses
+
+// exitUnbroken means that the person who was asked did not say yes.
+const exitUnbroken = 1
 
 // broken is what break prints in JSON.
 type broken struct {
@@ -158,7 +164,7 @@ func (a *app) confirm(set *breaking, s *padlock.State) error {
 	text := strings.Join(lines(s, time.Now()), "\n") +
 		"\nBreaking it does not stop the holder. Type yes to break it: "
 	if !set.question(text) {
-		return fail(1, "unbroken", withoutSlot(s.Name), "nothing was broken")
+		return fail(exitUnbroken, "unbroken", withoutSlot(s.Name), "nothing was broken")
 	}
 	return nil
 }

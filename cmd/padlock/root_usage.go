@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,13 +37,20 @@ func noSuchVerb(c *cobra.Command, args []string) error {
 // flagProblem describes an error in a flag.
 func flagProblem(err error) string {
 	var value *pflag.InvalidValueError
-	if errors.As(err, &value) && value.GetValue() == "" {
-		return fmt.Sprintf("--%s is empty; %v", value.GetFlag().Name, value.Unwrap())
+	if !errors.As(err, &value) {
+		return err.Error()
 	}
-	if value != nil {
-		return fmt.Sprintf("--%s %s: %v", value.GetFlag().Name, show(value.GetValue()), value.Unwrap())
+	flag, why := value.GetFlag().Name, value.Unwrap().Error()
+	switch wrong := new(strconv.NumError); {
+	case errors.As(err, &wrong) && wrong.Func == "ParseBool":
+		why = "write true or false"
+	case errors.As(err, &wrong):
+		why = "write a whole number"
 	}
-	return err.Error()
+	if value.GetValue() == "" {
+		return fmt.Sprintf("--%s is empty; %s", flag, why)
+	}
+	return fmt.Sprintf("--%s %s: %s", flag, show(value.GetValue()), why)
 }
 
 // inPadlocksWords replaces the help texts of cobra.

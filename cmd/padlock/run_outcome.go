@@ -26,7 +26,7 @@ func lossReason(err error) string {
 		if _, what, told := strings.Cut(reason(err), padlock.ErrLost.Error()+": "); told {
 			return what
 		}
-		return "somebody else may have it"
+		return "it was broken or ended at the store, and somebody else may have it"
 	}
 	return reason(err)
 }
