@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
@@ -91,12 +93,14 @@ func (a *app) table(names []slotted) error {
 	now := time.Now()
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	files := slices.ContainsFunc(names, func(f slotted) bool { return f.inFile() })
-	line := func(name string, s *padlock.State, columns ...string) {
+	longest := longestAtTerminal()
+	line := func(name string, s *padlock.State, by string, columns ...string) {
+		columns = append([]string{fit(show(name), longest), fit(by, longest)}, columns...)
 		columns = append(columns, count(s.Waiters), number(s.Fence))
 		if files {
 			columns = append(columns, show(s.Path))
 		}
-		fmt.Fprintln(w, show(name)+"\t"+strings.Join(columns, "\t"))
+		fmt.Fprintln(w, strings.Join(columns, "\t"))
 	}
 	heads := "NAME\tHOLDER\tMODE\tSINCE\tUNTIL\tWAITING\tFENCE"
 	if files {
@@ -120,6 +124,23 @@ func (a *app) table(names []slotted) error {
 		}
 	}
 	return w.Flush()
+}
+
+// longestAtTerminal returns the greatest number of columns of a name in a table, or 0 for no limit.
+// A person at a terminal reads rows, and a pipe gets the whole names.
+func longestAtTerminal() int {
+	if !isTerminal(os.Stdout) {
+		return 0
+	}
+	return 40
+}
+
+// fit cuts a text to a number of columns, unless that is 0.
+func fit(text string, columns int) string {
+	if columns == 0 {
+		return text
+	}
+	return ansi.Truncate(text, columns, "…")
 }
 
 // endOfHold returns the planned end of a hold, or else the end of its lease.

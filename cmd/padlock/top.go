@@ -87,7 +87,7 @@ func (a *app) top(ctx context.Context, set *watching) error {
 	if err := watchable(set.watch); err != nil {
 		return err
 	}
-	live := !set.once && !a.json && isTerminal(os.Stdin) && isTerminal(os.Stdout)
+	live := !set.once && !a.json && isTerminal(os.Stdin) && isTerminal(os.Stdout) && os.Getenv("TERM") != "dumb"
 	openLocker := a.looker
 	// If the directory of the store does not exist, looker uses an empty store instead. The live
 	// table must use the directory itself: another program may make it later, and then its locks
@@ -119,7 +119,7 @@ func (a *app) topOnce(ctx context.Context, s *sampler.Sampler) error {
 	if a.json {
 		err = a.print(a.stdout, snap)
 	} else {
-		err = top.Print(a.stdout, top.Config{Place: a.storeName(), Reason: reason}, snap)
+		err = top.Print(a.stdout, top.Config{Place: a.storeName(), Reason: reason}, snap, longestAtTerminal())
 	}
 	if err == nil && snap.Incomplete != nil {
 		return fail(exitUnavailable, "incomplete", "", "%s may have more locks than these: %s", a.place(), reason(snap.Incomplete))

@@ -79,7 +79,7 @@ func TestManyNames(t *testing.T) {
 		t.Error("the filter says that nothing matches, although it has not seen all names")
 	}
 	if page := s.get("?q=there-is-none", with(shopOnly)).text; !strings.Contains(page, "There may be more names") || strings.Contains(page, "Nothing that is held matches") {
-		t.Error("a visitor with a prefix is told that nothing matches")
+		t.Error("the page of a visitor with a prefix says that nothing matches")
 	}
 	if figures := s.get("metrics").text; !strings.Contains(figures, `padlock_store_complete{store="memory"} 0`) {
 		t.Errorf("the figures: %s", figures)

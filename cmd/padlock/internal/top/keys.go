@@ -36,6 +36,8 @@ func init() {
 	back := binding{[]string{"esc"}, "Esc back", Model.back}
 	abort := binding{[]string{"ctrl+c"}, "", Model.back}
 	rub := binding{[]string{"backspace"}, "", Model.rubOut}
+	pageUp := binding{[]string{"pgup"}, "", func(m Model) (Model, tea.Cmd) { return m.scrolled(-m.height / 2), nil }}
+	pageDown := binding{[]string{"pgdown"}, "PgDn more", func(m Model) (Model, tea.Cmd) { return m.scrolled(m.height / 2), nil }}
 	breaks := binding{[]string{"b"}, "b break", Model.askReason}
 	bindings = map[screen][]binding{
 		table: {
@@ -60,14 +62,13 @@ func init() {
 		details: {
 			{[]string{"up", "k"}, "", func(m Model) (Model, tea.Cmd) { return m.choose(-1), nil }},
 			{[]string{"down", "j"}, "↑↓ holder", func(m Model) (Model, tea.Cmd) { return m.choose(1), nil }},
-			{[]string{"pgup"}, "", func(m Model) (Model, tea.Cmd) { m.scroll = max(0, m.scroll-m.height/2); return m, nil }},
-			{[]string{"pgdown"}, "PgDn more", func(m Model) (Model, tea.Cmd) { m.scroll += m.height / 2; return m, nil }},
+			pageUp, pageDown,
 			{[]string{"h"}, "h its host", Model.onlyHost},
 			breaks, {[]string{"enter"}, "", Model.back}, back, helps, quit, suspend,
 		},
 		reasoning:  {{[]string{"enter"}, "Enter goes on", Model.askYes}, {[]string{"esc"}, "Esc breaks nothing", Model.back}, abort, rub},
 		confirming: {{[]string{"enter"}, "Enter", Model.confirm}, {[]string{"esc"}, "Esc breaks nothing", Model.back}, abort, rub},
-		help:       {back, {[]string{"enter", "?"}, "", Model.back}, quit},
+		help:       {pageUp, pageDown, {[]string{"enter", "?"}, "", Model.back}, back, quit},
 	}
 }
 
@@ -138,9 +139,13 @@ func (m Model) refreshed() Model {
 			return m.choose(0)
 		}
 	}
-	if n, ok := m.config.Lookup(m.detail.Name); ok {
+	n, ok := m.config.Lookup(m.detail.Name)
+	switch s := m.snap; {
+	case ok:
 		m.detail = n
-	} else {
+	case s.Err != nil || s.Incomplete != nil || s.Unshown > 0:
+		m.detail.State, m.detail.Why = sampler.Unknown, "it has no row any more"
+	default:
 		m.detail.State, m.detail.Holds = sampler.Free, nil
 	}
 	return m.choose(0)
@@ -158,6 +163,16 @@ func (m Model) move(n int) Model {
 	return m
 }
 
+// scrolled moves the details or the help by n lines.
+func (m Model) scrolled(n int) Model {
+	lines := helpLines()
+	if m.screen == details {
+		lines = m.detailLines()
+	}
+	m.scroll = max(0, min(m.scroll+n, len(lines)-m.room()))
+	return m
+}
+
 // choose chooses another hold of the details.
 func (m Model) choose(n int) Model {
 	m.hold = max(0, min(m.hold+n, len(m.detail.Holds)-1))
@@ -165,7 +180,7 @@ func (m Model) choose(n int) Model {
 }
 
 func (m Model) showHelp() (Model, tea.Cmd) {
-	m.from, m.screen = m.screen, help
+	m.from, m.screen, m.scroll = m.screen, help, 0
 	return m, nil
 }
 

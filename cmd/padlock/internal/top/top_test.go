@@ -80,7 +80,7 @@ func (b *bench) look() {
 
 // press presses keys: a name such as "enter", or letters.
 func (b *bench) press(keys ...string) (last tea.Msg) {
-	codes := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "down": tea.KeyDown, "up": tea.KeyUp, "backspace": tea.KeyBackspace, "pgdown": tea.KeyPgDown}
+	codes := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "down": tea.KeyDown, "up": tea.KeyUp, "backspace": tea.KeyBackspace, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp}
 	for _, k := range keys {
 		if code, ok := codes[k]; ok {
 			last = b.send(tea.KeyPressMsg{Code: code})
@@ -364,4 +364,61 @@ func TestEveryKeyOfTheHelpWorks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A low window shows a part of the help, says that there is more, and shows the rest on request.
+func TestLowWindow(t *testing.T) {
+	b := newBench(t, nil)
+	b.look()
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 14})
+	b.press("?")
+	b.shows("Stuck names", "more lines; PgDn shows them")
+	b.press("pgdown", "pgdown", "pgdown")
+	if b.shows("q         quit"); strings.Contains(b.text(), "more lines") {
+		t.Errorf("the end of the help:\n%s", b.text())
+	}
+	b.press("pgup")
+	b.shows("LEFT", "more lines")
+}
+
+// A terminal gets short rows, and a pipe whole names.
+func TestPrintLongNames(t *testing.T) {
+	b := newBench(t, nil)
+	name := strings.Repeat("long/", 60)
+	b.take(name)
+	b.look()
+	var pipe, terminal strings.Builder
+	for _, c := range []struct {
+		to      *strings.Builder
+		longest int
+	}{{&pipe, 0}, {&terminal, 40}} {
+		if err := Print(c.to, Config{Place: "memory:"}, b.m.snap, c.longest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(pipe.String(), name+" ") {
+		t.Errorf("a pipe gets\n%s", pipe.String())
+	}
+	for line := range strings.Lines(terminal.String()) {
+		if ansi.StringWidth(line) > 150 || strings.Contains(line, name) {
+			t.Errorf("a terminal gets the line %q", line)
+		}
+	}
+}
+
+// A name that has no row any more is free only if every name has a row.
+func TestDetailsOfAMissingName(t *testing.T) {
+	b := newBench(t, nil)
+	k := b.take("job")
+	b.look()
+	b.press("enter")
+	snap := *b.m.snap
+	snap.Number, snap.Names, snap.Unshown = snap.Number+1, nil, 3
+	b.m.config.Lookup = func(string) (sampler.Name, bool) { return sampler.Name{}, false }
+	m, _ := b.m.Update(snapshotMsg{&snap}) // the command would wait for the next snapshot
+	b.m = m.(Model)
+	if got := ansi.Strip(b.m.View().Content); !strings.Contains(got, "job is unknown: it has no row any more") {
+		t.Errorf("the details:\n%s", got)
+	}
+	k.Release()
 }

@@ -23,8 +23,7 @@ func (m Model) View() tea.View {
 
 // lines returns the lines of the screen: as many as fit, and none wider than the screen.
 func (m *Model) lines() []string {
-	head, foot := m.head(), m.foot()
-	room := max(1, m.height-len(head)-len(foot))
+	head, foot, room := m.head(), m.foot(), m.room()
 	shown := m.screen
 	if shown == reasoning || shown == confirming {
 		shown = m.from
@@ -32,10 +31,9 @@ func (m *Model) lines() []string {
 	var body []string
 	switch shown {
 	case help:
-		body = helpLines()
+		body = m.part(helpLines(), room)
 	case details:
-		body = m.detailLines()
-		body = body[min(m.scroll, max(0, len(body)-room)):]
+		body = m.part(m.detailLines(), room)
 	default:
 		body = m.tableLines(room)
 	}
@@ -50,14 +48,32 @@ func (m *Model) lines() []string {
 	return all[:min(len(all), max(1, m.height))]
 }
 
-// Print writes all rows once, for a pipe. It makes each column as wide as its longest text.
-func Print(w io.Writer, c Config, snap *sampler.Snapshot) error {
+// room returns the number of lines between the head and the foot of the screen.
+func (m *Model) room() int { return max(1, m.height-len(m.head())-len(m.foot())) }
+
+// part returns the lines for which there is room, from the line to which the user has moved. The
+// last one says whether there are more.
+func (m *Model) part(lines []string, room int) []string {
+	lines = lines[min(m.scroll, max(0, len(lines)-room)):]
+	if len(lines) <= room {
+		return lines
+	}
+	cut := lines[: room-1 : room-1]
+	return append(cut, styled(faint, several(len(lines)-len(cut), "more line", "more lines")+"; PgDn shows them"))
+}
+
+// Print writes all rows once. It makes each column as wide as its longest text, but for a terminal
+// not wider than longest columns. For a pipe, longest is 0.
+func Print(w io.Writer, c Config, snap *sampler.Snapshot, longest int) error {
 	m := Model{config: c, snap: snap, now: snap.Tried, width: 80, index: -1}
 	lines := m.head()
 	name, by := len("NAME"), len("HOLDER")
 	for i := range snap.Names {
 		name = max(name, ansi.StringWidth(title(&snap.Names[i])))
 		by = max(by, ansi.StringWidth(holder(shownHold(&snap.Names[i], ""))))
+	}
+	if longest > 0 {
+		name, by = min(name, longest), min(by, longest)
 	}
 	if len(snap.Names) == 0 {
 		lines = append(lines, m.emptyText())
