@@ -37,7 +37,7 @@ var broken = map[bug]string{
 	closeForgetsWaiters:    "close/ends-waits",
 	closeLeaks:             "close/goroutines",
 	convertTakes:           "convert/lost",
-	coolDownForgotten: "atleast/release-keep cooldown/with-readers cooldown/keeps cooldown/told inspect/cooling list/what-is-busy " +
+	coolDownForgotten: "wait/cooldown-in-time atleast/release-keep cooldown/with-readers cooldown/keeps cooldown/told inspect/cooling list/what-is-busy " +
 		"wait/wakes-after-cooldown",
 	coolDownLooksHeld:    "cooldown/told inspect/cooling list/what-is-busy",
 	cutDropsHolds:        "cut/unbound",
@@ -45,7 +45,7 @@ var broken = map[bug]string{
 	demotionDoesNothing:  "demote/keeps-fence shared/told wait/demotion-wakes",
 	demotionMints:        "demote/keeps-fence shared/one-fence",
 	errorBecomesHeld:     "cut/unavailable lost-reply/acquire",
-	everyWaitTakesAPlace: "wait/missed-wake-up wait/release-wakes wait/without-a-place",
+	everyWaitTakesAPlace: "wait/cooldown-in-time wait/missed-wake-up wait/release-wakes wait/without-a-place",
 	exclusiveLooksShared: "extend/mode shared/told",
 	expiredForLost:       "extend/after-taken extend/foreign-token replaces/swap",
 	extendAfterRelease:   "extend/after-release",
@@ -155,13 +155,13 @@ var broken = map[bug]string{
 	statusWithoutValue:        "status/findings",
 	tokenInError:              "answers/secret-tokens",
 	verifyRenews:              "extend/verify",
-	waitSpins: "wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
+	waitSpins: "wait/cooldown-in-time? wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
 		"giveup/during-a-long-wait? giveup/silence? wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/atleast?",
 	waitersUncounted:   "queue/counted",
 	waitsForTheSilent:  "silence/returns",
 	wakeUpMissed:       "wait/missed-wake-up",
-	wakesOnlyAtRelease: "queue/dead-waiter wait/wakes-after-cooldown wait/wakes-at-expiry wait/intent-wakes",
-	wokenKeepsItsPlace: "queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
+	wakesOnlyAtRelease: "wait/cooldown-in-time queue/dead-waiter wait/wakes-after-cooldown wait/wakes-at-expiry wait/intent-wakes",
+	wokenKeepsItsPlace: "wait/cooldown-in-time queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
 		"giveup/during-a-long-wait giveup/silence wait/blocks wait/break-wakes wait/foreign wait/missed-wake-up wait/readers wait/release-wakes " +
 		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above wait/atleast",
 	writersIgnoreReaders: "demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
@@ -211,6 +211,8 @@ var broken = map[bug]string{
 	demotionWakesNobody:     "wait/demotion-wakes",
 	intentEndWakesNobody:    "wait/intent-wakes",
 	secondReleaseWarms:      "cooldown/keeps",
+	coolDownUntold:          "wait/cooldown-in-time",
+	slotsLookedAtRarely:     "slots/cooldown-in-time",
 	coolDownKnowsItsToken:   "cooldown/keeps",
 	extendMovesSince:        "held/until-moves",
 	swapKeepsHolder:         "held/holder",
@@ -264,13 +266,13 @@ var broken = map[bug]string{
 	batchOutOfOrder:        "batch/each",
 	batchOnlyVerifies:      "batch/each",
 	batchUnchecked:         "batch/invalid",
-	slotAlwaysFirst:        "slots/given-up slots/handed-at-once slots/handed-over slots/queue slots/repeat slots/takes slots/waits",
+	slotAlwaysFirst:        "slots/cooldown-in-time slots/given-up slots/handed-at-once slots/handed-over slots/queue slots/repeat slots/takes slots/waits",
 	slotOvertakes:          "slots/queue",
 	slotRepeatTakesAnother: "slots/repeat",
 	slotUnchecked:          "slots/invalid",
-	slotWaitSpins:          "slots/waits",
+	slotWaitSpins:          "slots/cooldown-in-time slots/waits",
 	slotWaitWatchesOne:     "slots/waits",
-	slotAwaitOvertakes:     "slots/handed-at-once slots/handed-over",
+	slotAwaitOvertakes:     "slots/cooldown-in-time slots/handed-at-once slots/handed-over",
 	slotAwaitKeepsGate:     "slots/given-up slots/handed-at-once slots/handed-over",
 	slotAwaitKeepsPlace:    "slots/given-up",
 }

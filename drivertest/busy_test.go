@@ -83,8 +83,8 @@ const mayRunAgain = `acquire/never-queues break/ends-holds close/ends-waits conv
 	promote/intent-lapses promote/release-withdraws promote/withdraw
 	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
 	queue/readers-wait-behind-writers replaces/atleast reserve/lapses reserve/release
-	slots/given-up slots/handed-at-once slots/handed-over slots/waits
-	wait/above wait/atleast wait/blocks wait/break-wakes wait/demotion-wakes wait/foreign wait/intent-wakes
+	slots/cooldown-in-time slots/given-up slots/handed-at-once slots/handed-over slots/waits
+	wait/above wait/atleast wait/blocks wait/break-wakes wait/cooldown-in-time wait/demotion-wakes wait/foreign wait/intent-wakes
 	wait/missed-wake-up wait/readers wait/release-wakes wait/wakes-after-cooldown wait/wakes-at-expiry`
 
 // TestBusyMachineHidesNoBug runs each case on a machine that always stands still. The store is

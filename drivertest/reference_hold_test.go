@@ -131,8 +131,9 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 			return driver.ErrUnavailable
 		}
 		e := s.w.entry(name)
-		o = s.release(e, token, keep)
-		e.signal()
+		if o = s.release(e, token, keep); keep == 0 || !s.is(coolDownUntold) {
+			e.signal()
+		}
 		return nil
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	slotAwaitKeepsPlace    bug = "AwaitSlot keeps the gate when its context ends"
 )
 
-var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotWaitSpins, slotWaitWatchesOne, slotAwaitOvertakes, slotAwaitKeepsGate, slotAwaitKeepsPlace}
+var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotWaitSpins, slotWaitWatchesOne, slotAwaitOvertakes, slotAwaitKeepsGate, slotAwaitKeepsPlace, slotsLookedAtRarely}
 
 // AcquireSlot implements driver.SlotTaker.
 func (s relay) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
@@ -100,10 +100,21 @@ func (s relay) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 			return err
 		}
 		select {
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(s.slotPause()):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// slotPause returns how long a waiter sleeps between two looks at the permits.
+func (s relay) slotPause() time.Duration {
+	switch {
+	case s.is(slotsLookedAtRarely):
+		return 2 * time.Second
+	case s.w.stall != nil:
+		return 50 * time.Millisecond // each look may be delayed
+	}
+	return 5 * time.Millisecond
 }
 
 // AwaitSlot implements driver.SlotQueuer: it takes the gate, and waits for a permit.
@@ -113,7 +124,7 @@ func (s relay) AwaitSlot(ctx context.Context, r driver.Request, n int) (slot int
 	}
 	gate := r
 	gate.Name = driver.SlotGate(r.Name, n)
-	pause := 5 * time.Millisecond
+	pause := s.slotPause()
 	if !s.is(slotAwaitOvertakes) {
 		if err := s.takeGate(ctx, gate); err != nil {
 			s.Release(context.WithoutCancel(ctx), gate.Name, gate.Token, 0)

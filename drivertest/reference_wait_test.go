@@ -171,6 +171,9 @@ func (w *world) nextEnd(e *entry) time.Duration {
 			next = d
 		}
 	}
+	if w.bug == coolDownUntold {
+		next = min(next, 2*time.Second)
+	}
 	return next
 }
 

@@ -1,0 +1,81 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// coolWaitCases check that a waiter learns of a cool-down that a release has left. The waiter knew
+// only the lease before, and planned to look at the name again when that lease ends, or when its
+// store looks anyway.
+var coolWaitCases = []testCase{
+	{
+		name:   "wait/cooldown-in-time",
+		clause: "When a release leaves a cool-down, a waiter gets its turn right after the end of it, not when the lease would have ended or when the store looks anyway.",
+		about:  "Waiter.Wait Store.Release",
+		needs:  []need{waits, coolDowns},
+		f: func(c *check) {
+			for _, reserve := range []bool{true, false} {
+				l := c.take(c.a, c.request(c.newName()), "of a free name")
+				c.cooledInTime(l, c.waitForName(c.b, c.request(l.req.Name), reserve))
+			}
+		},
+	},
+	{
+		name:   "slots/cooldown-in-time",
+		clause: "When a release leaves a cool-down on a permit, a caller of WaitSlot or AwaitSlot gets its turn right after the end of it.",
+		about:  "SlotWaiter.WaitSlot SlotQueuer.AwaitSlot Store.Release",
+		needs:  []need{takesSlots, coolDowns},
+		f: func(c *check) {
+			r := c.request(c.slotted())
+			if c.has.waitSlot {
+				c.cooledInTime(c.takeSlots(r, 2)[0], c.waitForSlot(c.b, r.Name, 2))
+			}
+			if r.Name = c.slotted(); c.has.queueSlot {
+				c.cooledInTime(c.takeSlots(r, 2)[0], c.awaitSlot(c.b, r.Name, 2))
+			}
+		},
+	},
+}
+
+// cooledInTime releases l, which w waits for, and leaves a cool-down. Another name gets a cool-down
+// that ends a little later. When that name is free, the waiter must have had its turn.
+func (c *check) cooledInTime(l *lease, w *testWaiter) {
+	short, gap := max(c.unit, 300*time.Millisecond), max(2*c.unit, 400*time.Millisecond)
+	other := c.take(c.a, c.request(c.newName()), "of another free name")
+	c.settle() // the waiter plans its next look
+	c.cool(l, short)
+	c.cool(other, short+gap)
+	c.takeSoon(c.a, c.request(other.req.Name), "after a cool-down that nobody waits for")
+	if w.waiting() {
+		c.failLate(gap, "a waiter had no turn within %v after the end of a cool-down", gap)
+	}
+	c.releaseFreely(c.awaitHold(w, "waiting for a cool-down to end"))
+}
+
+// waitForSlot starts a waiter that tries to take a permit, and calls WaitSlot, until it has one.
+func (c *check) waitForSlot(cl *client, name string, n int) *testWaiter {
+	r := c.request(name)
+	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
+		for range maxReturns {
+			sent := c.clockTime()
+			slot, g, err := cl.AcquireSlot(ctx, r, n, true)
+			if err == nil {
+				hold := r
+				hold.Name = driver.SlotName(name, slot)
+				return answer{l: c.leased(cl, hold, g, sent), grant: g}
+			}
+			if errors.Is(err, driver.ErrHeld) {
+				r.Token = newToken() // the old one is spent
+				err = cl.WaitSlot(ctx, r, n)
+			}
+			if err != nil {
+				return answer{err: err}
+			}
+		}
+		return answer{err: errSpinning}
+	})
+}
