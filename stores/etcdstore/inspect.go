@@ -250,6 +250,9 @@ type Holding interface {
 // IsHolder again. If this process has several shared locks on the name, they have the same fence.
 // The comparisons are then true as long as it has one of these locks. Do not use IsHolder together
 // with padlock.PassLocally, which passes a lock on without telling the store.
+//
+// Do not send the transaction with a client of clientv3/namespace. Such a client puts its prefix in
+// front of the keys of the comparisons, so they are never true.
 func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
 	name, fence := driver.StoredName(lock), lock.Fence()
 	all := s.holds.withFence(name, fence)

@@ -150,7 +150,7 @@ func (s *Store) fenceFor(ss *session, h *hold, n node, q *queue, above uint64) (
 // refusal returns the error that names the holders of the lock. It reads their nodes in parallel.
 func (s *Store) refusal(ss *session, dir string, q *queue, n node) error {
 	held := &driver.HeldError{Waiters: q.waiters(n)}
-	held.Holds, _ = ss.describe(dir, q.holders()) // if this fails, the error does not name the holders
+	held.Holds, _ = ss.describe(dir, q.inTheWay()) // if this fails, the error does not name the holders
 	return held
 }
 

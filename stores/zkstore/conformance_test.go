@@ -3,9 +3,13 @@ package zkstore_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
@@ -14,11 +18,54 @@ import (
 )
 
 func contract(t *testing.T, srv *server.Server) {
+	conn := rawConn(t, srv.Addr())
 	drivertest.Run(t, drivertest.Harness{
 		Open:     func(ctx context.Context) (driver.Store, error) { return openStore(ctx, srv.Addr()) },
 		Slow:     true,
 		Parallel: 16,
+		Foreign: func(name string) (release func() error, err error) {
+			l := zk.NewLock(conn, "/padlock/"+name, zk.WorldACL(zk.PermAll))
+			return l.Unlock, l.Lock()
+		},
 	})
+}
+
+// otherPrograms: the locks of Curator and kazoo in the folder of a lock keep padlock's callers out,
+// Inspect and List name them, and Break ends them.
+func otherPrograms(t *testing.T, srv *server.Server) {
+	conn, s := rawConn(t, srv.Addr()), mustOpen(t, srv.Addr())
+	for i, child := range []string{"_c_9a1c-lock-", "9a1c__lock__", "leases"} {
+		name := fmt.Sprint("others ", i)
+		early := request(name)
+		take(t, s, early)
+		path := "/padlock/others%20" + fmt.Sprint(i) + "/" + child
+		flags := int32(zk.FlagEphemeralSequential)
+		if child == "leases" {
+			flags = 0
+		}
+		if _, err := conn.Create(path, []byte("10.0.0.7"), flags, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Release(t.Context(), name, early.Token, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, shared := range []bool{false, true} {
+			r := request(name)
+			r.Shared = shared
+			var held *driver.HeldError
+			if _, err := s.Acquire(t.Context(), r); !errors.As(err, &held) || len(held.Holds) != 1 || !held.Holds[0].Foreign {
+				t.Fatalf("%s: Acquire, shared %v: %v", child, shared, err)
+			}
+		}
+		st, err := s.Inspect(t.Context(), name)
+		if err != nil || len(st.Holds) != 1 || !st.Holds[0].Foreign || st.Holds[0].Host != "" {
+			t.Errorf("%s: Inspect: %+v, %v", child, st, err)
+		}
+		if _, err := s.Break(t.Context(), name, st.Fence); err != nil {
+			t.Errorf("%s: Break: %v", child, err)
+		}
+		take(t, s, request(name))
+	}
 }
 
 func contractWithoutFences(t *testing.T, srv *server.Server) {

@@ -59,7 +59,7 @@ func (s *Store) promote(h *hold, r *driver.Request) error {
 	if _, there := q.find(h.node.guid); !there {
 		return driver.ErrLost
 	}
-	others, err := inTheWay(q, h)
+	others, err := otherReaders(q, h)
 	if err != nil {
 		s.withdraw(h)
 		return err
@@ -83,11 +83,13 @@ func (s *Store) promote(h *hold, r *driver.Request) error {
 	return err
 }
 
-// inTheWay returns the other readers that hold the lock. It returns ErrPromotionConflict if another
-// reader asked for its promotion first.
-func inTheWay(q *queue, h *hold) (others []node, err error) {
+// otherReaders returns the other readers that hold the lock, and the foreign nodes. It returns
+// ErrPromotionConflict if another reader asked for its promotion first.
+func otherReaders(q *queue, h *hold) (others []node, err error) {
+	others = q.foreigners()
 	for _, n := range q.nodes {
 		switch {
+		case n.kind == foreign:
 		case n.guid == h.intent.guid || !n.isBefore(*h.intent):
 			return others, nil
 		case n.kind == intent:

@@ -260,7 +260,7 @@ func (ss *session) sharedFence(h *hold, n node, q *queue, above uint64) (uint64,
 			return 0, err
 		}
 		first := n
-		if holders := q.holders(); len(holders) > 0 && holders[0].isBefore(n) {
+		if holders := q.holders(); len(holders) > 0 && holders[0].kind.shared() && holders[0].isBefore(n) {
 			first = holders[0]
 		}
 		if first == n || m.Fence == 0 || above >= m.Floor && above > 0 {

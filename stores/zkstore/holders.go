@@ -65,6 +65,9 @@ func (ss *session) describe(dir string, nodes []node) ([]driver.Hold, error) {
 // holder did not wait. A waiter makes its node when it begins to wait, so the node does not show
 // since when the waiter has had the lock.
 func describe(n node, d data, stat *zk.Stat) driver.Hold {
+	if n.kind == foreign {
+		return driver.Hold{Foreign: true, Since: time.UnixMilli(stat.Ctime)}
+	}
 	h := driver.Hold{Holder: driver.Holder{Host: d.Host, PID: d.PID, Label: d.Label, Plan: d.Plan, Trace: d.Trace}, Shared: n.kind.shared()}
 	if !n.kind.waits() {
 		h.Since = time.UnixMilli(stat.Ctime)

@@ -36,7 +36,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 func (s *Store) state(ss *session, name string, q *queue) (st driver.State, err error) {
 	dir := s.cfg.dir(name)
 	st.Name, st.Waiters = name, q.waiters(node{})
-	if st.Holds, err = ss.describe(dir, q.holders()); err != nil {
+	if st.Holds, err = ss.describe(dir, q.inTheWay()); err != nil {
 		return st, err
 	}
 	st.Fence, err = ss.highestFence(dir, q)
@@ -54,7 +54,7 @@ func (ss *session) highestFence(dir string, q *queue) (uint64, error) {
 		return 0, err
 	}
 	holders := q.holders()
-	if len(holders) == 0 {
+	if len(holders) == 0 || holders[0].kind == foreign {
 		return max(m.fenceAt(q.stat.Cversion-1), m.Fence, m.Floor), nil
 	}
 	if !holders[0].kind.shared() {
@@ -166,7 +166,7 @@ func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
 	}
 	var ops []any
 	holders := q.holders()
-	for _, n := range holders {
+	for _, n := range q.inTheWay() {
 		path := join(dir, n.String())
 		ops = append(ops, &zk.SetDataRequest{Path: path, Version: -1}, // tells the next waiter; see place
 			&zk.DeleteRequest{Path: path, Version: -1})

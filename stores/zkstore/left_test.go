@@ -22,9 +22,13 @@ func leftOfFreeNames(t *testing.T, srv *server.Server) {
 	conn := rawConn(t, srv.Addr())
 	s := mustOpen(t, srv.Addr(), zkstore.Root("/left"))
 	const names = 20
+	isFree := func(node string) bool {
+		children, _, err := conn.Children("/left/" + node)
+		return err == nil && len(children) == 0
+	}
 	for round := range 3 {
 		for i := range names {
-			name := fmt.Sprint("name ", i)
+			name := fmt.Sprint("name-", i)
 			r := request(name)
 			take(t, s, r)
 			refused(t, s, request(name))
@@ -32,6 +36,7 @@ func leftOfFreeNames(t *testing.T, srv *server.Server) {
 			s.Wait(ctx, request(name), true)
 			cancel()
 			release(t, s, r)
+			waitUntil(t, "the waiter has left the queue", func() bool { return isFree(name) })
 			promoteDemote(t, s, name)
 		}
 	}
@@ -40,10 +45,7 @@ func leftOfFreeNames(t *testing.T, srv *server.Server) {
 		t.Fatalf("%d names left %d nodes, %v", names, len(nodes), err)
 	}
 	for _, node := range nodes {
-		waitUntil(t, "a node without children", func() bool {
-			children, _, err := conn.Children("/left/" + node)
-			return err == nil && len(children) == 0
-		})
+		waitUntil(t, "a node without children", func() bool { return isFree(node) })
 		if data, _, err := conn.Get("/left/" + node); err != nil || len(data) > 64 {
 			t.Errorf("the node has %d bytes, %v", len(data), err)
 		}

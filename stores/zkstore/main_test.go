@@ -95,6 +95,7 @@ func TestOneServer(t *testing.T) {
 		"Contract":                     contract,
 		"ContractWithoutFences":        contractWithoutFences,
 		"ContractInSymfonysLayout":     contractInSymfonysLayout,
+		"OtherPrograms":                otherPrograms,
 		"SymfonysNodes":                symfonysNodes,
 		"SymfonysNextHolder":           symfonysNextHolder,
 		"LostBeforeTheNextGrant":       lostBeforeTheNextGrant,

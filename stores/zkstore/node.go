@@ -33,6 +33,11 @@ import (
 // An exclusive node holds the lock if it is the first node of the queue. A shared node holds the
 // lock if all nodes before it are shared. To promote or demote a hold, the store replaces its node
 // by one of another kind with the same number. So the hold keeps its place in the queue.
+//
+// A child with any other name belongs to another program, for example one that uses Curator's or
+// kazoo's locks. Such programs take no notice of padlock's nodes. So padlock grants nothing while
+// there is such a child, even if its number is greater. The queue has such a child as a node of the
+// kind foreign, whose guid is the whole name.
 type kind byte
 
 const (
@@ -41,6 +46,7 @@ const (
 	tryShared     kind = 's'
 	waitShared    kind = 'r'
 	intent        kind = 'u'
+	foreign       kind = '?'
 )
 
 func (k kind) shared() bool { return k == tryShared || k == waitShared }
@@ -80,7 +86,26 @@ func newGUID() string {
 // stem returns the name of a node without its number.
 func stem(guid string, k kind) string { return guidPrefix + guid + "-" + string(k) + "-" }
 
-func (n node) String() string { return stem(n.guid, n.kind) + fmt.Sprintf("%010d", n.number) }
+func (n node) String() string {
+	if n.kind == foreign {
+		return n.guid
+	}
+	return stem(n.guid, n.kind) + fmt.Sprintf("%010d", n.number)
+}
+
+// foreignNode returns the node for a child that padlock did not make. Most programs let ZooKeeper
+// choose a number, as padlock does. ok is false if the name does not end with such a number.
+func foreignNode(name string) (n node, ok bool) {
+	n = node{guid: name, kind: foreign}
+	if len(name) < sequenceDigits {
+		return n, false
+	}
+	number, err := strconv.ParseUint(name[len(name)-sequenceDigits:], 10, 31)
+	n.number = int32(number)
+	return n, err == nil
+}
+
+const sequenceDigits = 10
 
 // parseNode reads the name of a node. It returns false for nodes that padlock did not make.
 func parseNode(name string) (node, bool) {
@@ -106,26 +131,49 @@ type queue struct {
 
 func newQueue(children []string, stat *zk.Stat) *queue {
 	q := &queue{stat: *stat}
+	var first []node // children of others without a number
 	for _, name := range children {
-		if n, ok := parseNode(name); ok {
+		n, ok := parseNode(name)
+		if !ok {
+			n, ok = foreignNode(name)
+		}
+		if ok {
 			q.nodes = append(q.nodes, n)
+		} else {
+			first = append(first, n)
 		}
 	}
 	slices.SortFunc(q.nodes, func(a, b node) int { return int(a.number - b.number) })
+	for i := range first {
+		if len(q.nodes) > 0 {
+			first[i].number = q.nodes[0].number - 1
+		}
+	}
+	q.nodes = append(first, q.nodes...)
 	return q
 }
 
-// blocker returns the last node that keeps n from getting the lock.
+// blocker returns the last node before n that keeps n from getting the lock. If there is none, it
+// returns a foreign node behind n.
 func (q *queue) blocker(n node) (b node, blocked bool) {
 	for _, o := range q.nodes {
-		if !o.isBefore(n) {
-			break
-		}
-		if !n.kind.shared() || !o.kind.shared() {
+		switch {
+		case !o.isBefore(n) && (blocked || o.kind != foreign):
+		case !n.kind.shared() || !o.kind.shared():
 			b, blocked = o, true
 		}
 	}
 	return b, blocked
+}
+
+// foreigners returns the foreign nodes.
+func (q *queue) foreigners() (out []node) {
+	for _, n := range q.nodes {
+		if n.kind == foreign {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // holders returns the nodes that have the lock.
@@ -144,6 +192,12 @@ func (q *queue) holders() (out []node) {
 		}
 	}
 	return out
+}
+
+// inTheWay returns the nodes that have the lock, and all foreign nodes.
+func (q *queue) inTheWay() []node {
+	out := slices.DeleteFunc(q.holders(), func(n node) bool { return n.kind == foreign })
+	return append(out, q.foreigners()...)
 }
 
 // waiters returns the number of waiters other than n.

@@ -2,6 +2,7 @@ package zkstore
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"net"
 	"strings"
@@ -50,7 +51,7 @@ func nodeOf(k kind, number int32) node { return node{newGUID(), k, number} }
 // The numbers of ZooKeeper wrap from 2^31 - 1 to -2^31. The order and the fences stay right.
 func TestNumbersWrap(t *testing.T) {
 	first, second := nodeOf(tryExclusive, math.MaxInt32), nodeOf(waitExclusive, math.MinInt32)
-	q := newQueue([]string{second.String(), "foreign", first.String()}, &zk.Stat{})
+	q := newQueue([]string{second.String(), first.String()}, &zk.Stat{})
 	if len(q.nodes) != 2 || q.nodes[0] != first {
 		t.Fatalf("the queue is %+v", q.nodes)
 	}
@@ -63,6 +64,32 @@ func TestNumbersWrap(t *testing.T) {
 	m := mapping{Fence: 1000, Number: math.MaxInt32 - 1}
 	if a, b := m.fenceAt(first.number), m.fenceAt(second.number); a != 1001 || b != 1002 {
 		t.Errorf("the fences are %d and %d", a, b)
+	}
+}
+
+// A child that padlock did not make keeps everybody from getting the lock, wherever it stands.
+func TestForeignNodes(t *testing.T) {
+	guid := newGUID()
+	for _, child := range []string{"_c_" + guid + "-lock-%s", "_c_" + guid + "-__READ__%s", guid + "__lock__%s", "lock-%s", "leases", "x", ""} {
+		for _, numbers := range [][2]int32{{3, 5}, {5, 3}} {
+			foreigner, mine := strings.ReplaceAll(child, "%s", fmt.Sprintf("%010d", numbers[0])), nodeOf(waitExclusive, numbers[1])
+			numbered := strings.Contains(child, "%s")
+			q := newQueue([]string{mine.String(), foreigner}, &zk.Stat{})
+			for _, k := range []kind{waitExclusive, waitShared} {
+				mine.kind = k
+				if b, blocked := q.blocker(mine); !blocked || b.String() != foreigner {
+					t.Errorf("%q: a waiter of kind %c waits for %v, %v", foreigner, k, b, blocked)
+				}
+			}
+			mine.kind = waitExclusive
+			waiters := 1
+			if numbered && mine.number < numbers[0] {
+				waiters = 0 // it had the lock before the other program came
+			}
+			if all := q.inTheWay(); len(all) != 2-waiters || all[len(all)-1].String() != foreigner || q.waiters(node{}) != waiters || q.followsHolder(mine) {
+				t.Errorf("%q behind %v: %v in the way, %d waiters", foreigner, mine, all, q.waiters(node{}))
+			}
+		}
 	}
 }
 

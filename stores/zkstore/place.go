@@ -89,9 +89,9 @@ func (p *place) untilFirst(ctx context.Context) (*queue, error) {
 }
 
 // followsHolder reports whether n waits for an exclusive lock and comes directly behind an
-// exclusive holder.
+// exclusive holder, and there is no foreign node.
 func (q *queue) followsHolder(n node) bool {
-	return len(q.nodes) > 1 && q.nodes[1] == n && n.kind == waitExclusive &&
+	return len(q.nodes) > 1 && q.nodes[1] == n && n.kind == waitExclusive && len(q.foreigners()) == 0 &&
 		(q.nodes[0].kind == tryExclusive || q.nodes[0].kind == waitExclusive)
 }
 
@@ -99,7 +99,7 @@ func (q *queue) followsHolder(n node) bool {
 // also returns the next node towards the front of the queue.
 func (q *queue) nodesBefore(n node) []node {
 	b, _ := q.blocker(n)
-	if n.kind.shared() {
+	if n.kind.shared() || !b.isBefore(n) {
 		return []node{b}
 	}
 	for i, o := range q.nodes {
