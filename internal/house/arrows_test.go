@@ -89,12 +89,12 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
-		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                    // the decision about one lock
+		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                      // the decision about one lock
 		arrowRow{dir: "storekit/register", code: []string{"driver", "storekit/decide"}, tests: storeTests}, // a store over compare-and-set
-		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                       // the URLs of the stores
-		arrowRow{dir: "internal/calls", code: []string{"driver"}},                          // the calls of the stores in databases
-		arrowRow{dir: "internal/login"},                                                    // hides users and passwords in errors, for the stores in databases
-		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}}, // the URLs and connections of redisstore and redissession
+		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                       // the URLs of the stores
+		arrowRow{dir: "internal/calls", code: []string{"driver"}},                                          // the calls of the stores in databases
+		arrowRow{dir: "internal/login"},                                                                    // hides users and passwords in errors, for the stores in databases
+		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},                 // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
