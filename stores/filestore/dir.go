@@ -45,12 +45,11 @@ func makeDir(dir string, access access) error {
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return nil
-	case err != nil || access == private:
+	case err != nil:
 		return err
-	case access == group:
-		return os.Chmod(dir, 0o770|os.ModeSetgid)
 	}
-	return os.Chmod(dir, 0o777|os.ModeSticky)
+	perm := [...]os.FileMode{private: 0o700, group: 0o770 | os.ModeSetgid, world: 0o777 | os.ModeSticky}[access]
+	return os.Chmod(dir, perm) // even a private directory, because the umask may have taken rights away
 }
 
 // checkFileSystem returns an error if dir is on a network file system, unless allowNetwork is true.

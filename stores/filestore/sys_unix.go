@@ -62,8 +62,9 @@ func newConn(fd int, access access) (*conn, error) {
 	case access == private && st.Uid != euid && st.Uid != 0:
 		return nil, fmt.Errorf("it belongs to user %d and this program runs as user %d; remove it, or share the directory with group=yes", st.Uid, euid)
 	}
-	if access == private && st.Uid == euid && st.Mode&0o077 != 0 {
-		// PHP makes its files 0666, and every user that can open a file can lock it.
+	if access == private && st.Uid == euid && st.Mode&0o777 != 0o600 {
+		// PHP makes its files 0666, and every user that can open a file can lock it. A umask such
+		// as 0777 makes files that this user cannot open again.
 		if err := syscall.Fchmod(fd, 0o600); err != nil {
 			return nil, err
 		}
