@@ -3,9 +3,11 @@
 package filestore
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -98,4 +100,46 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 		t.Errorf("%d files stay open", n)
 	}
 	take(t, open(t, dir), request("job", "next"))
+}
+
+// Few descriptors are allowed in this script, and the limit belongs to the whole process.
+func init() {
+	scripts["descriptors"] = func(dir string) error {
+		few := syscall.Rlimit{Cur: 200, Max: 200}
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+			return err
+		}
+		s, err := Open(dir)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for ; err == nil && len(names) < 1000; names = append(names, fmt.Sprint(len(names))) {
+			_, err = s.Acquire(background, request(fmt.Sprint(len(names)), "us"))
+		}
+		if !errors.Is(err, syscall.EMFILE) {
+			return fmt.Errorf("with 200 descriptors: %d names, %v", len(names), err)
+		}
+		for _, name := range names[:len(names)-1] { // the last one was refused
+			if _, err := s.Release(background, name, "us", 0); err != nil {
+				return err
+			}
+		}
+		for range 120 {
+			f, err := os.Open(dir)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+		}
+		_, err = s.List(background, "")
+		return err
+	}
+}
+
+// After a process has used up its descriptors and released its locks, the files that the store
+// keeps open leave most descriptors to the program.
+func TestDescriptorsOfAProcessWithFew(t *testing.T) {
+	t.Parallel()
+	start(t, "descriptors", t.TempDir(), nil).end()
 }

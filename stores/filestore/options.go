@@ -36,7 +36,8 @@ const (
 func (a access) perm() uint32 { return [...]uint32{0o600, 0o660, 0o666}[a] }
 
 // DefaultMaxOpen is how many descriptors of free lock files stay open for the next Acquire if
-// MaxOpen is not given.
+// MaxOpen is not given. If the process may have few descriptors, at most an eighth of them stay
+// open.
 const DefaultMaxOpen = 256
 
 // AllowGroup lets the store use a directory to which a group may write. The store then makes lock

@@ -51,7 +51,7 @@ var _ interface {
 // it or can write to it, or because it is on a network file system.
 func Open(dir string, opts ...Option) (*Store, error) {
 	c := config{
-		create: true, probes: !hasList, maxOpen: DefaultMaxOpen,
+		create: true, probes: !hasList, maxOpen: min(DefaultMaxOpen, descriptorLimit()/8),
 		wall: time.Now, firstLook: firstLook, slowLook: slowLook, gatePatience: gatePatience, headPatience: headPatience,
 	}
 	for _, o := range opts {

@@ -5,6 +5,7 @@ package filestore
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"syscall"
 )
@@ -143,6 +144,15 @@ func (c *conn) state() (linked bool, size int64) {
 		return true, 0
 	}
 	return st.nlink > 0, st.size
+}
+
+// descriptorLimit returns how many descriptors this process may have.
+func descriptorLimit() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int(limit.Cur)
 }
 
 func (c *conn) close() {

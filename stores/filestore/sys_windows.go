@@ -3,6 +3,7 @@ package filestore
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"syscall"
 	"unsafe"
@@ -13,6 +14,9 @@ var (
 	lockFileEx   = kernel32.NewProc("LockFileEx")
 	unlockFileEx = kernel32.NewProc("UnlockFileEx")
 )
+
+// descriptorLimit returns how many descriptors this process may have.
+func descriptorLimit() int { return math.MaxInt32 }
 
 // conn is an open lock file. It is opened without FILE_SHARE_DELETE, so that no process can remove
 // or rename the file while it is open.
