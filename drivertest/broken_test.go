@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"flag"
 	"slices"
 	"strings"
 	"testing"
@@ -277,6 +278,12 @@ var broken = map[bug]string{
 	slotAwaitKeepsPlace:    "slots/given-up",
 }
 
+// With -real, TestBrokenStores runs by the real clock, and each case as on the machine that it is.
+// For example, on a busy machine:
+//
+//	go test ./drivertest -run TestBrokenStores -timeout 1h -args -real
+var realClock = flag.Bool("real", false, "run the broken stores by the real clock")
+
 // TestBrokenStores runs the suite against a store with one bug at a time, on a machine that always
 // stands still. The race detector is slow
 // and looks for other errors. So under it only the cases that must fail are run.
@@ -287,7 +294,7 @@ func TestBrokenStores(t *testing.T) {
 			want, may := expected(list)
 			watched := strings.Contains(list, "answers/") // in all other cases
 			some := func(name string) bool {
-				return !raceDetector || watched || slices.Contains(want, name) || slices.Contains(may, name)
+				return !raceDetector && !*realClock || watched || slices.Contains(want, name) || slices.Contains(may, name)
 			}
 			found := failing(t, func() *world { return brokenWorld(b) }, some, always)
 			got := slices.DeleteFunc(names(found), func(n string) bool {
@@ -351,16 +358,23 @@ func bind(w *world) { w.g.Bound, w.g.SurvivesRestart = driver.ToConnection, driv
 // failing runs the suite in a bubble.
 func failing(t *testing.T, make func() *world, some func(string) bool, still stood) (out []Failure) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	run := func(t *testing.T) {
 		w := make()
 		r, err := start(w.harness())
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.stillness = func() stillness { return still }
+		if !*realClock {
+			r.stillness = func() stillness { return still }
+		}
 		out = r.check(some)
 		close(w.leak)
-	})
+	}
+	if *realClock {
+		run(t)
+	} else {
+		synctest.Test(t, run)
+	}
 	return out
 }
 
