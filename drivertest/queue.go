@@ -10,14 +10,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// testWaiter is a waiter. It waits in its own goroutine or in the queue of an Enqueuer.
+// testWaiter is a waiter. It waits in its own goroutine or in the queue of an Enqueuer. The two
+// numbers may be read only after the answer has come.
 type testWaiter struct {
 	cl      *client
 	req     driver.Request
 	cancel  context.CancelFunc
 	leave   func() bool // gives up the place that Enqueue took
 	done    chan answer
-	returns int // how often Wait returned without a grant; read it only after the answer has come
+	returns int // how often Wait returned
+	quick   int // how often Wait returned without a grant after less than quickReturn
 }
 
 type answer struct {
@@ -67,7 +69,11 @@ func (c *check) waitForName(cl *client, r driver.Request, reserve bool) *testWai
 					c.took(driver.MaxReservation)
 				}
 				r.Token = newToken() // the old one is spent
+				began := time.Now()
 				g, err = cl.Wait(ctx, r, reserve)
+				if !handed(g) && time.Since(began) < quickReturn {
+					t.quick++
+				}
 			}
 			if err != nil {
 				return answer{err: err}
@@ -79,6 +85,9 @@ func (c *check) waitForName(cl *client, r driver.Request, reserve bool) *testWai
 		return answer{err: errSpinning}
 	})
 }
+
+// quickReturn is less than a Wait takes that waits at all.
+const quickReturn = 2 * time.Millisecond
 
 // maxReturns is how often Wait may return without handing the name over. Without a limit, a Wait
 // that never blocks would keep a processor busy for ever.

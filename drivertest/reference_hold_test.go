@@ -44,7 +44,7 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 		return driver.Grant{}, err
 	}
 	if ttl == 0 && s.is(verifyRenews) && w.g.Lease {
-		h.until = later(h.until, w.now().Add(100*time.Millisecond))
+		h.until = later(h.until, w.now().Add(300*time.Millisecond))
 	}
 	if ttl == 0 || !w.g.Lease {
 		return s.grant(h), nil
