@@ -99,6 +99,8 @@ var broken = map[bug]string{
 	recordedNamesAll:          "record/names",
 	invalidUnnamed:            "acquire/spent limits/fence limits/holder limits/keep limits/name limits/token limits/token-of-no-hold limits/ttl wait/invalid",
 	joinsAfterGivingUp:        "giveup/during-a-long-wait giveup/silence",
+	keepsAreLeases:            "limits/keep-beyond-leases",
+	leasesGrowWithAtLeast:     "limits/keep-beyond-leases",
 	keepReplacesAtLeast:       "atleast/release-keep",
 	lastComeFirst:             "queue/first-come queue/no-overtaking",
 	lateReleaseSaysReleased:   "release/after-expiry",
@@ -328,6 +330,8 @@ func brokenWorld(b bug) *world {
 	switch b {
 	case cancelHidesGrant, joinsAfterGivingUp:
 		w.trip = time.Millisecond
+	case keepsAreLeases, leasesGrowWithAtLeast:
+		w.g.MaxTTL = time.Hour
 	case deadWaiterUntold:
 		w.linger = 20 * time.Second
 	case coolDownPretended:

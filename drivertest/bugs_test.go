@@ -74,6 +74,8 @@ const (
 	intentOutlivesRelease     bug = "an intent outlives its reader"
 	invalidUnnamed            bug = "ErrInvalid does not name the parameter"
 	joinsAfterGivingUp        bug = "a waiter that gives up on its way joins the queue later"
+	keepsAreLeases            bug = "a cool-down is no longer than a lease may be"
+	leasesGrowWithAtLeast     bug = "with AtLeast, a lease is longer than MaxTTL"
 	keepReplacesAtLeast       bug = "keep shortens AtLeast"
 	lastComeFirst             bug = "the queue is a stack"
 	lateReleaseSaysReleased   bug = "Release of a lapsed hold returns Released"

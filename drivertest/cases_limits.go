@@ -137,10 +137,10 @@ var limitCases = []testCase{
 			if c.g.Lease && max(l.grant.TTL, g.TTL) > high+time.Second {
 				c.errorf("the longest lease is %v, but Acquire granted %v and Extend %v", high, l.grant.TTL, g.TTL)
 			}
-			c.release(l, 0, "of a hold with AtLeast of MaxTTL", driver.Released)
+			c.releaseFreely(l)
 			c.mustRefuse(c.b, c.request(r.Name), "after the release of a hold with AtLeast of MaxTTL")
 			l = c.take(c.a, c.request(c.newName()), "of a free name")
-			c.release(l, driver.MaxTTL, "with a cool-down of MaxTTL", driver.Released)
+			c.cool(l, driver.MaxTTL)
 			c.mustRefuse(c.b, c.request(l.req.Name), "after a release with a cool-down of MaxTTL")
 		},
 	},

@@ -409,6 +409,9 @@ func (s *ref) grant(h *hold) driver.Grant {
 	}
 	if s.w.g.Lease {
 		g.TTL = h.until.Sub(s.w.now())
+		if longest := s.w.g.MaxTTL; longest > 0 && !s.is(leasesGrowWithAtLeast) {
+			g.TTL = min(g.TTL, longest)
+		}
 	}
 	if s.w.g.Bound == driver.ToConnection || s.is(boundUnasked) {
 		g.Bound = s.bound

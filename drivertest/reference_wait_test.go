@@ -319,7 +319,11 @@ func (s *ref) check(name, token, param string, d time.Duration) error {
 	if err == nil && !s.is(anyToken) {
 		err = driver.CheckToken(token)
 	}
-	if err == nil && d != 0 {
+	switch {
+	case err != nil || d == 0:
+	case param == "keep" && !s.is(keepsAreLeases):
+		err = driver.CheckKeep(param, d, &s.w.g)
+	default:
 		err = driver.CheckTTL(param, d, &s.w.g)
 	}
 	return err
