@@ -21,7 +21,7 @@ var broken = map[bug]string{
 	anyName:                "limits/name",
 	anyTTL:                 "limits/ttl",
 	anyToken:               "limits/token-of-no-hold",
-	atLeastDiesWithRelease: "atleast/release atleast/release-keep atleast/repeat replaces/atleast convert/atleast wait/atleast",
+	atLeastDiesWithRelease: "limits/keep-beyond-leases atleast/release atleast/release-keep atleast/repeat replaces/atleast convert/atleast wait/atleast",
 	atLeastIgnored:         "atleast/extend atleast/first-lease",
 	boundOutlivesCut:       "cut/bound",
 	boundOutlivesSilence:   "silence/bound",
@@ -38,7 +38,7 @@ var broken = map[bug]string{
 	closeForgetsWaiters:    "close/ends-waits",
 	closeLeaks:             "close/goroutines",
 	convertTakes:           "convert/lost",
-	coolDownForgotten: "wait/cooldown-in-time atleast/release-keep cooldown/with-readers cooldown/keeps cooldown/told inspect/cooling list/what-is-busy " +
+	coolDownForgotten: "limits/keep-beyond-leases wait/cooldown-in-time atleast/release-keep cooldown/with-readers cooldown/keeps cooldown/told inspect/cooling list/what-is-busy " +
 		"wait/wakes-after-cooldown",
 	coolDownLooksHeld:    "cooldown/told inspect/cooling list/what-is-busy",
 	cutDropsHolds:        "cut/unbound",
