@@ -19,7 +19,7 @@ func TestLateRequestAfterRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 				a, r := open(), request("n")
-				r.TTL = time.Hour
+				r.TTL = driver.DefaultMaxTTL
 				a.links[2].next("acquire", f)
 				take(t, a, r)
 				wantOutcome(t, a, r, driver.Released)
