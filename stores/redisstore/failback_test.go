@@ -143,7 +143,7 @@ func TestGuardAfterALoadedSnapshot(t *testing.T) {
 	a, _, _ := sentinel(t)
 	s := opened(t, a.Addr(), redisstore.MaxTTL(time.Hour))
 	take(t, s, request("saved"))
-	ask(t, a, "SAVE")
+	save(t, a)
 	take(t, s, request("lost"))
 	if err := a.Crash(true); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestGuardAfterAPromotionWithoutData(t *testing.T) {
 	ask(t, b, "REPLICAOF", "NO", "ONE")
 	s := opened(t, b.Addr(), redisstore.MaxTTL(time.Hour))
 	take(t, s, request("saved"))
-	ask(t, b, "SAVE")
+	save(t, b)
 	take(t, s, request("lost"))
 	if err := b.Crash(true); err != nil { // its arguments make it a replica of a
 		t.Fatal(err)
@@ -194,4 +194,13 @@ func TestGuardLastsOverAFailover(t *testing.T) {
 	if err != nil || !strings.Contains(finding(found, "restart-guard").Value, "gives no locks") {
 		t.Errorf("Status: %v, %v", found, err)
 	}
+}
+
+// save makes the server write a snapshot. The server may be writing one for a new replica.
+func save(t *testing.T, srv *server.Server) {
+	t.Helper()
+	eventually(t, "no other snapshot is being written", func() bool {
+		return strings.Contains(ask(t, srv, "INFO", "persistence"), "rdb_bgsave_in_progress:0")
+	})
+	ask(t, srv, "SAVE")
 }

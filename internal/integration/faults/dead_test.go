@@ -34,7 +34,7 @@ func TestTRL1TwoDead(t *testing.T) {
 				t.Errorf("the fence was %d and is %d", before.Fence, g.Fence)
 			}
 			refused(t, b, request("job"))
-			if again, err := a.Extend(t.Context(), "job", ours.Token, time.Minute); err != nil || again.TTL <= 0 {
+			if again, err := a.Extend(t.Context(), "job", ours.Token, 50*time.Second); err != nil || again.TTL <= 0 {
 				t.Errorf("Extend: %+v, %v", again, err)
 			}
 			free(t, a, ours)
@@ -117,7 +117,7 @@ func bare(t *testing.T, r *rack, ttl time.Duration, opts ...redisstore.Option) (
 func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
-	a, b, ours := bare(t, r, time.Minute, redisstore.RestartGuard(redisstore.GuardOff))
+	a, b, ours := bare(t, r, 50*time.Second, redisstore.RestartGuard(redisstore.GuardOff))
 	before, err := a.Extend(t.Context(), "job", ours.Token, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 		t.Errorf("the first holder has fence %d, the second %d", before.Fence, second.Fence)
 	}
 	eventually(t, "the first holder learns it when it asks", func() bool {
-		_, err := a.Extend(t.Context(), "job", ours.Token, time.Minute)
+		_, err := a.Extend(t.Context(), "job", ours.Token, 50*time.Second)
 		return err != nil
 	})
 }
@@ -176,7 +176,7 @@ func TestRestartedMembersGetTheHoldBack(t *testing.T) {
 		srv.Restart(false)
 		s := r.direct(i)
 		eventually(t, "the member has the hold again", func() bool {
-			again, err := a.Extend(t.Context(), "job", ours.Token, time.Minute)
+			again, err := a.Extend(t.Context(), "job", ours.Token, 50*time.Second)
 			if err != nil || again.Fence != 0 && again.Fence != g.Fence {
 				t.Fatalf("Extend while one of five has forgotten: %+v, %v", again, err)
 			}

@@ -33,7 +33,8 @@ func (runIDs) Store(string, string) error { return nil }
 // opened opens a store that is closed with the test.
 func opened(t testing.TB, srv *server.Server, opts ...redisstore.Option) *redisstore.Store {
 	t.Helper()
-	opts = append([]redisstore.Option{redisstore.RememberRunIDs(runIDs{})}, opts...)
+	// PHP's leases last for 300 s.
+	opts = append([]redisstore.Option{redisstore.RememberRunIDs(runIDs{}), redisstore.MaxTTL(5 * time.Minute)}, opts...)
 	s, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: []string{srv.Addr()}}, opts...)
 	if err != nil {
 		t.Fatal(err)
