@@ -72,7 +72,7 @@ func TestHelpExamples(t *testing.T) {
 			if text = strings.TrimSpace(text); text == "" || strings.HasPrefix(text, "#") && !how.whole {
 				continue
 			}
-			text = strings.ReplaceAll(text, "/usr/local/share/man/man1/", "./")
+			text = strings.NewReplacer("/usr/local/share/man/man1/", "./", "/var/lib/node_exporter/", "./").Replace(text)
 			script := "exec sh -e example.sh\n-- example.sh --\n" + stubs + how.before + "\n" + text + "\n"
 			if how.leases {
 				script = "env PADLOCK_STORE=$REDIS\n" + script
