@@ -33,7 +33,7 @@ func (s *server) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ahead := s.clock.ahead.Swap(0)
-	s.store = memstore.New(memstore.WithClock(s.clock))
+	s.store = memstore.New(memstore.WithClock(s.clock), memstore.MaxTTL(driver.MaxTTL))
 	s.clock.ahead.Store(ahead) // fences follow the clock from here
 }
 

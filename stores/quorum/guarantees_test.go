@@ -143,7 +143,7 @@ type connected struct {
 }
 
 func connect() *connected {
-	c := &connected{Store: memstore.New()}
+	c := &connected{Store: memstore.New(memstore.MaxTTL(time.Hour))}
 	c.conn, c.cut = context.WithCancelCause(context.Background())
 	return c
 }
