@@ -71,7 +71,7 @@ func fileStore(dir string, d time.Duration) (measure.Figures, error) {
 func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 	ctx := context.Background()
 	request := driver.Request{
-		Name: "nightly-report", Token: "4711", TTL: time.Minute,
+		Name: "nightly-report", Token: "4711", TTL: 30 * time.Second,
 		Holder: driver.Holder{Host: "db1.example.com", PID: os.Getpid(), Label: "report"},
 	}
 	return loop(d, func() error {
