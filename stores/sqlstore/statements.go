@@ -123,8 +123,12 @@ func newStatements(d *dialect, t tables) statements {
 // which has the queue and the rest of the state. Instead they read the column "busy". If it
 // contains a time in the future, the statements that take or release a name change nothing.
 func (st *statements) fast(d *dialect, t tables) {
+	least := "?"
+	if d == dialects[PostgreSQL] {
+		least = "?::bigint" // it would take the parameter for an int4, which has room for 35 minutes
+	}
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
-		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
+		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN " + least + " > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
 	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
 	live := " AND l.reserved = 0 AND l.until > " + d.now + " AND l.least <= " + d.now
 	switch d {
@@ -147,7 +151,7 @@ func (st *statements) fast(d *dialect, t tables) {
 	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, reserved = 0, since = 0, until = 0, least = 0, holder = ''" +
 		strings.Replace(mine, " AND reserved = 0", "", 1) + " AND least <= " + d.now + " AND busy <= " + d.now)
 	claim := "UPDATE " + t.locks + " SET version = version + 1, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?" +
-		", least = CASE WHEN ? > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
+		", least = CASE WHEN " + least + " > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
 	if d != dialects[MySQL] {
 		st.claim = d.bind(claim + " RETURNING fence, busy > " + d.now)
 	}
