@@ -154,29 +154,29 @@ func TestMaxWaitWithFrozenValues(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := newOutage(t, 1)
 		work := &counter{}
-		get := func(key string, opts ...stampede.Option) (string, error, time.Duration) {
+		get := func(key string, opts ...stampede.Option) (string, time.Duration, error) {
 			start := time.Now()
 			v, err := stampede.Remember(t.Context(), o.caches[0], key, time.Minute, work.fn, append(opts, stampede.MaxWait(200*time.Millisecond))...)
-			return v, err, time.Since(start)
+			return v, time.Since(start), err
 		}
-		if v, err, _ := get("known", stampede.Stale(time.Hour)); v != "value 1" || err != nil {
+		if v, _, err := get("known", stampede.Stale(time.Hour)); v != "value 1" || err != nil {
 			t.Fatalf("%q, %v", v, err)
 		}
 		o.values.on.Store(true)
 		o.guard.Store(true)
-		if v, err, d := get("known"); v != "value 1" || err != nil || d > 200*time.Millisecond {
+		if v, d, err := get("known"); v != "value 1" || err != nil || d > 200*time.Millisecond {
 			t.Errorf("a fresh value: %q, %v after %v", v, err, d)
 		}
 		<-time.After(2 * time.Minute)
 		work.takes = time.Hour
-		if v, err, d := get("known", stampede.Stale(time.Hour)); v != "value 1" || err != nil || d > 200*time.Millisecond {
+		if v, d, err := get("known", stampede.Stale(time.Hour)); v != "value 1" || err != nil || d > 200*time.Millisecond {
 			t.Errorf("a stale value: %q, %v after %v", v, err, d)
 		}
-		if v, err, d := get("known", stampede.Stale(time.Hour)); v != "value 1" || err != nil || d > 0 {
+		if v, d, err := get("known", stampede.Stale(time.Hour)); v != "value 1" || err != nil || d > 0 {
 			t.Errorf("a stale value, a moment after Values did not answer: %q, %v after %v", v, err, d)
 		}
 		<-time.After(2 * time.Second)
-		if v, err, d := get("unknown"); !errors.Is(err, stampede.ErrNotReady) || d > 200*time.Millisecond {
+		if v, d, err := get("unknown"); !errors.Is(err, stampede.ErrNotReady) || d > 200*time.Millisecond {
 			t.Errorf("no value: %q, %v after %v", v, err, d)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -125,11 +124,13 @@ func addKept(list, kept []driver.State) []driver.State {
 
 // rangeOf returns the range of the names that begin with prefix. The name "to" is not included.
 func rangeOf(prefix string) (from, to []byte) {
-	from = []byte(prefix)
-	if short := strings.TrimRight(prefix, "\xff"); short != "" {
-		to = []byte(short)
-		to[len(to)-1]++
-		return from, to
+	to = []byte(prefix)
+	for len(to) > 0 && to[len(to)-1] == 0xff {
+		to = to[:len(to)-1]
 	}
-	return from, bytes.Repeat([]byte{0xff}, driver.MaxName+1)
+	if len(to) > 0 {
+		to[len(to)-1]++
+		return []byte(prefix), to
+	}
+	return []byte(prefix), bytes.Repeat([]byte{0xff}, driver.MaxName+1)
 }
