@@ -250,3 +250,48 @@ func TestLeasesAreNotCutShort(t *testing.T) {
 }
 
 func errOf(_ driver.Grant, err error) error { return err }
+
+// After a Put with an unknown outcome, no refusal is certain: the Put may still arrive, or it has
+// arrived and somebody has written since.
+func TestNoRefusalAfterAnUnknownOutcome(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		store, f := openOn(s)
+		defer store.Close()
+		r := request("extend")
+		r.TTL = 2 * time.Second
+		if _, err := store.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		var late func() error
+		f.next(func(apply func() error) error {
+			late = apply
+			<-time.After(3 * time.Second) // the lease ends meanwhile
+			return errCut
+		})
+		if _, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrExpired) {
+			t.Errorf("Extend: %v", err)
+		}
+		if err := late(); err != nil {
+			t.Errorf("the late Put no longer had an effect, so this test shows nothing: %v", err)
+		}
+
+		g, err := store.Acquire(t.Context(), request("break"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, _ := openOn(s)
+		defer other.Close()
+		f.next(func(apply func() error) error {
+			if err := apply(); err != nil {
+				return err
+			}
+			if _, err := other.Acquire(t.Context(), request("break")); err != nil {
+				t.Errorf("after the Break: %v", err)
+			}
+			return errCut
+		})
+		if _, err := store.(driver.Breaker).Break(t.Context(), "break", g.Fence); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrLost) {
+			t.Errorf("Break: %v", err)
+		}
+	})
+}

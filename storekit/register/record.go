@@ -23,7 +23,7 @@ type record struct {
 	decide.State
 }
 
-// hash returns what stands for a token in a record: who can read the records must not be able to
+// hash returns what stands for a token in a record: a reader of the records must not be able to
 // release a lock.
 func hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
@@ -112,11 +112,15 @@ func (s *Store) firstSeen(name, nonce string, now decide.Time) decide.Time {
 	return now
 }
 
-// wrote notes a record of this process. Its times count from the moment of the decision.
-func (s *Store) wrote(name, nonce string, at decide.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.note(name, nonce, at)
+// wrote notes a record of this call, which is known to be written. With Clock.Observed, its times
+// count from the moment of the decision.
+func (c *call) wrote(nonce string, at decide.Time) {
+	if !c.opts.Clock.Observed {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note(c.name, nonce, at)
 }
 
 // maxSeen is the number of names whose records this process remembers. A name that it forgot looks

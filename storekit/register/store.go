@@ -98,6 +98,7 @@ func (c *call) cause() error {
 type answer[T any] struct {
 	value T
 	err   error
+	at    decide.Time // of the decision
 }
 
 // A decision changes a view. It says whether the record has to be written, and what the call then
@@ -115,6 +116,9 @@ type decision[T any] func(w *view) (write bool, value T, err error)
 //	reading   the record is one of this call      done, with the answer of that Put
 //	          the record is another one           deciding
 //
+// After an unknown outcome no refusal is certain: the Put may still arrive, or others have written
+// since it arrived. The call then returns driver.ErrUncertain instead.
+//
 // Two Puts of a call never both take effect: they name the same version, or the second one names a
 // version that came after the first.
 func change[T any](c *call, decide decision[T]) (value T, err error) {
@@ -126,26 +130,30 @@ func change[T any](c *call, decide decision[T]) (value T, err error) {
 			return value, c.lost(uncertain, err)
 		}
 		if a, mine := tried[w.Nonce]; mine {
+			c.wrote(w.Nonce, a.at)
 			return ifNil(a.value, a.err)
 		}
 		write, result, failure := decide(w)
+		if !write && failure != nil {
+			return value, c.lost(uncertain, failure)
+		}
 		if !write {
-			return ifNil(result, failure)
+			return result, nil
 		}
 		data, nonce, err := w.encode(c.opts.Clock.Observed)
 		if err != nil {
 			return value, err
 		}
-		c.wrote(c.name, nonce, w.now.At)
 		err = c.put(data, w.version)
 		switch {
 		case err == nil:
+			c.wrote(nonce, w.now.At)
 			return ifNil(result, failure)
 		case errors.Is(err, ErrChanged):
 		case errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain):
 			return value, c.lost(uncertain, err)
 		default:
-			uncertain, tried[nonce] = true, answer[T]{result, failure}
+			uncertain, tried[nonce] = true, answer[T]{result, failure, w.now.At}
 			if c.cause() != nil || time.Now().After(c.until) {
 				return value, errors.Join(c.cause(), driver.ErrUncertain, err)
 			}
@@ -156,12 +164,13 @@ func change[T any](c *call, decide decision[T]) (value T, err error) {
 	}
 }
 
-// lost returns the error of a call that ends before its end.
+// lost returns the error of a call that ends without a success. After an unknown outcome that is
+// driver.ErrUncertain, and errors.Is finds no refusal in it.
 func (c *call) lost(uncertain bool, err error) error {
 	if !uncertain {
 		return err
 	}
-	return errors.Join(c.cause(), driver.ErrUncertain, errors.New(err.Error())) // not unavailable: something may have been written
+	return errors.Join(c.cause(), driver.ErrUncertain, errors.New(err.Error()))
 }
 
 func (c *call) put(data []byte, version string) error {

@@ -27,8 +27,15 @@ func TestPruneOfALargeTable(t *testing.T) {
 	execute(t, conn, "LISTEN batch")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		conn.WaitForNotification(t.Context()) // the first batch is done
-		cancel()
+		defer cancel()
+		if _, err := conn.WaitForNotification(t.Context()); err != nil { // the first batch is done
+			return
+		}
+		for sleeping := 0; sleeping == 0; { // until the second one has begun, so Prune knows of the first
+			if conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").Scan(&sleeping) != nil {
+				return
+			}
+		}
 	}()
 	first, err := s.Prune(ctx)
 	if first == 0 || first == names || !errors.Is(err, context.Canceled) {

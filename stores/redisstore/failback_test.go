@@ -99,7 +99,10 @@ func TestPlannedFailoverBack(t *testing.T) {
 		return c.Do(t.Context(), c.B().Arbitrary("REPLICAOF", "127.0.0.1", portOf(b)).Build()).Error() == nil
 	})
 	becomes(t, a, "slave")
-	take(t, s, request("while A is a replica"))
+	during := request("while A is a replica")
+	take(t, s, during)
+	// The link of a replica can be up before it gets the first changes (diskless synchronization).
+	eventually(t, "the replica has the lock", func() bool { return ask(t, a, "EXISTS", during.Name) == "1" })
 	failOver(t, watch, a)
 	movesTo(t, s, a)
 	wantLocks(t, s, "after", "after the failover back")

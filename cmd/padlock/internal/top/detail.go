@@ -118,7 +118,7 @@ func waiting(n *sampler.Name) string {
 	case n.Waiters == 0:
 		return "waiting: nobody; " + brief(n.WaitTime) + " of waiting in all"
 	}
-	return fmt.Sprintf("waiting: %s, who have waited for %s together; %s of waiting in all", several(n.Waiters, "caller", "callers"), brief(n.Waiting), brief(n.WaitTime))
+	return fmt.Sprintf("waiting: %s; they have waited for %s together; %s of waiting in all", several(n.Waiters, "caller", "callers"), brief(n.Waiting), brief(n.WaitTime))
 }
 
 func usual(n *sampler.Name) string {
