@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 )
 
 // Abandon gives up the session for this request. Writes that are not saved yet are dropped,
@@ -42,5 +43,38 @@ func (s *state) dropCutOff(requestCtx context.Context, code int) {
 	if errors.Is(s.wroteWith.Err(), context.DeadlineExceeded) || requestCtx.Err() != nil {
 		s.pending = ordered[Op]{}
 		s.event(requestCtx, Event{Kind: EventFailed, Err: fmt.Errorf("%w: the answer began before the handler had ended", context.Cause(s.wroteWith))})
+	}
+}
+
+// errPanicked is the error of the event that reports dropped writes.
+var errPanicked = errors.New("the handler panicked")
+
+// dropPanicked drops the unsaved writes if a deferred function sends the answer of a handler that
+// has panicked. So it does not matter whether the handler that recovers is inside or outside of the
+// session. The caller holds s.mu.
+func (s *state) dropPanicked(ctx context.Context, code int) {
+	if code >= http.StatusInternalServerError && s.pending.len() > 0 && panicking() {
+		s.pending = ordered[Op]{}
+		s.event(ctx, Event{Kind: EventFailed, Err: errPanicked})
+	}
+}
+
+// panicking reports whether a deferred function that runs because of a panic has called this
+// function. The runtime keeps the frame of the panic on the stack until the deferred function
+// returns, even after the function recover was called.
+func panicking() bool {
+	pcs := make([]uintptr, 64)
+	for skip := 0; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs)
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := n > 0; more; {
+			var f runtime.Frame
+			if f, more = frames.Next(); f.Function == "runtime.gopanic" {
+				return true
+			}
+		}
+		if n < len(pcs) {
+			return false
+		}
 	}
 }

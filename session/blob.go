@@ -39,7 +39,18 @@ func (b *blobSessions) Load(ctx context.Context, key string) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return Record{doc.Fields(), version(blob.Data), blob.TTL, doc.Deadline(), moved}, nil
+	return Record{Fields: doc.Fields(), Version: version(blob.Data), TTL: blob.TTL, Deadline: doc.Deadline(), Moved: moved, Try: tryOn(doc)}, nil
+}
+
+// tryOn returns a function for Record.Try. It changes doc, but not the values that doc.Fields has
+// returned.
+func tryOn(doc Document) func(Op) error {
+	return func(op Op) error {
+		if op.Kind == OpDelete {
+			return doc.Delete(op.Key)
+		}
+		return doc.Set(op.Key, op.Value)
+	}
 }
 
 // find returns a session, or a tombstone and the data that the session had.

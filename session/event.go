@@ -24,7 +24,8 @@ const (
 	// EventFailed: the session could not be loaded or saved, or a write was refused. The Manager
 	// has replaced the handler's answer, unless that answer was an error itself. Err is set.
 	EventFailed EventKind = "failed"
-	// EventLost: a write came too late, because the answer had begun. Err is set.
+	// EventLost: a write came too late, because the answer had begun, or the answer did not go
+	// through the session's ResponseWriter. Err is set.
 	EventLost EventKind = "lost"
 	// EventLockLost: the lock ended before it was released. Normally the conditions of the commit
 	// still protect the session. But if Traits.CommitsNeedLock is true, another program may have

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -363,4 +364,97 @@ func TestSlowReaderErasesNothing(t *testing.T) {
 			wantPage(t, c, "/get", 200, "2 <nil>")
 		})
 	}
+}
+
+// framework is a ResponseWriter of a web framework, with the method Written that gin's writer has.
+type framework struct {
+	http.ResponseWriter
+	written bool
+}
+
+func (f *framework) Written() bool { return f.written }
+
+func (f *framework) WriteHeader(code int) { f.written = true; f.ResponseWriter.WriteHeader(code) }
+
+func (f *framework) Write(p []byte) (int, error) {
+	f.written = true
+	return f.ResponseWriter.Write(p)
+}
+
+// past is an adapter that passes the request on to h, but not the ResponseWriter of the session.
+func past(m *session.Manager, h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		outer := &framework{ResponseWriter: w}
+		m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { h(outer, r) })).ServeHTTP(outer, r)
+	})
+}
+
+// TestAnswerPastTheSession: if the answer bypasses the session's writer, a new session would be
+// lost. That is reported, and in development the request fails.
+func TestAnswerPastTheSession(t *testing.T) {
+	t.Parallel()
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		s := session.From(r.Context())
+		n, err := session.Get[int](s, "n")
+		noError(t, err)
+		noError(t, s.Put("n", n+1))
+		fmt.Fprint(w, n+1)
+	}
+	for _, dev := range []bool{false, true} {
+		var lost []error
+		opts := []session.Option{session.OnEvent(func(_ context.Context, e session.Event) {
+			if e.Kind == session.EventLost {
+				lost = append(lost, e.Err)
+			}
+		})}
+		if dev {
+			opts = append(opts, session.Development())
+		}
+		store := &counting{Store: session.NewMemory()}
+		m := newManager(t, store, opts...)
+		panicked := func(r *http.Request) (v any) {
+			defer func() { v = recover() }()
+			past(m, handler).ServeHTTP(httptest.NewRecorder(), r)
+			return nil
+		}
+		v := panicked(httptest.NewRequest("GET", "/", nil))
+		if (v != nil) != dev || len(lost) != 1 || store.commits != 0 {
+			t.Errorf("Development %v: panic %v, events %v, %d commits", dev, v, lost, store.commits)
+		}
+		b := newBrowser(t, m)
+		b.putValue("n", 5)
+		r := httptest.NewRequest("GET", "/", nil)
+		r.AddCookie(b.cookie)
+		if v := panicked(r); (v != nil) != dev {
+			t.Errorf("Development %v, a known session: panic %v", dev, v)
+		}
+		has(b, "n", 6)
+	}
+}
+
+// TestPanicWithRecoveryInside: a handler that recovers a panic inside of the session, and answers
+// 500 for it, does not make the session save half of the handler's writes. An answer 500 without a
+// panic saves them.
+func TestPanicWithRecoveryInside(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, newManager(t, session.NewMemory()))
+	b.putValue("n", 1)
+	answer := func(panics bool) {
+		b.answer(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				if recover() != nil {
+					w.WriteHeader(500)
+				}
+			}()
+			session.From(r.Context()).Put("n", 2)
+			if panics {
+				panic("oops")
+			}
+			w.WriteHeader(500)
+		})
+	}
+	answer(true)
+	has(b, "n", 1)
+	answer(false)
+	has(b, "n", 2)
 }

@@ -142,9 +142,11 @@ func OnError(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 // outer handler that has read the body can do so.
 func RetryConflicts(n int) Option { return option(func(c *config) { c.retries = n }) }
 
-// Development reports a common mistake (EventInPlace): a handler gets a value, changes it in place,
-// and does not call Put. Such a change is not saved. The option costs two more encodings for each
-// Get.
+// Development reports two common mistakes. One is EventInPlace: a handler gets a value, changes it
+// in place, and does not call Put. Such a change is not saved. The other is an answer that bypasses
+// the session's ResponseWriter, as with some adapters for web frameworks: then the request panics.
+// It is noticed if the framework's ResponseWriter has a method Written() bool. The option costs two
+// more encodings for each Get.
 func Development() Option { return option(func(c *config) { c.dev = true }) }
 
 // DiscardUnreadable makes the Manager ignore a stored session that cannot be read (ErrRefused). The

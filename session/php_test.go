@@ -188,7 +188,7 @@ func TestPHPDamagedSession(t *testing.T) {
 		}
 	}
 	php.blobs.Put(session.PHPPrefix+phpID, []byte("a|i:1;b|R:1;c|i:3;"))
-	b.status(503, func(s *session.Session) { noError(t, s.Put("a", 2)) })
+	b.status(503, func(s *session.Session) { s.Put("a", 2) })
 	b.ok(func(s *session.Session) { noError(t, s.Put("c", 4)); noError(t, s.Put("d", 5)) })
 	if blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID); string(blob.Data) != "a|i:1;b|R:1;c|i:4;d|i:5;" {
 		t.Errorf("%q", blob.Data)
@@ -198,5 +198,31 @@ func TestPHPDamagedSession(t *testing.T) {
 func TestPHPNeedsLocks(t *testing.T) {
 	if _, err := session.NewPHP(sessiontest.NewBlobs(), nil, session.PHP{}, session.Exclusive); err == nil {
 		t.Error("no locks, no error")
+	}
+}
+
+// TestPutOfAReference: a write that a session with references does not allow fails at Put, and the
+// other writes of the request can be saved.
+func TestPutOfAReference(t *testing.T) {
+	t.Parallel()
+	php, m := newPHP(t)
+	php.blobs.Put(session.PHPPrefix+phpID, []byte("a|i:1;b|R:1;n|i:0;"))
+	b := newBrowser(t, m)
+	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	b.ok(func(s *session.Session) {
+		for _, key := range []string{"a", "b"} {
+			if err := s.Put(key, 2); !errors.Is(err, session.ErrRefused) {
+				t.Errorf("Put of %q: %v", key, err)
+			}
+		}
+		if err := s.Delete("a"); !errors.Is(err, session.ErrRefused) {
+			t.Errorf("Delete: %v", err)
+		}
+		s.IgnoreRefused()
+		noError(t, s.Put("n", 1))
+		noError(t, s.Put("new", 1))
+	})
+	if blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID); string(blob.Data) != "a|i:1;b|R:1;n|i:1;new|i:1;" {
+		t.Errorf("%q", blob.Data)
 	}
 }

@@ -228,6 +228,7 @@ func (s *state) keepRecord(rec Record) {
 	s.standing = loaded
 	s.version, s.base, s.expires = rec.Version, rec.Version, rec.Deadline
 	s.replace(rec.Fields)
+	s.try = rec.Try
 }
 
 // markDestroyed marks the session as destroyed.

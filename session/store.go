@@ -65,6 +65,9 @@ type Record struct {
 	TTL      time.Duration // the remaining lifetime; 0: for ever
 	Deadline time.Time     // Change.Deadline of the commit that made the session; zero: none
 	Moved    Moved         // if not zero, this is a tombstone
+	// Try may be nil. Otherwise Try applies a Put or a Delete to a copy of the loaded session, and
+	// returns the error that a commit of this Op would return. So Session.Put can return the error.
+	Try func(Op) error
 }
 
 // Moved says where a session with a new id is now. The zero value means that the session did not

@@ -81,7 +81,8 @@ func (s *Session) Has(key string) (bool, error) {
 // sends an error answer in place of the handler's answer, even if the handler ignores the error of
 // Put. To prevent that, the handler calls IgnoreRefused or writes an error answer itself. The error
 // is ErrTooLarge if the session would exceed MaxSize. A Put that makes the session smaller
-// succeeds.
+// succeeds. The error is ErrRefused if the format of the stored session does not allow the change:
+// in a session of PHP, a value that is bound by references.
 func (s *Session) Put(key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err != nil {
@@ -191,6 +192,11 @@ func (s *state) write(ctx context.Context, op Op, encodeErr error) error {
 	size, limit := s.size-was+len(op.Key)+len(op.Value), s.m.cfg.maxSize
 	if op.Kind == OpPut && size > limit && size > s.size {
 		return s.refuse(fmt.Errorf("%w: %q would make it %d bytes, at most %d are allowed", ErrTooLarge, op.Key, size, limit))
+	}
+	if s.try != nil {
+		if err := s.try(op); err != nil {
+			return s.refuse(err)
+		}
 	}
 	s.planOp(op)
 	s.wroteWith = ctx

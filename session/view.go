@@ -12,6 +12,7 @@ type view struct {
 	watched map[string]bool // the keys given to Watch
 	handed  []handedOut     // with the option Development: values that the handler got and may change in place
 	size    int             // bytes of all keys and values, as the request sees them
+	try     func(Op) error  // Record.Try of the loaded session; may be nil
 }
 
 // handedOut is a value that the handler got. With the option Development, the request checks
@@ -135,7 +136,7 @@ func (v *view) sizeOf(key string) int {
 
 // clearView forgets all values and all pending ops.
 func (v *view) clearView() {
-	v.pending, v.values, v.size = ordered[Op]{}, ordered[[]byte]{}, 0
+	v.pending, v.values, v.size, v.try = ordered[Op]{}, ordered[[]byte]{}, 0, nil
 }
 
 // ops lists the ops that wait for the commit, in order. hasPut reports whether one of them is a

@@ -2,7 +2,6 @@ package session
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"maps"
@@ -28,7 +27,11 @@ func (m *Manager) runOnce(w http.ResponseWriter, r *http.Request, next http.Hand
 	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: w.Header().Clone()}
 	defer rw.dropUnsaved()
 	next.ServeHTTP(rw, r.WithContext(carry(r.Context(), s)))
-	if !rw.begun {
+	switch {
+	case rw.begun:
+	case rw.bypassed():
+		rw.reportBypass()
+	default:
 		rw.beginAnswer(http.StatusOK)
 	}
 	if rw.again != nil {
@@ -100,23 +103,6 @@ func (w *writer) beginAnswer(code int) bool {
 	w.refused = err
 	w.refuse(err)
 	return false
-}
-
-// closeSession saves the session before the answer, even if the client has left. code is the status
-// of the answer.
-func (s *state) closeSession(ctx context.Context, h http.Header, code int) error {
-	s.waits.stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waits.resume()
-	s.dropCutOff(ctx, code)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.waitBound()+saveTime)
-	defer cancel()
-	err := s.saveState(ctx)
-	s.release(ctx) // saveState keeps the lock if a write was refused
-	s.stage = begun
-	s.setCookie(h)
-	return err
 }
 
 // refuse replaces the answer of the handler, or makes the handler run again.

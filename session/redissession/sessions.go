@@ -228,7 +228,7 @@ func (h *hashes) Delete(ctx context.Context, key string) (session.Moved, error) 
 // read runs a script that changes nothing. So any error without a reply is session.ErrUnavailable.
 // A nil reply is session.ErrNotFound. Any other reply is an array of two elements.
 func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]rueidis.RedisMessage, error) {
-	pair, err := r.write(ctx, s, keys, nil).ToArray()
+	pair, err := r.repeatable(ctx, s, keys).ToArray()
 	switch {
 	case rueidis.IsRedisNil(err):
 		return nil, session.ErrNotFound
@@ -254,6 +254,26 @@ func (r *Redis) write(ctx context.Context, s *rueidis.Lua, keys, args []string) 
 	if err := ctxError(ctx); err != nil {
 		return rueidis.NewErrorResult(fmt.Errorf("%w: %w", session.ErrUnavailable, err))
 	}
+	return r.run(ctx, s, keys, args)
+}
+
+// repeatable runs a script that changes nothing. The server, or a proxy before it, may have closed
+// an idle connection, and the client may notice that only when it uses the connection. So if a
+// connection breaks, the script runs again, on a new connection. The client needs a moment until it
+// replaces the broken connection, so there are several tries within 15 ms.
+func (r *Redis) repeatable(ctx context.Context, s *rueidis.Lua, keys []string) rueidis.RedisResult {
+	for pause := time.Millisecond; ; pause *= 2 {
+		res := r.write(ctx, s, keys, nil)
+		err := res.NonRedisError()
+		if err == nil || unsent(err) || errors.Is(err, errNoReply) || ctxError(ctx) != nil || pause > 8*time.Millisecond {
+			return res
+		}
+		<-time.After(pause)
+	}
+}
+
+// run runs a script and waits for the reply for at most replyTime.
+func (r *Redis) run(ctx context.Context, s *rueidis.Lua, keys, args []string) rueidis.RedisResult {
 	bounded, cancel := context.WithTimeout(ctx, replyTime)
 	defer cancel()
 	res := s.Exec(bounded, r.client, keys, args)

@@ -39,17 +39,11 @@ func (v *values) keys(key string) []string {
 	return []string{v.prefix + "value:" + tag + key, v.prefix + "version:" + tag + key}
 }
 
-func (v *values) run(ctx context.Context, s *rueidis.Lua, key string, args ...string) rueidis.RedisResult {
+func (v *values) ask(ctx context.Context, s *rueidis.Lua, key string, args ...string) rueidis.RedisResult {
 	if err := ctx.Err(); err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, replyTime)
-	defer cancel()
-	res := s.Exec(bounded, v.client, v.keys(key), args)
-	if ctxError(ctx) == nil && errors.Is(res.NonRedisError(), context.DeadlineExceeded) {
-		return rueidis.NewErrorResult(errNoReply) // it is not the caller's deadline
-	}
-	return res
+	return v.run(ctx, s, v.keys(key), args)
 }
 
 func failedValue(what string, err error) error {
@@ -63,7 +57,7 @@ var errValue = errors.New("redissession: the value of the key was not written by
 
 // Load implements stampede.Values.
 func (v *values) Load(ctx context.Context, key string) (stampede.Entry, error) {
-	reply, err := v.run(ctx, valueLoad, key).ToArray()
+	reply, err := v.repeatable(ctx, valueLoad, v.keys(key)).ToArray()
 	if err != nil {
 		return stampede.Entry{}, failedValue("load", err)
 	}
@@ -116,11 +110,11 @@ func parseEntry(now int64, version uint64, data string) (stampede.Entry, error) 
 // Store implements stampede.Values.
 func (v *values) Store(ctx context.Context, key string, e stampede.Entry) (bool, error) {
 	rest := fmt.Sprintf("%d %d %d\n", int64(e.Fresh), int64(e.Keep), int64(e.Took)) + string(e.Value)
-	kept, err := v.run(ctx, valueStore, key, strconv.FormatUint(e.Version, 10), strconv.FormatUint(e.Fence, 10), millis(e.Keep), rest).AsInt64()
+	kept, err := v.ask(ctx, valueStore, key, strconv.FormatUint(e.Version, 10), strconv.FormatUint(e.Fence, 10), millis(e.Keep), rest).AsInt64()
 	return kept == 1, failedValue("store", err)
 }
 
 // Discard implements stampede.Values.
 func (v *values) Discard(ctx context.Context, key string) error {
-	return failedValue("discard", v.run(ctx, valueDiscard, key, millis(versionKeep)).Error())
+	return failedValue("discard", v.ask(ctx, valueDiscard, key, millis(versionKeep)).Error())
 }
