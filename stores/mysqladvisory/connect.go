@@ -44,19 +44,41 @@ func Dialed(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// connect makes a connection that may be used for locks.
+// connect makes a connection that may be used for locks. No lock has been asked for meanwhile, so
+// no error is ErrUncertain.
 func (d *dialer) connect(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	c, err := d.openConn(ctx)
+	if err == nil {
+		err = c.within(ctx, func() error { return d.checkProxy(ctx, c) })
+	}
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrInvalid):
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
+}
+
+// within calls f, which runs statements. If ctx ends meanwhile, the connection ends. After an error
+// the connection is closed.
+func (c *conn) within(ctx context.Context, f func() error) error {
+	stop := context.AfterFunc(ctx, func() {
+		c.loseConn(context.Cause(ctx))
+		if c.socket != nil {
+			c.socket.Close()
+		}
+	})
+	err := f()
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := d.checkProxy(ctx, c); err != nil {
 		c.closeConn()
-		return nil, err
 	}
-	return c, nil
+	return err
 }
 
 // openConn takes a connection from the pool and prepares its session.
@@ -70,9 +92,8 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
 	c := newConn(sc, socket, d.cfg)
-	if err := d.setUp(c); err != nil {
-		c.closeConn()
-		return nil, failure(err)
+	if err := c.within(ctx, func() error { return d.setUp(c) }); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -165,7 +186,7 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	defer c.mu.Unlock()
 	for range 3 { // a proxy may give each statement another session
 		if err := c.ping(); err != nil {
-			return failure(err)
+			return err
 		}
 	}
 	return nil

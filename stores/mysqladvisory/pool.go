@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -29,13 +28,21 @@ type pool struct {
 	line   line
 }
 
-// A slot is a place for one connection. The connection is made when it is needed.
+// A slot is a place for one connection. The connection is made when it is needed. pool.mu guards
+// the fields.
 type slot struct {
-	dialing sync.Mutex
-	c       *conn // guarded by pool.mu; nil or closed if the slot has no connection
+	c       *conn    // nil or dead if there is none
+	dialing *dialing // nil unless a caller makes the connection
 	// taken is true while a call of Wait uses the slot. If this call obtains a hold, the slot stays
-	// taken until the hold ends. pool.mu guards this field.
+	// taken until the hold ends.
 	taken bool
+}
+
+// A dialing is a connection that one caller makes. All others that need it wait for the result.
+type dialing struct {
+	done chan struct{} // closed when c or err is set
+	c    *conn
+	err  error
 }
 
 // live returns the connections that are alive.
@@ -53,31 +60,38 @@ func (p *pool) live() []*conn {
 	return out
 }
 
-// dial makes the connection of a slot if there is none.
+// dial returns the connection of a slot, and makes it if there is none. It returns after at most
+// connectLimit.
 func (p *pool) dial(sl *slot) (*conn, error) {
-	began := time.Now()
-	sl.dialing.Lock()
-	defer sl.dialing.Unlock()
 	p.mu.Lock()
-	c, closed := sl.c, p.closed
-	p.mu.Unlock()
+	c, d := sl.c, sl.dialing
 	switch {
-	case closed:
+	case p.closed:
+		p.mu.Unlock()
 		return nil, driver.ErrClosed
 	case c != nil && c.alive():
+		p.mu.Unlock()
 		return c, nil
-	case time.Since(began) > connectLimit:
-		return nil, fmt.Errorf("%w: the server is silent", driver.ErrUnavailable)
+	case d != nil:
+		p.mu.Unlock()
+		<-d.done
+		return d.c, d.err
 	}
+	d = &dialing{done: make(chan struct{})}
+	sl.dialing = d
+	p.mu.Unlock()
+	defer close(d.done)
 	c, err := p.dialer.connect(p.ctx)
-	if err != nil {
-		return nil, err
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	sl.dialing = nil
+	if err == nil && p.closed {
 		p.work.Go(c.closeConn)
-		return nil, driver.ErrClosed
+		c, err = nil, driver.ErrClosed
+	}
+	d.c, d.err = c, err
+	if err != nil {
+		return nil, err
 	}
 	sl.c = c
 	p.work.Go(c.watch)

@@ -81,14 +81,14 @@ func (s *Store) prepare() (*layout, error) {
 	if l := s.ready.Load(); l != nil {
 		return l, nil
 	}
+	c, err := s.pool.anyConn() // without the mutex, so that all callers wait for one connection
+	if err != nil {
+		return nil, err
+	}
 	s.preparing.Lock()
 	defer s.preparing.Unlock()
 	if l := s.ready.Load(); l != nil {
 		return l, nil
-	}
-	c, err := s.pool.anyConn()
-	if err != nil {
-		return nil, err
 	}
 	database := s.cfg.schema
 	if database == "" {

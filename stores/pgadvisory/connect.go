@@ -58,22 +58,30 @@ func checkTLS(server *pgconn.Config) error {
 	return nil
 }
 
-// connect makes a connection that may be used for locks, and sets its session up.
+// connect makes a connection that may be used for locks, and sets its session up. No lock has been
+// asked for meanwhile, so no error is ErrUncertain.
 func (d *dialer) connect(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	c, err := d.openConn(ctx)
-	if err != nil {
+	if err == nil {
+		err = c.within(ctx, func() error {
+			if err := d.checkPooler(ctx, c); err != nil {
+				return err
+			}
+			if d.system.Load() == nil {
+				d.identify(c)
+			}
+			return nil
+		})
+	}
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrInvalid):
 		return nil, err
 	}
-	if err := d.checkPooler(ctx, c); err != nil {
-		c.closeConn()
-		return nil, err
-	}
-	if d.system.Load() == nil {
-		d.identify(c)
-	}
-	return c, nil
+	return nil, fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
 }
 
 // openConn connects and sets the session up.
@@ -92,11 +100,24 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, login.Explain(reason(err), server.Password, d.server.Password, server.User))
 	}
 	c := newConn(pg, d.cfg)
-	if err := d.setUp(c); err != nil {
-		c.closeConn()
+	if err := c.within(ctx, func() error { return d.setUp(c) }); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// within calls f, which runs statements. If ctx ends meanwhile, the connection ends. After an error
+// the connection is closed.
+func (c *conn) within(ctx context.Context, f func() error) error {
+	stop := context.AfterFunc(ctx, func() { c.lose(context.Cause(ctx)) })
+	err := f()
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.closeConn()
+	}
+	return err
 }
 
 // reason returns an error of pgconn without its first part, which names the user and the database.
@@ -144,7 +165,7 @@ func (d *dialer) setUp(c *conn) error {
 	}
 	rows, err := c.exec(&statement{"padlock_setup", sql})
 	if err != nil {
-		return failure(err)
+		return err
 	}
 	row := rows[0]
 	if string(row[2]) == "t" && !d.cfg.lenient {
@@ -187,7 +208,7 @@ func (d *dialer) checkPooler(ctx context.Context, c *conn) error {
 	}
 	for range 3 {
 		if _, err := c.exec(&ping); err != nil {
-			return failure(err)
+			return err
 		}
 		second, err := d.second(ctx)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -301,4 +302,57 @@ func TestReadersOfOneProcess(t *testing.T) {
 		}
 	}
 	untilGranted(t, b, "job")
+}
+
+// The server is silent before the store has a connection. No try has been sent, so no outcome is
+// uncertain, however many callers want the connection.
+func TestSilentBeforeTheFirstConnection(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	proxy := server.NewProxy(t, srv.Addr())
+	proxy.Silence(true)
+	s := mustOpen(t, strings.Replace(srv.URL(), srv.Addr(), proxy.Addr(), 1), pgadvisory.Lazy())
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			if _, err := s.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+				t.Errorf("Acquire: %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The server ends the session of a waiter after it has granted the lock, and before the waiter has
+// its fence. The lock is free again, so the waiter has nothing and may ask again.
+func TestSessionEndsBeforeTheFence(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s, conn := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Minute)), connect(t, srv.URL())
+	all := []driver.Request{request("writer"), reader("reader")}
+	for _, r := range all {
+		take(t, s, r)
+		release(t, s, r)
+	}
+	rows := connect(t, srv.URL())
+	if _, err := rows.Exec(t.Context(), "BEGIN; SELECT * FROM padlock_fences WHERE name IN ('writer', 'reader') FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		type result struct {
+			g   driver.Grant
+			err error
+		}
+		done := make(chan result, 1)
+		go func() {
+			g, err := s.Wait(t.Context(), r, true)
+			done <- result{g, err}
+		}()
+		const mints = " FROM pg_stat_activity WHERE application_name LIKE 'padlock %' AND wait_event_type = 'Lock'"
+		untilTrue(t, "the waiter mints its fence", func() bool { return readValue[int](t, conn, "SELECT count(*)"+mints) == 1 })
+		readValue[bool](t, conn, "SELECT pg_terminate_backend(pid)"+mints)
+		if w := <-done; w.g != (driver.Grant{}) || w.err != nil {
+			t.Errorf("Wait of a %s: %+v, %v", r.Name, w.g, w.err)
+		}
+	}
 }

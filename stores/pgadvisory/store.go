@@ -76,13 +76,19 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 // prepare checks the server, and creates the table of fences if it is missing.
 func (s *Store) prepare() error {
 	s.prepareMu.Lock()
+	ready := s.ready
+	s.prepareMu.Unlock()
+	if ready {
+		return nil
+	}
+	c, err := s.pool.anyConn() // without the mutex, so that all callers wait for one connection
+	if err != nil {
+		return err
+	}
+	s.prepareMu.Lock()
 	defer s.prepareMu.Unlock()
 	if s.ready {
 		return nil
-	}
-	c, err := s.pool.anyConn()
-	if err != nil {
-		return err
 	}
 	if s.cfg.noFences {
 		s.ready = true

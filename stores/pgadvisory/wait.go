@@ -129,6 +129,9 @@ func (s *Store) block(ctx context.Context, c *conn, key int64, shared bool) (gra
 // reserves the lock for the waiter's token.
 func (s *Store) handedOver(ctx context.Context, place *slot, c *conn, key int64, r *driver.Request) (driver.Grant, error) {
 	fence, err := s.readyFor(c, key, r)
+	if err != nil && !c.alive() {
+		return driver.Grant{}, nil // the lock ended with its session, and the caller asks again
+	}
 	if err != nil {
 		s.undo(c, key, index(r.Shared), nil)
 		if _, held := err.(*driver.HeldError); held {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/mysqladvisory"
 )
 
@@ -389,5 +390,31 @@ func TestSmallPool(t *testing.T) {
 	db.SetMaxOpenConns(12)
 	if _, err := mysqladvisory.Open(t.Context(), db); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "SetMaxOpenConns") {
 		t.Errorf("a pool of 12: %v", err)
+	}
+}
+
+// The server is silent before the store has a connection. No try has been sent, so no outcome is
+// uncertain, however many callers want the connection.
+func TestSilentBeforeTheFirstConnection(t *testing.T) {
+	t.Parallel()
+	srv := shared(t)
+	proxy := server.NewProxy(t, srv.Addr())
+	proxy.Silence(true)
+	for name, s := range map[string]*mysqladvisory.Store{
+		"url":  mustOpenURL(t, strings.Replace(database(t, srv), srv.Addr(), proxy.Addr(), 1), "lazy=yes"),
+		"pool": mustOpen(t, strings.Replace(database(t, srv), srv.Addr(), proxy.Addr(), 1), mysqladvisory.Lazy()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() {
+					if _, err := s.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+						t.Errorf("Acquire: %v", err)
+					}
+				})
+			}
+			all.Wait()
+		})
 	}
 }
