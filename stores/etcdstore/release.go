@@ -50,6 +50,15 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 // erase deletes the keys of a hold that was granted to this store. If the key of the hold is gone,
 // or somebody else changed it, erase deletes nothing and returns false.
 func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
+	reply, err := s.conn.commit(ctx, []*pb.Compare{writtenAt(h.key, h.lastWrite())}, h.deletions(p), nil)
+	if err != nil {
+		return false, failure(ctx, err, true)
+	}
+	return reply.Succeeded, nil
+}
+
+// deletions returns the operations that delete the keys of a hold.
+func (h *hold) deletions(p *place) []*pb.RequestOp {
 	todo := []*pb.RequestOp{deleteKey(h.key)}
 	if h.reader { // also delete the intent, if there is one; it has the slot of the hold
 		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
@@ -59,11 +68,7 @@ func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
 			todo = append(todo, deleteIfWrittenAt(k.key, k.modified))
 		}
 	}
-	reply, err := s.conn.commit(ctx, []*pb.Compare{writtenAt(h.key, h.lastWrite())}, todo, nil)
-	if err != nil {
-		return false, failure(ctx, err, true)
-	}
-	return reply.Succeeded, nil
+	return todo
 }
 
 // endHold reads the keys of the token's hold and deletes them. If keep is not 0, it leaves a

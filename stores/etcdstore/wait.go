@@ -263,8 +263,8 @@ func (w *wait) useTicket() *pb.Compare {
 
 // joinBehind adds the waiter to the end of the queue if some key blocks the waiter; see keepsOut.
 // The transaction compares only the blocking key, the key of the new place and the ticket. So many
-// waiters can join at the same time. The results are the state of the name, and whether the waiter
-// has joined.
+// waiters can join at the same time, even while another process passes the name on among its own
+// callers. The results are the state of the name, and whether the waiter has joined.
 func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined bool, err error) {
 	for range maxTries {
 		before := st.keepsOut(w.id, w.r.Shared)
@@ -272,7 +272,7 @@ func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined b
 			return st, false, nil
 		}
 		todo := w.join(st)
-		todo.conds = append(todo.conds, writtenAt(before.key, before.modified))
+		todo.conds = append(todo.conds, before.blocks())
 		reads := append(w.place.reads(), getKey(w.s.line.barrierKey(w.ticket)))
 		reply, err := w.s.conn.commit(ctx, todo.conds, append(todo.ops, w.place.reads()...), reads)
 		if err != nil && !isLeaseGone(err) {
@@ -294,6 +294,16 @@ func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined b
 		st = stateOf(w.place, w.r.Name, reply)
 	}
 	return nil, false, unavailable("too many others change the name at the same time")
+}
+
+// blocks returns a comparison that is true if the entry still blocks the waiters behind it. A hold
+// does so as long as its key exists, even if it was passed on to another caller. A place in the
+// queue does so until a Release writes into it.
+func (e *entry) blocks() *pb.Compare {
+	if e.kind == waiting {
+		return writtenAt(e.key, e.modified)
+	}
+	return createdAt(e.key, e.created)
 }
 
 // claim takes the name in one transaction if the waiter is the first in the queue and the name is

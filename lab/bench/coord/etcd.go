@@ -89,6 +89,7 @@ func (e *etcd) experiments(p *plan) []*measure.Experiment {
 			Base: etcdHop, Ratio: "hop us",
 			Targets: []measure.Target{{Row: etcdOurs, Column: "hop us", Base: etcdHop, AtMost: 1.6}},
 		},
+		e.crowds(p),
 		{
 			Name:    fmt.Sprintf("idle, etcd, %d holds of 30 s", p.holds),
 			Columns: []measure.Column{{Name: "requests/s per 1,000", Format: "%.2f"}, {Name: "lost", Format: "%.0f"}},
@@ -328,4 +329,76 @@ func (e *etcd) requests() (sum float64, err error) {
 		sum += sign * n
 	}
 	return sum, lines.Err()
+}
+
+// crowdTrials is how often a crowd takes its lock in a trial.
+const crowdTrials = 7
+
+// crowds measures many goroutines of one process that want the same name.
+func (e *etcd) crowds(p *plan) *measure.Experiment {
+	return &measure.Experiment{
+		Name:    fmt.Sprintf("crowd, etcd, %d goroutines of one process", p.waiters),
+		Columns: []measure.Column{{Name: "total ms", Format: "%.1f"}},
+		Rows: []measure.Row{
+			{Name: etcdMutex, Run: func() (measure.Figures, error) { return e.crowdMutex(p.waiters) }},
+			{Name: etcdOurs, Run: func() (measure.Figures, error) { return e.crowdOurs(p.waiters) }},
+		},
+		Base: etcdMutex, Ratio: "total ms",
+		Targets: []measure.Target{{Row: etcdOurs, Column: "total ms", Base: etcdMutex, AtMost: 0.7}},
+	}
+}
+
+func (e *etcd) crowdOurs(n int) (measure.Figures, error) {
+	s, err := e.store()
+	if err != nil {
+		return nil, err
+	}
+	locker := padlock.New(s)
+	defer locker.Close(context.Background())
+	trial := func(name string) (measure.Figures, error) {
+		return crowd(n, func(ctx context.Context, _ int) error {
+			l, err := locker.Acquire(ctx, name)
+			if err != nil {
+				return err
+			}
+			return l.Release()
+		})
+	}
+	if _, err := trial(e.name("warm")); err != nil {
+		return nil, err
+	}
+	return medianOf(crowdTrials, func() (measure.Figures, error) { return trial(e.name("crowd")) })
+}
+
+// crowdMutex gives each goroutine a session of its own, because callers with the same session have
+// the same lock. All sessions have the same client.
+func (e *etcd) crowdMutex(n int) (measure.Figures, error) {
+	c, err := e.client()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	var sessions []*concurrency.Session
+	for range n {
+		s, err := concurrency.NewSession(c)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		sessions = append(sessions, s)
+	}
+	trial := func() (measure.Figures, error) {
+		name := e.name("crowd mutex")
+		return crowd(n, func(ctx context.Context, i int) error {
+			m := concurrency.NewMutex(sessions[i], name)
+			if err := m.Lock(ctx); err != nil {
+				return err
+			}
+			return m.Unlock(ctx)
+		})
+	}
+	if _, err := trial(); err != nil {
+		return nil, err
+	}
+	return medianOf(crowdTrials, trial)
 }

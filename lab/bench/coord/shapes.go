@@ -66,3 +66,36 @@ func drain(release func(context.Context) error, waiters []waiter, settle time.Du
 	total := time.Since(start)
 	return measure.Figures{"total ms": float64(total) / float64(time.Millisecond), "hop us": micros(total) / float64(len(waiters))}, errors.Join(errs...)
 }
+
+// crowd measures how long it takes until every goroutine of one process has had the same lock once.
+// All goroutines begin at the same time.
+func crowd(n int, once func(ctx context.Context, goroutine int) error) (measure.Figures, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	begin := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-begin
+			errs[i] = once(ctx, i)
+		})
+	}
+	start := time.Now()
+	close(begin)
+	wg.Wait()
+	return measure.Figures{"total ms": float64(time.Since(start)) / float64(time.Millisecond)}, errors.Join(errs...)
+}
+
+// medianOf runs a trial several times and returns the median of its times.
+func medianOf(times int, trial func() (measure.Figures, error)) (measure.Figures, error) {
+	var all []float64
+	for range times {
+		f, err := trial()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f["total ms"])
+	}
+	return measure.Figures{"total ms": measure.Median(all)}, nil
+}

@@ -1,0 +1,104 @@
+package etcdstore
+
+import (
+	"context"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Pass implements driver.Passer. If the store knows the hold, Pass sends one transaction. It gives
+// the key of the hold to the next caller, if nobody waits and no cool-down follows. Otherwise the
+// same transaction ends the hold. If it is known that others wait, Pass does what Release does.
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	if err := driver.CheckToken(token); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	if err := next.Validate(&guarantees); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	if next.Shared || next.Replaces != "" || next.Token == token {
+		return driver.Gone, driver.Grant{}, invalid("request: only an exclusive hold of its own can follow")
+	}
+	if err := s.beginCall(ctx); err != nil {
+		return driver.Gone, driver.Grant{}, err
+	}
+	defer s.work.Done()
+	ctx, cancel := s.conn.limits.limit(ctx)
+	defer cancel()
+	id := idOf(token)
+	h := s.holds.find(next.Name, id)
+	if h != nil && !h.recalled && !h.reader && h.next == "" {
+		out, g, err := s.pass(ctx, h, next)
+		if err == nil && out != driver.Released {
+			out, err = s.endHold(ctx, s.cfg.place(next.Name), next.Name, id, h, 0)
+		}
+		return out, g, err
+	}
+	if h == nil { // the caller may repeat a call whose reply was lost
+		g, err := s.fullLease(ctx, next)
+		if err == nil {
+			return driver.Released, g, nil
+		}
+		if own := ownError(err); own != driver.ErrLost && own != driver.ErrExpired {
+			return driver.Gone, driver.Grant{}, err
+		}
+	}
+	out, err := s.release(ctx, next.Name, id, 0)
+	return out, driver.Grant{}, err
+}
+
+// pass ends the hold h and tries to grant the name to the request next. If somebody has changed the
+// key of h, it changes nothing and returns driver.Gone.
+func (s *Store) pass(ctx context.Context, h *hold, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
+	s.holds.take(h.name, h.id)
+	fence, err := nextFence(h.fencing(), next.FenceAbove)
+	if err != nil {
+		return driver.Gone, g, nil //nolint:nilerr // the caller then releases the hold, and the next Acquire reports it
+	}
+	g, err = s.withLeases(ctx, &next, func(a *attempt) error {
+		var todo change
+		a.addHold(&todo, exclusive, h.key, fence)
+		a.addFence(&todo, fence)
+		mine := []*pb.Compare{writtenAt(h.key, h.lastWrite())}
+		own := []string{h.key}
+		todo.conds = append(mine, valueBelow(a.place.fence, fenceText(fence)))
+		for _, k := range []keyVersion{h.ownPlace, h.previousPlace} {
+			if k.key != "" {
+				own = append(own, k.key)
+				todo.conds = append(todo.conds, writtenAt(k.key, k.modified))
+				todo.addOps(deleteKey(k.key))
+			}
+		}
+		todo.conds = append(todo.conds, a.place.onlyKeys(own)...)
+		reply, err := s.conn.commit(ctx, todo.conds, todo.ops, []*pb.RequestOp{nested(mine, h.deletions(&a.place), nil)})
+		switch {
+		case isLeaseGone(err):
+			return err
+		case isNoSpace(err): // a Release needs no space
+		case err != nil:
+			return failure(ctx, err, true)
+		case reply.Succeeded:
+			out, a.entry.modified = driver.Released, reply.Header.Revision
+			return nil
+		case reply.Responses[0].GetResponseTxn().GetSucceeded():
+			out = driver.Released
+		}
+		a.granted = false
+		return nil
+	})
+	return out, g, err
+}
+
+// onlyKeys returns comparisons that are true if the name has no keys except the given ones.
+func (p *place) onlyKeys(keys []string) (conds []*pb.Compare) {
+	from := p.dir
+	slices.Sort(keys)
+	for _, key := range keys {
+		conds = append(conds, noKeys(from, key))
+		from = key + "\x00"
+	}
+	return append(conds, noKeys(from, p.end()))
+}
